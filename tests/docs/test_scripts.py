@@ -30,6 +30,7 @@ SMALLEST = {
     "benchmarks/growth.py": "--sizes 10,20 --stages stream",
     "benchmarks/parse_speed.py": "--n 8 --turns 1 --makers grammar:passive",
     "benchmarks/people_load.py": "--seconds 1 --annotators 2 --questions 20 --think 0.1",
+    "benchmarks/process_speed.py": "--smallest",
     "benchmarks/train_speed.py": "--smallest",
     "benchmarks/vlm_speed.py": "--smallest",
     "research/attacker_nulls.py": "--captions {}/sugarcrepe --sets 0",

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import re
-from collections.abc import Sequence
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +20,17 @@ from loopback import Request, serving
 from PIL import Image
 
 from creperie.bench import Item, choice, from_items, open_store
-from creperie.core import ModelError
 from creperie.models import Prompt, load_model
 from creperie.scoring import score
 
 
 class BatchServer:
-    """Files and batches in OpenAI's protocol. It drops the connection after its call number `dies`."""
+    """Files and batches in OpenAI's protocol. After call number `dies` it kills a process."""
 
-    def __init__(self, dies: int = 0) -> None:
+    def __init__(self, dies: int = 0, running: Sequence[int] = ()) -> None:
         self.files: dict[str, str] = {}
         self.batches: list[dict[str, Any]] = []
-        self.calls, self.dies = 0, dies
+        self.calls, self.dies, self.running, self.paid = 0, dies, running, list[str]()
 
     def answer(self, request: Request) -> None:
         length = int(request.headers["Content-Length"] or 0)
@@ -32,9 +38,10 @@ class BatchServer:
         self.calls += 1
         document = self.document(request.command, request.path.removeprefix("/v1"), body)
         if self.calls == self.dies:
-            request.close_connection = True
-            request.connection.close()
-        else:
+            while not self.running:  # its number is on the way
+                time.sleep(0.001)
+            os.kill(self.running[0], signal.SIGKILL)
+        with suppress(OSError):  # the client may be dead
             request.reply(document if isinstance(document, str) else json.dumps(document))
 
     def document(self, method: str, path: str, body: str) -> Any:
@@ -63,6 +70,7 @@ class BatchServer:
                 **line,
                 "response": {"status_code": 400, "body": {"error": {"message": "Unknown parameter: 'seed'."}}},
             }
+        self.paid.append(line["custom_id"])
         text = line["body"]["messages"][-1]["content"]
         said = f"echo {text}" if isinstance(text, str) else "(1), so: no"
         choices = [{"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}]
@@ -70,33 +78,95 @@ class BatchServer:
         return {**line, "response": {"status_code": 200, "body": {"choices": choices, "usage": usage}}}
 
 
+URI = "api:x?batch=true&price_in=1000&price_out=1000&retries=0&base_url="
+
+
 def generated(url: str, texts: Sequence[str]) -> Any:
-    model: Any = load_model(f"api:x?base_url={url}&batch=true&price_in=1000&price_out=1000&retries=0")
-    model.ledger.keep_in(Path(str(model.queue.cache.folder)) / "ledger.jsonl")
+    model: Any = load_model(URI + url)
+    model.ledger.keep_in(Path(os.environ["CREPERIE_CACHE"]) / "ledger.jsonl")
     assert model.generate([Prompt((("user", text),)) for text in texts]) == [f"echo {text}" for text in texts]
     return model
 
 
-@pytest.mark.parametrize("dies", range(13))
+# A process without threads that forks a child for every line it reads: the step of which kind at which the child dies,
+# its cache, and the server. At a "call" the server kills it; at a "file" it kills itself before it changes that file.
+WORKER = """
+import itertools, os, signal, sys
+from pathlib import Path
+import openai
+import creperie.models.api.batch as batch
+from creperie.models import Prompt, load_model
+load_model("api:x").queue  # what is imported late is imported once
+batch.LOOK_EVERY = 0
+
+def look(event, args):
+    change = event in ("os.rename", "os.remove") or (event == "open" and args[1] in ("ab", "wb", "w", "a"))
+    if change and os.environ["CREPERIE_CACHE"] in str(args[0]) and next(seen) == step:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+for line in sys.stdin:
+    kind, step, cache, uri = line.split()
+    if not (child := os.fork()):
+        seen, step = itertools.count(1), int(step)
+        os.environ["CREPERIE_CACHE"] = cache
+        if kind == "file":
+            sys.addaudithook(look)
+        model = load_model(uri)
+        model.ledger.keep_in(Path(cache) / "ledger.jsonl")
+        model.generate([Prompt((("user", text),)) for text in "ab"])
+        os._exit(0)
+    print(child, flush=True)
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", WORKER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.terminate()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+@pytest.mark.parametrize("kind", ["call", pytest.param("file", marks=pytest.mark.slow)])
 def test_a_batch_is_paid_once_wherever_the_process_is_killed(
-    own_cache: None, monkeypatch: pytest.MonkeyPatch, dies: int
+    worker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """Two batches: the first teaches that the server takes no seed. Every call to the server may be the last."""
+    """Two batches: the first teaches that the server takes no seed. The process is killed (SIGKILL) at every call to
+    the server, after the server has done what it asks, and at every change of a file."""
     monkeypatch.setattr("creperie.models.api.batch.LOOK_EVERY", 0)
-    server = BatchServer(dies)
+    for step in itertools.count(1):
+        cache, running = tmp_path / str(step), list[int]()
+        monkeypatch.setenv("CREPERIE_CACHE", str(cache))
+        server = BatchServer(step if kind == "call" else 0, running)
+        with serving(server.answer) as url:
+            worker.stdin.write(f"{kind} {step} {cache} {URI}{url}\n")
+            worker.stdin.flush()
+            running.append(int(worker.stdout.readline()))
+            status = int(worker.stdout.readline())
+            server.dies = 0
+            asked = generated(url, ["a", "b"])
+            assert len(server.paid) == 2, step
+            assert asked.ledger.document() == {
+                "calls": 2, "cached": 0, "retried": 0, "tokens_in": 200, "tokens_out": 20, "half_in": 200,
+                "half_out": 20, "cost": 0.11,
+            }, step  # fmt: skip
+            if not os.WIFSIGNALED(status):
+                break
+    calls = server.calls
+    generated(url, ["b", "a"])  # from the cache: the server is gone
+    assert server.calls == calls
+    assert step > 12
+
+
+def test_what_one_file_was_refused_for_holds_for_all(own_cache: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("creperie.models.api.batch.LOOK_EVERY", 0)
+    monkeypatch.setattr("creperie.models.api.batch.MOST_BYTES", 0)  # a file for every request
+    server = BatchServer()
     with serving(server.answer) as url:
-        if dies:
-            with pytest.raises(ModelError, match="run again to go on"):
-                generated(url, ["a", "b"])
-        asked = generated(url, ["a", "b"])
-        assert len(server.batches) == 2
-        assert asked.ledger.document() == {
-            "calls": 2, "cached": 0, "retried": 0, "tokens_in": 200, "tokens_out": 20, "half_in": 200, "half_out": 20,
-            "cost": 0.11,
-        }  # fmt: skip
-        calls = server.calls
-        generated(url, ["b", "a"])
-        assert server.calls == calls
+        generated(url, ["a", "b"])
+    assert (len(server.batches), len(server.paid)) == (4, 2)
 
 
 @pytest.mark.parametrize("way", ["choice", "yesno"])

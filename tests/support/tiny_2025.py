@@ -1,4 +1,5 @@
-"""Tiny checkpoints of families that appeared in 2025: Gemma 3, GLM-4.5V, InternVL3.5, Qwen3-VL with experts."""
+"""Tiny checkpoints of families that appeared in 2025: Gemma 3, GLM-4.1V to 4.6V, InternVL3.5, Qwen3-VL with
+experts, and DeepSeek-VL."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from tiny_llava_kin import tiny_internvl
 from tiny_qwen_vl import tiny_qwen3_vl
 from vlm_parts import chat_tokenizer, chatml, mrope_config, save_parts
 
-from creperie.testing.tiny import IMAGE, VISION, WIDTH, Folder, enliven
-from creperie.testing.tiny_llava import CELLS, decoder_config, token_id
+from creperie.testing.tiny import IMAGE, VISION, WIDTH, Folder, enliven, save
+from creperie.testing.tiny_llava import CELLS, decoder_config, llama_config, token_id
 
 EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 16, "head_dim": 16}
 
@@ -40,13 +41,33 @@ def tiny_gemma3(folder: Folder, seed: int = 0) -> Path:
     return save_parts(folder, model, tokenizer, images, chatml("<start_of_image>"), settings)
 
 
+def tiny_deepseek_vl(folder: Folder, seed: int = 0) -> Path:
+    """DeepSeek-VL, as transformers has it since 2025: SigLIP's tower and a Llama."""
+    from transformers import (
+        DeepseekVLConfig,
+        DeepseekVLForConditionalGeneration,
+        DeepseekVLImageProcessorPil,
+        DeepseekVLProcessor,
+    )
+
+    tokenizer = chat_tokenizer([], image_token="<image_placeholder>")
+    config = DeepseekVLConfig(
+        vision_config={"model_type": "siglip_vision_model", **VISION, "vision_use_head": False},
+        text_config=llama_config(tokenizer),
+        image_token_id=token_id(tokenizer, "<image_placeholder>"),
+    )
+    images = DeepseekVLImageProcessorPil(size={"height": IMAGE, "width": IMAGE})
+    processor = DeepseekVLProcessor(images, tokenizer, chatml("<image_placeholder>"), num_image_tokens=CELLS)
+    return save(Path(folder), enliven(DeepseekVLForConditionalGeneration(config), seed), processor)
+
+
 def tiny_glm4v_moe(folder: Folder, seed: int = 0) -> Path:
     """GLM-4.5V: experts."""
     return tiny_glm4v(folder, seed, "Glm4vMoe", **EXPERTS, n_routed_experts=4, first_k_dense_replace=1)
 
 
 def tiny_glm4v(folder: Folder, seed: int = 0, name: str = "Glm4v", **more: int) -> Path:
-    """GLM-4.1V: positions in three dimensions. `name` is that of its classes."""
+    """GLM-4.1V, GLM-4.6V: positions in three dimensions. `name` is that of its classes."""
     import transformers
 
     names = {"image_token_id": "image", "video_token_id": "video"}
@@ -62,10 +83,16 @@ def tiny_glm4v(folder: Folder, seed: int = 0, name: str = "Glm4v", **more: int) 
     ids = {field: token_id(tokenizer, f"<|{name}|>") for field, name in names.items()}
     config = getattr(transformers, f"{name}Config")(vision_config=vision, text_config=text, **ids)
     most = {"shortest_edge": 16 * 16, "longest_edge": 48 * 48}
-    images = transformers.Glm4vImageProcessorPil(patch_size=4, merge_size=2, temporal_patch_size=2, size=most)
+    kind = getattr(transformers, f"{name.removesuffix('Moe')}ImageProcessorPil")
+    images = kind(patch_size=4, merge_size=2, temporal_patch_size=2, size=most)
     template = chatml("<|begin_of_image|><|image|><|end_of_image|>")
     model = enliven(getattr(transformers, f"{name}ForConditionalGeneration")(config), seed)
     return save_parts(folder, model, tokenizer, images, template)
+
+
+def tiny_glm46v(folder: Folder, seed: int = 0) -> Path:
+    """GLM-4.6V."""
+    return tiny_glm4v(folder, seed, "Glm46V")
 
 
 def tiny_qwen3_vl_moe(folder: Folder, seed: int = 0) -> Path:

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_2025 import tiny_gemma3, tiny_glm4v, tiny_glm4v_moe, tiny_internvl3_5, tiny_qwen3_vl_moe
+from tiny_2025 import (
+    tiny_deepseek_vl,
+    tiny_gemma3,
+    tiny_glm4v,
+    tiny_glm4v_moe,
+    tiny_glm46v,
+    tiny_internvl3_5,
+    tiny_qwen3_vl_moe,
+)
 from tiny_blip import (
     tiny_blip2_opt,
     tiny_blip2_t5,
@@ -43,6 +51,8 @@ FAMILIES: dict[str, Callable[[Folder], Path]] = {
     "gemma3": tiny_gemma3,
     "glm4v": tiny_glm4v,
     "glm4v_moe": tiny_glm4v_moe,
+    "glm46v": tiny_glm46v,
+    "deepseek_vl": tiny_deepseek_vl,
     "paligemma": tiny_paligemma,
     "blip2-opt": tiny_blip2_opt,
     "blip2-t5": tiny_blip2_t5,

@@ -16,7 +16,7 @@ from creperie.core import CreperieError, ModelError, UsageError, one_line, unkno
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.device import Place
 from creperie.models.hf.dual import DualEncoder, Towers
-from creperie.models.pixels import DirectPixels, Pixels, Preprocessing, agreeing, stack
+from creperie.models.pixels import DirectPixels, Pixels, Preprocessing, ProcessorPixels, agreeing
 from creperie.models.protocols import Fingerprint, Model, Tokens
 from creperie.models.tokens import CaptionTokenizer, pad_tokens
 from creperie.models.uri import ModelURI
@@ -278,17 +278,11 @@ def _causal_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> to
 # -- pixels ----------------------------------------------------------------------------------------------------------
 
 
-class TransformPixels:
-    """Preprocessing by the library's transform. Prepared images are float32, (3, height, width)."""
-
-    def __init__(self, transform: Any) -> None:
-        self.transform = transform
+class TransformPixels(ProcessorPixels):
+    """Preprocessing by the library's transform."""
 
     def prepare(self, image: Image.Image) -> np.ndarray:
-        return self.transform(image).numpy()
-
-    def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
-        return {"pixel_values": stack(prepared, place).to(place.torch_dtype)}
+        return self.processor(image).numpy()
 
 
 def _pixels(transform: Any) -> Pixels:

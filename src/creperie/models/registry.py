@@ -129,6 +129,8 @@ def missing_packages(uri: ModelURI) -> list[tuple[str, str]]:
         wanted, extra = ["pocketsphinx"], "lang"
     elif uri.kind == "st" and uri.options.get("backend") == "onnx":
         wanted, extra = ["onnxruntime", "transformers"], "onnx"
+    elif uri.options.get("engine") == "llama.cpp":
+        wanted = ()  # it says itself what it lacks
     return [(package, extra) for package in wanted if find_spec(package) is None]
 
 

@@ -5,6 +5,7 @@ The functions in `passes` for texts, images and pairs all use it.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -79,6 +80,9 @@ class Driver:
         if self.pace.in_flight > 1:
             # otherwise the thread that feeds the GPU waits too long for the GIL among the decoding threads
             sys.setswitchinterval(SWITCH)
+            if not gc.get_freeze_count():  # so that a collection looks at new objects only: all threads wait for it
+                gc.freeze()
+                self._stack.callback(gc.unfreeze)
             # The adapters set exact float32 around each forward pass, which is a setting of the whole process. It is
             # entered here once for all passes, so that one thread cannot reset it while another is computing.
             self._stack.enter_context(exact_float32())

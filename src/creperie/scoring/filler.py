@@ -25,6 +25,7 @@ from creperie.scoring.passes import (
     encode_texts,
     judge_pairs,
     prepare_images,
+    prepare_texts,
     score_pairs,
     score_text_pairs,
     score_texts,
@@ -107,10 +108,12 @@ class Filler:
             self._give_up_unreadable(image_sheet)
         if not (image_sheet.done.all() and text_sheet.done.all()):
             with self._driver() as driver:
+                tokens = prepare_texts(driver, self.plan.texts, text_sheet)  # before images, for which no GPU waits yet
                 ready = prepare_images(driver, self.plan.open, image_sheet)
                 if not text_sheet.done.all():
                     with self._bar("captions", text_sheet) as advance:
-                        encode_texts(driver, self.plan.texts, text_sheet, self.keeper(text_shelf, text_sheet), advance)
+                        keep = self.keeper(text_shelf, text_sheet)
+                        encode_texts(driver, self.plan.texts, text_sheet, keep, advance, tokens)
                 if not image_sheet.done.all():
                     with self._bar("images", image_sheet) as advance:
                         encode_images(driver, ready, image_sheet, self.keeper(image_shelf, image_sheet), advance)

@@ -19,24 +19,51 @@ from creperie.scoring.answer_log import AnswerLog, code_of, gather_first, reason
 from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 
-WINDOW = 32_768  #: captions that are sorted by length together
+#: captions that are sorted by length together, at most; and the first ones, so that a GPU need not wait for all tokens
+WINDOW, FIRST_WINDOW = 32_768, 2048
 
 
-def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
-    """Fill a sheet with the vectors of captions."""
+def prepare_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> Ahead[tuple[int, list[Tokens]]]:
+    """Start tokenising the captions that the sheet lacks, in windows; `encode_texts` takes the results."""
+    size = FIRST_WINDOW if driver.pace.in_flight > 1 else WINDOW
+    bounds = [0]
+    while bounds[-1] < len(texts) and not sheet.done.all() and isinstance(driver.model, StagedTexts):
+        bounds.append(bounds[-1] + size)
+        size = min(2 * size, WINDOW)
+
+    def tokens_of(window: int) -> tuple[int, list[Tokens]]:
+        return bounds[window], driver.tokenise(texts[bounds[window] : bounds[window + 1]])
+
+    return Ahead(driver.tokeniser, tokens_of, range(len(bounds) - 1), limit=2)
+
+
+def encode_texts(
+    driver: Driver,
+    texts: Sequence[str],
+    sheet: Sheet,
+    keep: Keep,
+    advance: Advance,
+    ready: Ahead[tuple[int, list[Tokens]]] | None = None,
+) -> None:
+    """Fill a sheet with the vectors of captions; `ready` are their tokens, if they are under way already."""
     if not isinstance(driver.model, StagedTexts):
         _plain(driver, texts, sheet, keep, advance, driver.model.encode_texts)
         return
-    starts = [s for s in range(0, len(texts), WINDOW) if not sheet.done[s : s + WINDOW].all()]
-    ahead = Ahead(driver.tokeniser, lambda s: driver.tokenise(texts[s : s + WINDOW]), starts, limit=2)
-    for start in starts:
+    ready = ready or prepare_texts(driver, texts, sheet)
+    first: dict[bytes, int] = {}  # token ids → the first row that has them, over all windows
+    while True:
         with driver.timings.stage("wait for tokens"):
-            (tokens,) = ahead.take(1)
-        for batch in driver.through(_text_batches(driver, tokens, start, sheet), driver.model.forward_texts, "tokens"):
+            window = ready.take(1)
+        if not window:
+            return
+        ((start, tokens),) = window
+        for batch in driver.through(
+            _text_batches(driver, tokens, start, sheet, first), driver.model.forward_texts, "tokens"
+        ):
             rows, prepared, vectors = batch
             keep(sheet.put(rows, driver.unit(vectors), np.array([t.cut for t in prepared], np.int32)))
             advance(len(rows))
-        advance(_copy_repeats(driver, tokens, start, sheet, keep))
+        advance(_copy_repeats(tokens, start, sheet, keep, first))
 
 
 def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
@@ -70,15 +97,17 @@ def _plain(
 
 
 def _text_batches(
-    driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet
+    driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]
 ) -> Iterator[tuple[np.ndarray, list[Tokens], int]]:
-    """Yield batches of rows with distinct tokens, longest first.
+    """Yield batches of rows with distinct tokens that are not in `first` yet, longest first.
 
     Batches are laid out over all captions and then reduced to the missing ones: after an interruption the same captions
     are in the same batches, so that the resumed run gives bit-identical results.
     """
-    distinct = np.array(list({t.ids.tobytes(): i for i, t in reversed(list(enumerate(tokens)))}.values()))
-    lengths = np.array([len(tokens[i].ids) for i in distinct])
+    distinct = (
+        np.array([i for i, t in enumerate(tokens, start) if first.setdefault(t.ids.tobytes(), i) == i], int) - start
+    )
+    lengths = np.array([len(tokens[i].ids) for i in distinct], int)
     sort = np.lexsort((distinct, -lengths))
     whole = 0 if driver.model.trims else _context(driver, lengths)
     order, lengths = distinct[sort], lengths[sort]
@@ -93,18 +122,17 @@ def _text_batches(
 
 
 def _context(driver: Driver, lengths: np.ndarray) -> int:
-    return max(int(lengths.max()), driver.model.fingerprint.context or 0)
+    return max(int(lengths.max(initial=0)), driver.model.fingerprint.context or 0)
 
 
-def _copy_repeats(driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep) -> int:
+def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep, first: dict[bytes, int]) -> int:
     """Copy vectors to captions with the same tokens, so that ties are exact; return how many were copied."""
-    first: dict[bytes, int] = {}
     repeats, sources = [], []
-    for i, t in enumerate(tokens):
-        source = first.setdefault(t.ids.tobytes(), i)
-        if source != i and not sheet.done[start + i] and sheet.done[start + source]:
-            repeats.append(start + i)
-            sources.append(start + source)
+    for i, t in enumerate(tokens, start):
+        source = first[t.ids.tobytes()]
+        if source != i and not sheet.done[i] and sheet.done[source]:
+            repeats.append(i)
+            sources.append(source)
     if repeats:
         rows = np.array(repeats)
         keep(sheet.put(rows, sheet.vectors[sources], np.array([tokens[r - start].cut for r in repeats], np.int32)))

@@ -45,10 +45,13 @@ class ModelPass:
         swap = swaps(part.bench, part.layout) if any(task(n).swapped for n in tasks) else None
         answers = self.filled.answers[number] if self.filled.answers and "image_text" in used else {}
         table = score_table(part.bench, part.layout, columns, swap, answers)
-        if self.filled.findings[number].counts["not-a-number"] and all(
-            table.column(needs).null_count == len(table) for needs in used
-        ):
-            raise ModelError("every score is NaN or infinite", where=self.handle.uri)
+        room = self.handle.fingerprint.options.get("max_tokens")
+        note = cut_note(len(cut_items(answers)), len(part.layout), room)
+        if all(table.column(needs).null_count == len(table) for needs in used):
+            if note:
+                raise ModelError(note, where=self.handle.uri)
+            if self.filled.findings[number].counts["not-a-number"]:
+                raise ModelError("every score is NaN or infinite", where=self.handle.uri)
         keys = self.plan.image_keys[part.images]
         origin = origin_of(part.bench, keys, self.handle.fingerprint, tasks, self.options.settings)
         document = _document(part.bench, self.handle, origin, self.options)
@@ -59,8 +62,6 @@ class ModelPass:
         document["coverage"] = {"items": len(part.layout), **scored}
         document |= self.filled.findings[number].document()
         document["gaps"] = gaps_of(self.filled.findings[number].counts, table, tasks, keys)
-        room = self.handle.fingerprint.options.get("max_tokens")
-        note = cut_note(len(cut_items(answers)), len(part.layout), room)
         document["notes"] = [*self.filled.notes, *([note] if note else [])]
         document["work"] = {k: asdict(s) | {"computed": s.computed} for k, s in self.filled.work.items()}
         seconds = self.filled.timings.seconds | {"statistics": now - began, "total": now - self.start}

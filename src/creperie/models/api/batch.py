@@ -110,7 +110,7 @@ class BatchFiles:
         """Return the id of a file's batch; upload the file and create the batch if that has not been done."""
         noted = part.with_suffix(".id")
         if noted.exists():
-            return noted.read_text()
+            return str(json.loads(noted.read_text())[0])
         requests, url, lost = self._read(part), "/v1/chat/completions", ("failed", "expired", "cancelled")
         sent = "\n".join(
             json.dumps({"custom_id": key, "method": "POST", "url": url, "body": self.queue.forms.form(request)})
@@ -125,15 +125,15 @@ class BatchFiles:
             batch = self.client.batches.create(
                 input_file_id=file.id, endpoint=url, completion_window="24h", metadata={"creperie": digest}
             )
-        write_text(noted, batch.id)
+        write_text(noted, json.dumps([batch.id, self.queue.forms.refused]))
         return str(batch.id)
 
     def _fetched(self, part: Path, batch: Any) -> list[str]:
         """Store the answers of a batch that has ended; return the messages of requests that failed for good.
 
-        If the refusals teach what the server does not accept, the refused requests are written down again.
+        If the server is known by now not to accept what they were sent with, the refused ones are written down again.
         """
-        left, refused, messages = self._read(part), dict(self.queue.forms.refused), list[str]()
+        left, messages, noted = self._read(part), list[str](), part.with_suffix(".id")
         self.known -= left.keys()
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
             for record in map(json.loads, filter(str.strip, self.client.files.content(file).text.split("\n"))):
@@ -143,11 +143,11 @@ class BatchFiles:
                 elif key in left:
                     messages.append(str(answer.get("error") or record.get("error") or answer))
                     self.queue.forms.learn(messages[-1], left[key])
-        if left and self.queue.forms.refused != refused:
+        if left and self.queue.forms.refused != json.loads(noted.read_text())[1]:
             again = "".join(json.dumps(line) + "\n" for line in left.items())
             write_text(part.with_name(f"{part.stem}-again.jsonl"), again)
             left = {}
         part.unlink()
-        part.with_suffix(".id").unlink()
+        noted.unlink()
         messages.append(f"the batch is {batch.status}: {batch.errors or 'run again to send the rest'}")
         return messages[:1] * len(left)

@@ -173,7 +173,8 @@ class _Dispatcher:
             try:
                 return await self._post(sent)
             except openai.APIStatusError as e:
-                learned = e.status_code in ABOUT_THE_REQUEST and self.forms.learn(e.response.text, request)
+                # llama-cpp-python's server answers 500 to what it does not accept
+                learned = e.status_code in {*ABOUT_THE_REQUEST, 500} and self.forms.learn(e.response.text, request)
                 if not learned and sent == self.forms.form(request):  # another request may have learned it meanwhile
                     raise
 

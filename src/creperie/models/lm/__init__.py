@@ -22,6 +22,10 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         return load_trigram(uri, options)
     if uri.name.startswith("pkg:creperie."):
         return import_module(uri.name.removeprefix("pkg:")).language_model()
+    if options["engine"] == "llama.cpp":
+        from creperie.models.lm.llama import load_llama
+
+        return load_llama(uri, options, place)
     from creperie.models.lm.likelihood import load_likelihood
 
     return load_likelihood(uri, options, place)

@@ -17,15 +17,18 @@ from creperie.models.hub import model_folder
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
     """Return the folder of a language model. `name` is a folder, a hub name, or a GGUF file or package to convert."""
-    if name.startswith("pkg:"):
-        return converted(_packaged(name.removeprefix("pkg:"), uri), uri)
-    if name.endswith(".gguf"):
-        return converted(Path(name).expanduser(), uri)
+    if name.startswith("pkg:") or name.endswith(".gguf"):
+        return converted(gguf_file(name, uri), uri)
     return model_folder(name, uri=uri, revision=revision)
 
 
-def _packaged(module: str, uri: str) -> Path:
-    """Return the one GGUF file inside an installed package; the package itself is not imported."""
+def gguf_file(name: str, uri: str) -> Path:
+    """Return a GGUF file by its path, or the one inside an installed package (pkg:), which is not imported."""
+    if not name.startswith("pkg:"):
+        if not (file := Path(name).expanduser()).is_file():
+            raise ModelError(f"there is no file {file}", where=uri)
+        return file
+    module = name.removeprefix("pkg:")
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
         raise UsageError(f"there is no installed package {module!r}", where=uri, hint="pip install the package")
@@ -40,8 +43,6 @@ def converted(file: Path, uri: str) -> Path:
 
     The folder is cached, with float32 safetensors that load by memory map in seconds.
     """
-    if not file.is_file():
-        raise ModelError(f"there is no file {file}", where=uri)
     folder = cache_home() / "gguf" / remembered_sha256(file)[:32]
     if folder.is_dir():
         return folder

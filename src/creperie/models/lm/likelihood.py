@@ -15,8 +15,8 @@ import numpy as np
 from creperie.models.device import Place
 from creperie.models.hf.folder import Folder, ModelSource
 from creperie.models.lm.gguf import language_model_folder
-from creperie.models.protocols import Fingerprint, Model, Prompt
-from creperie.models.tokens import fitting_context
+from creperie.models.protocols import Fingerprint, Model, Prompt, Tokens
+from creperie.models.tokens import fitting_context, pad_tokens
 from creperie.models.uri import ModelURI
 
 if TYPE_CHECKING:
@@ -141,18 +141,9 @@ class CausalLM(LanguageModel):
 
     def _rows(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
         """Return the log-probabilities per caption, with each caption in a row of its own."""
-        import torch
-
         results: list[np.ndarray] = [np.zeros(0, np.float32)] * len(captions)
         for batch in batches_by_length([len(before) + len(c) for c in captions]):
-            width = max(len(before) + len(captions[i]) for i in batch)
-            ids = torch.zeros((len(batch), width), dtype=torch.long)
-            mask = torch.zeros_like(ids)
-            for row, i in enumerate(batch):
-                line = before + captions[i]
-                ids[row, : len(line)] = torch.tensor(line, dtype=torch.long)
-                mask[row, : len(line)] = 1
-            logs = self._forward(ids, mask)
+            logs = self._forward(*padded([before + captions[i] for i in batch]))
             for row, i in enumerate(batch):
                 # position p predicts token p + 1; without a start token, the first token is not predicted
                 first = max(len(before) - 1, 0)
@@ -198,13 +189,7 @@ class MaskedLM(LanguageModel):
         logs = np.zeros(len(tasks), np.float32)
         device = self.place.torch_device
         for batch in batches_by_length([len(lines[i]) for i, _ in tasks]):
-            width = max(len(lines[tasks[t][0]]) for t in batch)
-            ids = torch.full((len(batch), width), self.tokenizer.pad_token_id or 0, dtype=torch.long)
-            mask = torch.zeros_like(ids)
-            for row, t in enumerate(batch):
-                line = lines[tasks[t][0]]
-                ids[row, : len(line)] = torch.tensor(line)
-                mask[row, : len(line)] = 1
+            ids, mask = padded([lines[tasks[t][0]] for t in batch], self.tokenizer.pad_token_id or 0)
             rows = torch.arange(len(batch))
             holes = torch.tensor([tasks[t][1] for t in batch])
             wanted = ids[rows, holes]
@@ -222,6 +207,11 @@ class MaskedLM(LanguageModel):
         own = [k for k, special in enumerate(probe["special_tokens_mask"]) if not special]
         ids: list[int] = probe["input_ids"]
         return (ids[: own[0]], ids[own[-1] + 1 :]) if own else ([], [])
+
+
+def padded(lines: Sequence[Sequence[int]], pad_id: int = 0) -> tuple[Any, Any]:
+    """Return token ids and their attention mask, padded on the right."""
+    return pad_tokens([Tokens(np.asarray(line, np.int64)) for line in lines], pad_id=pad_id)
 
 
 def batches_by_length(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> Iterator[list[int]]:

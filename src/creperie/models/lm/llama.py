@@ -1,0 +1,75 @@
+"""A GGUF file that llama.cpp reads as it is, to generate text: nothing is dequantised.
+
+The context keeps what it read: a prompt is read from where it differs from the one before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from creperie.core import ModelError, UsageError, remembered_sha256
+from creperie.models.device import Place
+from creperie.models.lm.gguf import gguf_file
+from creperie.models.protocols import Fingerprint, Prompt
+from creperie.models.thoughts import reply_of
+from creperie.models.uri import ModelURI, refuse_unused
+
+CONTEXT = 8192  #: tokens of prompt and answer, unless `max_length` says otherwise
+
+
+class LlamaCpp:
+    """A generator; answers with a schema are held to it by a grammar."""
+
+    def __init__(self, model: Any, fingerprint: Fingerprint) -> None:
+        self.model, self.fingerprint = model, fingerprint
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Prompt) -> str:
+        schema = {"type": "json_object", "schema": json.loads(prompt.schema)["schema"]} if prompt.schema else None
+        try:
+            answer = self.model.create_chat_completion(
+                [{"role": role, "content": text} for role, text in prompt.messages],
+                temperature=prompt.temperature,
+                top_p=prompt.top_p,
+                min_p=prompt.min_p,
+                top_k=0,
+                seed=prompt.seed,
+                max_tokens=prompt.max_tokens,
+                response_format=schema,
+            )
+        except ValueError as e:  # the prompt is longer than the context, or there is no chat template
+            raise ModelError(f"cannot answer: {e}", where=self.fingerprint.uri) from e
+        choice = answer["choices"][0]
+        return reply_of(choice["message"]["content"] or "", cut=choice["finish_reason"] == "length")
+
+
+def load_llama(uri: ModelURI, options: Mapping[str, Any], place: Place) -> LlamaCpp:
+    text = str(uri)
+    refuse_unused(uri.options, ("engine", "max_length"), where=text, what="engine=llama.cpp")
+    file = gguf_file(uri.name, text)
+    context, layers = options["max_length"] or CONTEXT, 0 if place.device == "cpu" else -1
+    threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    settings = {"n_ctx": context, "n_gpu_layers": layers, "n_threads": threads, "n_threads_batch": threads}
+    try:
+        library = import_module("llama_cpp")
+        model = library.Llama(str(file), **settings, verbose=False)
+    except ModuleNotFoundError as e:
+        raise UsageError("needs llama-cpp-python", where=text, hint="pip install llama-cpp-python") from e
+    except ValueError as e:
+        raise ModelError(f"llama.cpp cannot read it ({e})", where=text) from e
+    return LlamaCpp(
+        model,
+        Fingerprint(
+            uri=text,
+            architecture=f"llama.cpp {library.__version__}",
+            weights=remembered_sha256(file),
+            dtype="gguf",
+            context=context,
+        ),
+    )
