@@ -5,7 +5,6 @@
 | figures | made by |
 |---|---|
 | gpu.json | gpu_speed.py --out |
-| growth.jsonl | growth.py --out |
 | study-world.json | train study --world --preset large --seeds 3 --arms none,replace,swap,negate,all |
 | binding.json | train_binding.py --device cuda --seconds 640 --variants 0,1, and the same with 360, by seconds |
 """
@@ -68,16 +67,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.5f}"
 
 
-def growth() -> str:
-    rows = [json.loads(line) for line in (RESULTS / "growth.jsonl").read_text().splitlines()]
-    current = [row for row in rows if row.get("code", "now") in ("now", "shortly before")]
-    shown = [
-        [row["stage"], f"{row['captions']:,}", f"{row['seconds']:.1f}", f"{row['peak_mb']:,.0f}"]
-        for row in sorted(current, key=lambda r: (r["stage"], r["captions"]))
-    ]
-    return table(["stage", "captions", "processor s", "peak MB"], shown)
-
-
 def gains() -> str:
     """Return what training with template foils adds: template foils rise, clean kinds do not."""
     made = read("study-world.json")["tables"][1]
@@ -104,7 +93,6 @@ def known() -> str:
 def main() -> int:
     for page, mark, made in (
         ("performance.md", "gpu", gpu),
-        ("performance.md", "growth", growth),
         ("results-training.md", "gains", gains),
         ("results-training.md", "binding", binding),
         ("results-known.md", "known", known),

@@ -130,7 +130,7 @@ def test_audit(world: str) -> None:
 
 def test_refine(world: str) -> None:
     given: dict[str, Any] = {"held_out": [], "repair": False, "audit": False, "seed": 0, "cache": False}
-    given |= {"attackers": ["length-words"], "lm": "none", "encoder": "none", "progress": silent}
+    given |= {"attackers": ["length-words"], "lm": "none", "encoder": "none", "progress": silent, "engine": None}
     clean = twice(cr.refine, bench=world, method="optimal", **given)
     assert 0 < len(clean.bench) <= 120
     assert "length-words" in clean._repr_html_()

@@ -257,6 +257,7 @@ def refine(
     *,
     plan: RefinePlan = ...,
     models: AttackerModels = ...,
+    engine: Engine | None = None,
     progress: Progress | None = ...,
     method: Literal["grid", "optimal", "coin", "syntaxbias", "pair", "words"] = "grid",
     attackers: str | Sequence[str] = ...,

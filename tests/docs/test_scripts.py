@@ -42,6 +42,7 @@ SMALLEST = {
     "research/fresh_draws.py": "--by-design world=choice --seeds 1 --out {}/fresh --results {}/fresh.json",
     "research/items.py": "--draws 1",
     "research/judgements.py": "{}/flickr8k --images {}/flickr8k --out {}/judged.json length=blind:length",
+    "research/million.py": "--items 300 --steps audit",
     "research/mutants.py": "scoring/store.py -n 0",
     "research/new_corpora.py": "",
     "research/people_cheats.py": "--seeds 1",

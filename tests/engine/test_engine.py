@@ -15,7 +15,6 @@ from fault_stages import Shout
 
 from creperie.core.errors import DataError, UsageError
 from creperie.engine import Engine, Held, Local, choose_engine, gather
-from creperie.engine.pieces import WorkerLostError
 
 ENGINES = {"one": Local(1), "processes": Local(2)}
 
@@ -31,18 +30,6 @@ def test_results_are_in_order(captions: pa.Table) -> None:
 def test_a_stage_is_opened_once_a_worker(captions: pa.Table, tmp_path: Path) -> None:
     gather(Shout(marks=str(tmp_path)), Held(captions, 5), engine=Local(2))
     assert 1 <= len(list(tmp_path.glob("opened-*"))) <= 2
-
-
-def test_killed_workers_cost_only_their_pieces(captions: pa.Table, tmp_path: Path) -> None:
-    stage = Shout(marks=str(tmp_path), dies_at="3,17,31,45")  # more often than is accepted without progress
-    assert gather(stage, Held(captions, 5), engine=Local(2)) == gather(Shout(), captions)
-    assert len(list(tmp_path.glob("died-*"))) == 4
-
-
-@pytest.mark.slow
-def test_workers_that_always_die_are_given_up_with_a_word(captions: pa.Table) -> None:
-    with pytest.raises(WorkerLostError, match="fewer `workers=`"):
-        gather(Shout(dies_at="0"), Held(captions.slice(0, 10), 5), engine=Local(2))
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)

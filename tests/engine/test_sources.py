@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import CreperieError, DataError, UsageError
-from creperie.engine.pieces import Pieces, all_pieces
+from creperie.engine.pieces import Pieces
 from creperie.engine.sources import open_captions
 
 PICTURE = b"\xff\xd8\xff\xe0 the bytes of a picture"
@@ -25,6 +25,10 @@ TEXTS = [f"caption {i}  with blanks " for i in range(23)] + ["Ünïcode — 🥞
 
 def texts_of(pieces: Pieces) -> list[str]:
     return [t for table in all_pieces(pieces) for t in table.column("text").to_pylist()]
+
+
+def all_pieces(pieces: Pieces) -> list[pa.Table]:
+    return [pieces.piece(number) for number in range(len(pieces))]
 
 
 @pytest.fixture
@@ -77,7 +81,7 @@ def test_every_source_gives_its_captions_exactly(sources: dict[str, str], kind: 
     assert texts_of(pieces) == TEXTS
     assert pieces.rows == 25
     last = len(pieces) - 1
-    assert pieces.piece(last) == list(all_pieces(pieces))[last]
+    assert pieces.piece(last) == all_pieces(pieces)[last]
     ids = [i for table in all_pieces(pieces) for i in table.column("id").to_pylist()]
     assert len(set(ids)) == 25
 
@@ -98,6 +102,7 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path, monkeypatch: pytest.Monke
         "a.tsv?txt=1": "did you mean 'text'",
         "a.tsv?text=one": "is not a column",
         "bad.txt": r"bad\.txt:2: is not UTF-8",
+        "bad.txt?text=caption": r"one caption per line has no options; leave out \?text=",
         "no.parquet": "not a complete Parquet file",
         "a.parquet?text=text": "unknown column 'text'; did you mean 'TEXT'",
         "nothing.txt": "cannot be read",

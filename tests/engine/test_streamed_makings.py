@@ -166,9 +166,11 @@ def test_damaged_parts_of_a_making_are_made_again(tmp_path: Path) -> None:
     make(SlowMaker(), captions, tmp_path / "calm" / "it")
     with opened(tmp_path / "it", job_of(SlowMaker(), captions), force=False) as parts:
         make_parts(SlowMaker(), captions.sources, parts, Local(), silent)
-        torn, flipped = (parts / f"part-{k:06d}.json" for k in (3, 7))
+        torn, flipped = (parts / f"part-{k:06d}.parquet" for k in (3, 7))
         torn.write_bytes(torn.read_bytes()[:-30])
-        flipped.write_bytes(flipped.read_bytes().replace(b"dog", b"dof", 1))
+        data = bytearray(flipped.read_bytes())
+        data[60] ^= 1
+        flipped.write_bytes(data)
     make(SlowMaker(marks=str(marks)), captions, tmp_path / "it")
     assert sorted(int(p.name.split("-")[0]) for p in marks.iterdir()) == [16, 36], "only these two are made again"
     files = [

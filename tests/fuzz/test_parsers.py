@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from fault_makers import NAME, register
 from hypothesis import HealthCheck, given, settings
@@ -23,12 +24,12 @@ from older import without_checksums
 
 from creperie.annotation import read_export
 from creperie.bench import Item, from_items, load, load_folder, save
-from creperie.core import CreperieError
+from creperie.core import CreperieError, write_parquet
 from creperie.engine import Shard, kind_of, parse_shard, split_spec
 from creperie.lang import read_linkage, read_tree
 from creperie.making import MakeRequest, MakerOptions, make_shard, merge_making
 from creperie.making.llm.prompts import MalformedError, parse_template, read_answer
-from creperie.making.parts import read_part
+from creperie.making.parts import stored_outcomes
 from creperie.models import parse_choice, parse_uri
 from creperie.models.answers import parse_yes_no
 from creperie.models.api.endpoint import AnswerCache
@@ -96,7 +97,7 @@ TARGETS = {
     "items": Target("data/test-00000-of-00001.parquet", lambda f: load_folder(f, verify=True).table),
     "run": Target("run.json", lambda f: load_run(f).evaluate(["blind"])),
     "scores": Target("scores.parquet", lambda f: load_run(f).evaluate(["blind"])),
-    "making": Target("part-000000.json", lambda f: read_part(f, 0, ["1"])),
+    "making": Target("part-000000.parquet", lambda f: stored_outcomes(f, 0, ["1"])),
     "shard": Target("shard.json", merge),
     "outcomes": Target("outcomes.jsonl", merge),
     "cache": Target("1.seg", read_cache),
@@ -148,7 +149,6 @@ def sound(name: str, folder: Path) -> bytes:
 def _write_plain(name: str, target: Path, folder: Path) -> None:
     verdict = {"source": "1", "text": "x", "role": "negative", "kind": "k", "maker": "m", "edit": "e", "reason": ""}
     plain = {
-        "making": json.dumps({"outcomes": [json.dumps({"source": "1", "verdicts": [{"candidate": verdict}]})]}),
         "answers": json.dumps({"choices": [{"message": {"content": "yes"}}]}),
         "prompts": PROMPTS,
         "demonstrations": DEMONSTRATIONS,
@@ -172,6 +172,9 @@ def _write_plain(name: str, target: Path, folder: Path) -> None:
         with SegmentFolder(folder).writer() as writer:
             writer.append(np.zeros((3, 32), np.uint8), np.ones((3, 8), np.uint8), (2, 4))
         next(folder.glob("*.seg")).rename(target)
+    elif name == "making":
+        outcome = json.dumps({"source": "1", "verdicts": [{"candidate": verdict}]})
+        write_parquet(pa.table({"outcome": [outcome]}), target)
     elif name == "recipe":
         target.write_bytes(next(iter(list_recipes().values())).read_bytes())
     else:

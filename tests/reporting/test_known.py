@@ -12,7 +12,7 @@ import pytest
 
 from creperie.bench import PAIRED, Item, from_items
 from creperie.core import CreperieError
-from creperie.reporting import column_correlations, export_mieb, known_places, published_table
+from creperie.reporting import column_correlations, export_mieb, known_places, published_table, why_no_place
 from creperie.scoring.replies import answered_run
 
 
@@ -46,8 +46,13 @@ def test_a_run_is_placed_among_results_of_its_definition_alone() -> None:
     assert {r.table for r in place.column.results} == {"mieb/1"}
     result |= {"ties": 100, "hits": 5746, "tie_rule": "wrong"}  # MIEB takes the first of equals, which is true
     assert known_places(run)[0].value == pytest.approx(100 * 5846 / 7511)
+    assert why_no_place(run, "sugarcrepe") == ""
+    assert why_no_place(run, "winoground") == "it is a run on sugarcrepe"
     result["n"] = 700  # a part of the items
     assert known_places(run) == []
+    assert why_no_place(run, "sugarcrepe") == "no definition fits its 700 items; published results are on 7,512"
+    result["task"] = "tot"
+    assert why_no_place(run, "sugarcrepe") == "it has tot; published are itt"
 
 
 def test_a_results_file_has_mieb_s_figures(tmp_path: Path) -> None:

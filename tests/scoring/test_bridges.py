@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from creperie.bench import Benchmark, Item, from_items, save
+from creperie.bench import NO_IMAGES, Benchmark, Item, from_items, save
 from creperie.core import DataError, UsageError
 from creperie.engine import open_captions
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
@@ -189,6 +189,19 @@ def test_logs_of_harnesses_become_runs_and_unmatched_rows_are_listed(
     assert (len(run.document["unmatched"]), run.scored) == (1, len(strangers))
 
 
+def test_answers_that_follow_the_order_of_options_are_ties_and_said_to_be(world: Benchmark, tmp_path: Path) -> None:
+    """Each question was asked in both orders; "the first" is right once in two times, and prefers no caption."""
+    from creperie.cli.app import cli
+
+    bench = save(pairs_of(world), tmp_path / "pairs")
+    lines = [json.dumps({"doc_id": k, "filtered_resps": "(1)"}) for k in range(2 * len(bench))]
+    (tmp_path / "first.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    args = ["runs", "import", str(tmp_path / "first.jsonl"), "--bench", str(tmp_path / "pairs"), "--out", str(tmp_path)]
+    shown = CliRunner().invoke(cli, args).output
+    assert "8 of 8 items are ties and count as wrong" in " ".join(shown.split())
+    assert [word for word in ("ties", "chance", "50.0") if word not in shown] == []
+
+
 def test_a_response_matrix_becomes_runs_with_blind_twins(tmp_path: Path) -> None:
     from creperie.cli.app import cli
     from creperie.scoring import load_run
@@ -280,6 +293,17 @@ def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> 
         files = json.loads(done.stdout)["files"]
     table = open_captions(files[0]).piece(0)  # the tar file, as the reader of WebDataset sees it
     assert table.column("text").to_pylist() == [item.positives[0] for item in world]
+    bare = save(replace(pairs_of(world), images=NO_IMAGES), tmp_path / "bare")
+    args = ["data", "export", str(tmp_path / "bare"), "--out", str(tmp_path / "x"), "--format"]
+    for more, says in (
+        (["webdatset"], "did you mean 'webdataset'"),
+        (["datasets"], "pass their location with `images=`"),
+        (["datasets", "--images", world.images.location], ""),
+    ):
+        done = CliRunner().invoke(cli, [*args, *more])
+        assert says in str(done.exception or "")
+        assert (done.exit_code == 0) == (not says)
+    assert len(bare) == 8
     gone = CliRunner().invoke(cli, ["data", "export", "x", "--format", "mteb", "--out", str(tmp_path / "gone")])
     assert isinstance(gone.exception, UsageError)
     assert "was removed; pass --format datasets" in str(gone.exception)

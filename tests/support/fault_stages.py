@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,11 +25,6 @@ class Shout:
     dies_at: str = ""
     bad_at: str = ""
     seconds: float = 0.0
-    name: str = "test:shout"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"case": "upper"}
 
     def open(self) -> Work:
         if self.marks and not Path(self.marks).is_dir():

@@ -28,6 +28,9 @@ from creperie.auditing.kept import audit_origin as audit_origin
 from creperie.auditing.kept import keep_audit as keep_audit
 from creperie.auditing.kept import kept_audit as kept_audit
 from creperie.auditing.kept import kept_audits as kept_audits
+from creperie.auditing.large import SAMPLE as SAMPLE
+from creperie.auditing.large import attacked_part as attacked_part
+from creperie.auditing.large import item_features as item_features
 from creperie.auditing.learned import INNER_FOLDS as INNER_FOLDS
 from creperie.auditing.learned import LearnedAttacker as LearnedAttacker
 from creperie.auditing.learned import stacked as stacked

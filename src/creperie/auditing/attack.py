@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -42,11 +41,6 @@ class AttackStage:
 
     names: tuple[str, ...]
     models: AttackerModels
-    name: str = "attack"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"attackers": self.names, **asdict(self.models)}
 
     def open(self) -> Work:
         attackers = [a for a in make_attackers(self.names, self.models) if isinstance(a, TextAttacker)]
@@ -57,17 +51,14 @@ class AttackStage:
 
         return work
 
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        return self.open()(batch)
-
 
 def score_ahead(attackers: Sequence[Attacker], models: AttackerModels, texts: Sequence[str], engine: Engine) -> None:
     """Score all captions on the engine's workers and store the scores in the attackers, which then need not compute
     them.
     """
-    single = [a for a in attackers if isinstance(a, TextAttacker)]
-    distinct = sorted(set(texts))
-    if not single or not distinct:
+    single = [a for a in attackers if isinstance(a, TextAttacker) and a.remembers]  # others take microseconds
+    distinct = sorted(set(texts)) if single else []
+    if not distinct:
         return
     stage = AttackStage(tuple(a.name for a in single), replace(models))  # a copy, without the models already loaded
     scores = gather(stage, Held(pa.table({"text": distinct}), PIECE), engine=engine)

@@ -84,6 +84,10 @@ class TextAttacker:
         """Store scores that were computed elsewhere, by text."""
         self._known.update(scores)
 
+    def forget(self) -> None:
+        """Drop all stored scores."""
+        self._known.clear()
+
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         used = np.unique(np.concatenate([pairs.left, pairs.right]))
         scores = np.full(len(pairs.texts), np.nan, dtype=np.float32)

@@ -65,6 +65,7 @@ def audit_document(
             for alike in audit.likeness
         ],
         "symmetry": [s.document() for s in audit.symmetry],
+        **({"sample": audit.whole.measured.items, "counts": [asdict(c) for c in audit.counts]} if audit.counts else {}),
     }
 
 

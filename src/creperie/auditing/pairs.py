@@ -273,20 +273,9 @@ def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
 
 
 def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Return the distinct texts in the order of their first appearance, and the index of each text among them.
-
-    Texts are compared by digests; if two digests collide, Arrow's `dictionary_encode` is used, which copies the texts
-    twice.
-    """
-    starts = range(0, len(texts), 8192)
-    digest = np.fromiter(map(hash, ArrowTexts(texts)), np.int64, len(texts))
-    _, first, code = np.unique(digest, return_index=True, return_inverse=True)
-    names = texts.take(pa.array(np.sort(first))) if len(first) < len(texts) else texts
-    code = np.argsort(np.argsort(first))[code]
-    if all(names.take(pa.array(code[s : s + 8192])).equals(texts.slice(s, 8192)) for s in starts):
-        return names, code
+    """Return the distinct texts in the order of their first appearance, and the index of each text among them."""
     coded = texts.dictionary_encode()
-    return coded.dictionary, coded.indices.to_numpy()
+    return coded.dictionary, coded.indices.to_numpy().astype(np.int64)
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ class AttackerEntry:
     seconds: float = 0.0
     tells: float = 1.0
     single: bool = False
+    english: bool = False
     count: str = ""
     sign: int = 1
     prefers: str = ""

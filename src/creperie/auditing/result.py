@@ -12,6 +12,7 @@ import pyarrow as pa
 from creperie.auditing.advice import advice_on
 from creperie.auditing.attackers import Attacker
 from creperie.auditing.cues import Cue, listed, surest
+from creperie.auditing.large import ExactCount
 from creperie.auditing.likeness import Likeness
 from creperie.auditing.measure import AttackerMargins, GapShape, gap_shape
 from creperie.auditing.pairs import Pairs, item_gaps
@@ -56,6 +57,7 @@ class Audit(Framed):
     symmetry: tuple[Symmetry, ...] = ()  #: of every subset, and of all items last
     spec: str = ""  #: how the benchmark is named in commands
     part: str = ""  #: the options that select the part that was audited, as they are typed
+    counts: tuple[ExactCount, ...] = ()  #: if a sample was audited: quick attackers on all items
 
     @property
     def verdict(self) -> str:

@@ -10,13 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from creperie.auditing.attack import Attack, is_slow, score_ahead
-from creperie.auditing.attackers import Attacker
+from creperie.auditing.attackers import Attacker, TextAttacker
 from creperie.auditing.battery import CUES, ENSEMBLE, AttackerModels, extras_for, make_attackers, sendable
+from creperie.auditing.language import language_of_captions
+from creperie.auditing.large import attacked_part, item_features
 from creperie.auditing.likeness import likeness_of
 from creperie.auditing.measure import smallest_seen, worth
 from creperie.auditing.options import AuditOptions
 from creperie.auditing.pairs import ArrowTexts, Pairs, pairs_of
-from creperie.auditing.registry import several_learned
+from creperie.auditing.registry import entry_of, several_learned
 from creperie.auditing.result import Audit, cues_of, examples_of, shapes_of
 from creperie.auditing.symmetry import symmetry_of
 from creperie.auditing.verdict import ALL, AuditRow, Measurements, corrected, distinct_tests, judge, judge_all
@@ -44,13 +46,16 @@ def audit(
     Without names the standard battery is run; attackers that lack a package or a model are left out, and the verdict is
     then at best *incomplete*. With an engine, attackers that score one caption at a time run there. Slow attackers of
     the standard battery are run on a sample of the items, as large as the verdict needs, unless `full` is set; before
-    that, `announce` is called with a summary of the quick attackers' results.
+    that, `announce` is called with a summary of the quick attackers' results. Of a benchmark with more than `SAMPLE`
+    items a random sample is audited, and attackers that score captions one by one are counted on all (`counts`).
     """
     spec = str(bench) if isinstance(bench, (str, Path)) else ""
-    bench = as_benchmark(bench)
+    everything = as_benchmark(bench)
+    bench = attacked_part(everything, models.seed, full=options.full)
     if attackers:
         options = replace(options, attackers=(attackers,) if isinstance(attackers, str) else tuple(attackers))
-    sent, not_sent = _sent(options, models)
+    language = language_of_captions(bench)
+    sent, not_sent, foreign = _sent(options, models, language)
     pairs, seeing = pairs_of(bench), models.image_attacker(bench.images)
     if not len(pairs) and seeing is None:
         hint = "if items have several images, pass `image_encoder=` for an attacker that sees only images"
@@ -74,13 +79,13 @@ def audit(
     few = dict.fromkeys(whole.measured.abstained, f"needs about {ENOUGH} pairs with different captions")
     audited = Audit(
         name=bench.name,
-        hash=bench.hash,
-        items=len(bench),
+        hash=everything.hash,
+        items=len(everything),
         attackable=int((pairs.per_item > 0).sum()),
         seed=models.seed,
         threshold=options.threshold,
         attackers=(*sent, *([seeing] if seeing else [])),
-        not_sent=not_sent | few,
+        not_sent=not_sent | few | foreign,
         rows=tuple(r for r in judged if not r.view),
         views=tuple(r for r in judged if r.view),
         judgements=tuple(judgements),
@@ -92,17 +97,34 @@ def audit(
     )
     subsets = pairs.subsets
     del pairs, facts, ids  # frees memory: what follows reads the captions again
-    return _compared(audited, bench, subsets, options)
+    audited = _compared(audited, bench, subsets, options)
+    if bench is everything:
+        return audited
+    quick = [a for a in sent if isinstance(a, TextAttacker) and not is_slow(a)]
+    with item_features(everything, quick, models, engine, progress) as features:
+        attackable, counts = int(features.column("asked").sum()), features.counts()
+        lost = everything.keeping(features.column("unsolvable"), "filter").column("id").to_pylist()
+    seen = replace(whole.measured, drawn=len(everything), unsolvable=tuple(lost))
+    whole = replace(whole, measured=seen, verdict="unsolvable" if whole.verdict == "clean" and lost else whole.verdict)
+    return replace(audited, attackable=attackable, counts=counts, whole=whole)
 
 
-def _sent(options: AuditOptions, models: AttackerModels) -> tuple[list[Attacker], dict[str, str]]:
-    """Return the attackers to run, always with `cues`, and with an ensemble if several families learn; and those that
-    cannot be run, with reasons.
+def _sent(
+    options: AuditOptions, models: AttackerModels, language: str
+) -> tuple[list[Attacker], dict[str, str], dict[str, str]]:
+    """Return the attackers to run, always with `cues`, and with an ensemble if several families learn; those that
+    cannot be run, with reasons; and those that have nothing to say about captions in this language.
     """
     names, not_sent = sendable(options.attackers, models)
+    foreign = {}
+    if not language.startswith("en"):
+        english = [name for name in (*names, *not_sent) if entry_of(name).english]
+        foreign = dict.fromkeys(english, f"knows English alone; these captions are in {language}")
+        names = [name for name in names if name not in foreign]
+        not_sent = {name: why for name, why in not_sent.items() if name not in foreign}
     if several_learned(names) and ENSEMBLE not in not_sent:
         names = [*names, ENSEMBLE]  # made only once if already named
-    return make_attackers([*names, CUES], models), not_sent
+    return make_attackers([*names, CUES], models), not_sent, foreign
 
 
 def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:

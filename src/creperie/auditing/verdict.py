@@ -143,6 +143,7 @@ class Measurements:
     sample: tuple[tuple[int, tuple[str, ...]], ...] = ()  #: numbers of items that slow attackers saw, and these
     repeated: float = 0.0  #: share of items whose two captions also occur with another image
     reversed: float = 0.0  #: share of items whose two captions occur elsewhere in reversed roles
+    drawn: int = 0  #: if these items are a random sample: the number of all
     models: Mapping[str, str] = field(default_factory=dict)  #: the model used by each family
 
     @property
@@ -214,6 +215,8 @@ class Judgement:
         if seen.sample:
             asked = ", ".join(f"{', '.join(names)} on {n:,}" for n, names in seen.sample)
             parts.append(f"{asked} of {seen.items:,} items (--full takes all: about {self._more_time} more)")
+        if seen.drawn:
+            parts.append(f"on a random sample of {seen.items:,} of {seen.drawn:,} items (--full takes all)")
         if seen.unsolvable:
             some = ", ".join(seen.unsolvable[:3]) + (", …" if len(seen.unsolvable) > 3 else "")
             parts.append(f"{len(seen.unsolvable)} unsolvable (a true caption is also a false one: {some})")

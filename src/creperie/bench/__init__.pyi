@@ -1,5 +1,6 @@
 from creperie.bench.benchmark import Benchmark as Benchmark
 from creperie.bench.benchmark import Info as Info
+from creperie.bench.benchmark import KeptRows as KeptRows
 from creperie.bench.benchmark import Parquet as Parquet
 from creperie.bench.benchmark import ProvenanceStep as ProvenanceStep
 from creperie.bench.benchmark import SkippedRecord as SkippedRecord

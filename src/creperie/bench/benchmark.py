@@ -118,6 +118,38 @@ class Parquet:
 
 
 @dataclass(frozen=True)
+class KeptRows(Parquet):
+    """Some rows of Parquet files, by a mask over all of them; also read on demand, a piece at a time."""
+
+    keep: np.ndarray = field(default_factory=lambda: np.zeros(0, bool), compare=False)
+
+    @cached_property
+    def rows(self) -> int:
+        return int(self.keep.sum())
+
+    def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
+        first = 0
+        for piece in super().pieces(columns, rows):
+            mask = self.keep[first : first + piece.num_rows]
+            first += piece.num_rows
+            if mask.any():
+                yield piece.filter(pa.array(mask))
+
+    def read(self, columns: list[str] | None = None, condition: pc.Expression | None = None) -> pa.Table:
+        schema = self.dataset.schema
+        names = columns or schema.names
+        empty = schema.empty_table().select(names)
+        table = pa.concat_tables([empty, *self.pieces(names, PIECE)])
+        return table if condition is None else table.filter(condition)
+
+
+#: Rows that are read at a time.
+PIECE = 65_536
+#: A part of a benchmark with more items than this stays on disk.
+HELD = 250_000
+
+
+@dataclass(frozen=True)
 class Benchmark(Framed):
     """A named set of items with images and history. The items are a columnar table, read from Parquet as needed."""
 
@@ -154,7 +186,7 @@ class Benchmark(Framed):
             return self.source.read([name]).column(0)
         return self.table.column(name)
 
-    def pieces(self, columns: list[str], rows: int = 65_536) -> Iterator[pa.Table]:
+    def pieces(self, columns: list[str], rows: int = PIECE) -> Iterator[pa.Table]:
         """Yield tables of the given columns, at most `rows` rows at a time. A benchmark on disk is streamed, not
         loaded.
         """
@@ -176,7 +208,9 @@ class Benchmark(Framed):
     @cached_property
     def hash(self) -> str:
         """The content hash of the items, which runs record to state what they were computed on."""
-        return self.source.digest if isinstance(self.source, Parquet) else content_hash(self.source)
+        if not isinstance(self.source, Parquet):
+            return content_hash(self.source)
+        return self.source.digest or hash_pieces(self.columns, self.pieces(self.columns))
 
     @cached_property
     def checked_hash(self) -> str:
@@ -283,7 +317,17 @@ class Benchmark(Framed):
 
     # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
 
-    def with_table(self, table: pa.Table, op: str, **args: Any) -> Benchmark:
+    def keeping(self, keep: np.ndarray, op: str, **args: Any) -> Benchmark:
+        """Return the items of a mask, with one more provenance step. Many that are on disk stay there."""
+        source = self.source
+        if isinstance(source, Parquet) and "table" not in self.__dict__ and len(self) > HELD:
+            if isinstance(source, KeptRows):
+                own, keep = keep, source.keep.copy()
+                keep[keep] = own
+            return self.with_table(KeptRows(source.files, "", source.checksums, source.again, keep), op, **args)
+        return self.with_table(self.table.filter(pa.array(keep)), op, **args)
+
+    def with_table(self, table: pa.Table | Parquet, op: str, **args: Any) -> Benchmark:
         """Return a copy of the benchmark with these items, and with one more provenance step."""
         return replace(self, source=table, provenance=self.provenance + (ProvenanceStep(op, args, (self.hash,)),))
 
@@ -297,10 +341,10 @@ class Benchmark(Framed):
         """
         if isinstance(condition, pc.Expression):
             return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)
-        mask = pa.array(np.asarray([condition(item) for item in self] if callable(condition) else condition, bool))
+        mask = np.asarray([condition(item) for item in self] if callable(condition) else condition, bool)
         if len(mask) != len(self):
             raise UsageError(f"expected a mask of {len(self)} values, found {len(mask)}", where=self.name)
-        return self.with_table(self.table.filter(mask), "filter", condition=f"mask of {len(mask)}", why=why)
+        return self.keeping(mask, "filter", condition=f"mask of {len(mask)}", why=why)
 
     def _where(self, condition: pc.Expression) -> pa.Table:
         try:
@@ -340,13 +384,14 @@ class Benchmark(Framed):
         if n < 0:
             raise UsageError(f"cannot sample {n} items: choose 0 or more", where=self.name)
         rng = np.random.Generator(np.random.PCG64(seed))
-        rows = np.sort(rng.permutation(len(self))[:n])
-        return self.with_table(self.table.take(pa.array(rows)), "sample", n=n, seed=seed)
+        keep = np.zeros(len(self), bool)
+        keep[rng.permutation(len(self))[:n]] = True
+        return self.keeping(keep, "sample", n=n, seed=seed)
 
     def head(self, n: int) -> Benchmark:
         """Return a benchmark of the first n items of every subset."""
         keep = ordinals(value_codes(self.column("subset"))) < n
-        return self.with_table(self.table.filter(pa.array(keep)), "head", n=n)
+        return self.keeping(keep, "head", n=n)
 
 
 def check_shapes(table: pa.Table, where: str) -> None:

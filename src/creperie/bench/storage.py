@@ -27,6 +27,7 @@ from creperie.bench.item import CORE_COLUMNS
 from creperie.core import (
     DataError,
     Progress,
+    TableWriter,
     UsageError,
     __version__,
     check_target,
@@ -34,7 +35,6 @@ from creperie.core import (
     reading_parquet,
     silent,
     write_json,
-    write_parquet,
 )
 
 ITEMS_FILE = "data/test-00000-of-00001.parquet"
@@ -106,7 +106,10 @@ def save(
     lost = bench.images is not NO_IMAGES if place is None else any(place.is_relative_to(root) for root in passing)
     copied = copy_images or lost
     with new_folder(target, replace_old=force) as draft:
-        write_parquet(bench.table, draft / ITEMS_FILE)
+        writer = TableWriter(draft / ITEMS_FILE, bench.schema)
+        for piece in bench.pieces(bench.columns):
+            writer.write(piece)
+        writer.close()
         if copied:
             write_images(bench, draft / "images", progress)
         describe_benchmark(bench, draft, "images" if copied else relative_place(bench.images.location, target))

@@ -17,6 +17,7 @@ from creperie.auditing import (
     AuditOptions,
     atlas_markdown,
     atlas_page,
+    attacked_part,
     audit_document,
     audit_origin,
     changed_options,
@@ -126,7 +127,7 @@ def audit(
     blind_audit = _run(parts[0], options, models, engine)
     blind_audit = replace(blind_audit, spec=bench[0], part=part.typed)
     changed = changed_options(options, part, models)
-    document = audit_document(blind_audit, options=changed) | _ceilings(parts[0])
+    document = audit_document(blind_audit, options=changed) | _ceilings(parts[0], options, models)
     if html:
         write_audit_page(document, html)
     keep_audit(document, audit_origin(parts[0], options, models, changed))
@@ -192,14 +193,15 @@ def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOpti
     origin = audit_origin(bench, options, models, changed)
     if keep and (kept := kept_audit(bench.name, origin, keep)):
         return kept
-    document = audit_document(_run(bench, options, models), spec, changed) | _ceilings(bench)
+    document = audit_document(_run(bench, options, models), spec, changed) | _ceilings(bench, options, models)
     if keep:
         keep_audit(document, origin, keep)
     return document
 
 
-def _ceilings(bench: Benchmark) -> dict[str, Any]:
-    """Return by subset the highest accuracy of a model that ignores word order."""
+def _ceilings(bench: Benchmark, options: AuditOptions, models: AttackerModels) -> dict[str, Any]:
+    """Return by subset the highest accuracy of a model that ignores word order, on the items that were attacked."""
     from creperie.statistics import ceilings
 
-    return {"ceilings": [ceiling.document() for ceiling in ceilings(bench)]}
+    part = attacked_part(bench, models.seed, full=options.full)
+    return {"ceilings": [ceiling.document() for ceiling in ceilings(part)]}

@@ -13,6 +13,7 @@ from creperie.bench import (
     NO_IMAGES,
     TABLE_KINDS,
     Benchmark,
+    Format,
     ImageOptions,
     Item,
     NamingOptions,
@@ -23,6 +24,7 @@ from creperie.bench import (
     image_keys,
     is_image_parquet,
     kind_of_file,
+    list_formats,
     load,
     open_store,
     read_format,
@@ -33,7 +35,7 @@ from creperie.bench import (
 from creperie.cli.app import removed_name
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say, show_notes
-from creperie.core import UsageError, counted, option
+from creperie.core import UsageError, counted, option, unknown
 
 _PREVIEW = 3
 
@@ -165,7 +167,7 @@ FOR_TOOLS = ("datasets", "webdataset", "lmms-eval", "inspect")
 
 
 @dataclass(frozen=True)
-class ExportOptions:
+class ExportOptions(ImageOptions):
     """The options of `data export`: what is written, and where."""
 
     format: str = option("", f"A published format, csv, tsv, jsonl, parquet; or {', '.join(FOR_TOOLS)} (required).")
@@ -198,7 +200,7 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
 
     if gone := removed_name(f"data export --format {options.format}"):
         raise gone
-    loaded = load(bench)
+    loaded = load(bench, images=options.images)
     chosen = loaded.only(options.subsets) if options.subsets else loaded
     if options.format == "datasets":
         files = export_image_parquet(chosen, options.out, force=options.force, progress=bar)
@@ -208,7 +210,7 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
         task = export_lmms if options.format == "lmms-eval" else export_inspect
         files = task(chosen, options.out, force=options.force)
     else:
-        files = write_format(find_format(options.format), chosen, options.out, force=options.force)
+        files = write_format(_writable(options.format), chosen, options.out, force=options.force)
     written = {"format": options.format, "items": len(chosen), "out": options.out}
     document = {**written, "files": [str(file) for file in files]}
 
@@ -220,3 +222,11 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
             echo(f"  … and {len(files) - 20} more")
 
     return CommandResult(document, show)
+
+
+def _writable(name: str) -> Format:
+    """Return the format of this name; an error lists what can be written."""
+    try:
+        return find_format(name)
+    except UsageError:
+        raise unknown("format to write", name, [*FOR_TOOLS, *(f.name for f in list_formats() if f.write)]) from None

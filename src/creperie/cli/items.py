@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,16 @@ from creperie.cli.output import CommandResult, answers, print_table, say, show_n
 from creperie.core import percent
 from creperie.metrics import MetricSettings
 from creperie.statistics import ItemOptions, ItemStudy, difficulty, write_table
+
+LEGEND = {
+    "right": "% of models",
+    "difficulty": "the ability at which half of the models know it",
+    "discrimination": "how sharply it separates models; below 0, better models are more often wrong",
+    "rest": "correlation with the other items",
+    "text": "chance to be right without the picture",
+    "picture": "what the picture adds to it",
+    "suspicion": "log odds that its label is wrong",
+}
 
 
 @click.command()
@@ -62,17 +73,17 @@ def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
         heads = ["model", "right", "without the picture", "the picture adds"]
         cells = [[m["model"], *(percent(m[c]) for c in ("right", "text", "picture"))] for m in document["models"]]
         print_table(heads, cells, right=heads[1:])
+        say("% of items; without the picture, the picture adds: as the item response model expects, not as counted")
     rows = [row for row in document["items"] if row["kind"] == "suspicious"][:top]
     shown = ("difficulty", "discrimination", "rest", "text", "picture", "suspicion")
     columns = [c for c in shown if c in study.frame().column_names]
-    cells = [
-        [row["subset"], row["id"], percent(row["right"]), *("" if row[c] is None else f"{row[c]:.2f}" for c in columns)]
-        for row in rows
-    ]
+    cells = [[row["subset"], row["id"], percent(row["right"]), *(_number(row[c]) for c in columns)] for row in rows]
     if rows:
         print_table(
             ["subset", "item", "right", *columns], cells, right=("right", *columns), title="most suspicious first"
         )
+        meant = (f"{name}: {LEGEND[name]}" for name in ("right", *columns))
+        say("{}", "; ".join(meant))
     if study.short is not None:
         short = study.short
         say(
@@ -83,3 +94,7 @@ def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
     for name in ("table", "plot"):
         if document[name]:
             say("wrote {}", document[name])
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"{value:.2f}"

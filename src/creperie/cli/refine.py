@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from creperie.auditing import AttackerModels
 from creperie.bench import PartOptions, load_part
-from creperie.cli.options import options_of
+from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar
 from creperie.cli.refine_text import show_refined
 from creperie.core import UsageError, option
 from creperie.refining import RefinePlan, refine_document, write_refined
 from creperie.refining import refine as run_refine
+
+if TYPE_CHECKING:
+    from creperie.engine import Engine
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,15 @@ class RefineOutput:
 @options_of("part", PartOptions)
 @options_of("models", AttackerModels)
 @options_of("output", RefineOutput)
+@engine_options
 @answers
 def refine(
-    bench: str, plan: RefinePlan, part: PartOptions, models: AttackerModels, output: RefineOutput
+    bench: str,
+    plan: RefinePlan,
+    part: PartOptions,
+    models: AttackerModels,
+    output: RefineOutput,
+    engine: Engine | None,
 ) -> CommandResult:
     """Leave items out of BENCH until blind attackers have no edge; keep as many as possible.
 
@@ -47,7 +57,7 @@ def refine(
         raise UsageError("no output folder given", hint="pass --out DIR, or --dry-run to look first")
     if out is not None and not output.force and out.is_dir() and any(out.iterdir()):
         raise UsageError("this folder is not empty", where=out, hint="choose another, or pass --force")
-    refined = run_refine(load_part(bench, part, models.seed), plan=plan, models=models, progress=bar)
+    refined = run_refine(load_part(bench, part, models.seed), plan=plan, models=models, engine=engine, progress=bar)
     refined = replace(refined, spec=bench, part=part.typed)
     if out is not None and not output.dry_run and len(refined.bench):
         refined = replace(refined, folder=str(out))

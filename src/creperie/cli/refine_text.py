@@ -96,11 +96,10 @@ def sparkline(values: list[int]) -> str:
 
 
 def _reasons(refined: Refined) -> None:
-    from creperie.refining import REASONS
+    from creperie.refining import REASONS, reasons_of
 
-    codes = [r.reason for r in refined.removed]
-    for code in dict.fromkeys(codes):
-        say(f"[dim]{codes.count(code):,} left: {REASONS[code]}[/dim]")
+    for code, items in reasons_of(refined.removed).items():
+        say(f"[dim]{items:,} left: {REASONS[code]}[/dim]")
     for outcome in refined.outcomes:
         for f in outcome.choice.filtered:
             say(

@@ -43,7 +43,13 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
         heads = ["A", "B", "A − B, 90 %", "p", "equivalent", "labels that reverse"]
         heads += ["survives wrong labels"] if options.wrong else []
         print_table(heads, pairs, right=heads[2:])
-        say("equivalent: the difference is surely below {:g} points", 100 * options.margin)
+        margin = f"{100 * options.margin:g} points"
+        say(f"p: of the test whether A and B differ by {margin} or more; equivalent: they surely differ by less")
+        for r in rankings.ranks:
+            choices = zip(rankings.choices, r.ranks, r.gains, strict=True)
+            moved = [f"#{rank} by {choice}" for choice, rank, gain in choices if gain]
+            if moved:
+                say("{} is #{} by {}, but {}", r.name, r.ranks[0], rankings.choices[0], ", ".join(moved))
         noisy = [
             [n.model, f"{percent(n.accuracy)} [{percent(n.low)}, {percent(n.high)}]"]
             + [f"{percent(n.corrected)} [{percent(n.corrected_low)}, {percent(n.corrected_high)}]"]

@@ -32,6 +32,7 @@ from creperie.reporting import (
     run_table,
     runs_in,
     save_figure,
+    why_no_place,
 )
 
 
@@ -110,9 +111,15 @@ def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> Comman
     heads = ["definition", "model", "source", "%"]
     rows = known_rows(benchmark, own)
     places = [place for run in own for place in known_places(run)]
-    notes = [*map(str, places), "▶ your runs; each definition has an order of its own; `creperie table list`: sources"]
+    heads_of_runs = {place.column.head for place in places}
+    rows = [row for row in rows if not heads_of_runs or row[0] in heads_of_runs]
+    without = [f"{run.name} has no place: {why}" for run in own if (why := why_no_place(run, benchmark))]
+    shown = "only definitions that fit a run are shown; " if heads_of_runs else ""
+    notes = [*map(str, places), *without]
+    notes += [f"▶ your runs; {shown}each definition has an order of its own; `creperie table list`: sources"]
     text = render_rows(heads, [list(row) for row in rows], output.form, left=3, notes=notes)
-    document = {"rows": [dict(zip(heads, row)) for row in rows], "known": [place.document() for place in places]}
+    listed = [dict(zip(heads, row)) for row in rows]
+    document = {"rows": listed, "known": [place.document() for place in places], "without_place": without}
     return text_result(document, text, output.out)
 
 

@@ -1,11 +1,14 @@
+from creperie.engine.columns import item_pieces as item_pieces
 from creperie.engine.engines import Engine as Engine
 from creperie.engine.engines import EngineOptions as EngineOptions
 from creperie.engine.engines import Local as Local
-from creperie.engine.engines import as_done as as_done
 from creperie.engine.engines import choose_engine as choose_engine
 from creperie.engine.engines import gather as gather
 from creperie.engine.engines import session as session
 from creperie.engine.lines import open_lines as open_lines
+from creperie.engine.parts import all_parts as all_parts
+from creperie.engine.parts import read_part as read_part
+from creperie.engine.parts import write_parts as write_parts
 from creperie.engine.pieces import Held as Held
 from creperie.engine.pieces import Numbered as Numbered
 from creperie.engine.pieces import Pieces as Pieces

@@ -1,7 +1,7 @@
 """The Ray engine: actors of Ray compute the pieces.
 
 Every actor opens the stage once (a model is loaded once per worker) and reads its pieces itself, so that sources in
-files do not pass through the driver. If a worker dies, alone or with its node, a new worker computes its piece.
+files do not pass through the driver. If a worker dies, alone or with its node, others compute its pieces.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ import logging
 import os
 import signal
 import threading
-from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from creperie.core import CreperieError, UsageError, missing_extra
-from creperie.engine.pieces import LIVES, Numbered, Pieces, Stage, Work, WorkerLostError, from_bytes, opened, to_bytes
+from creperie.engine.driver import driven
+from creperie.engine.pieces import Numbered, Pieces, Stage, Work, from_bytes, is_held, opened, to_bytes
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 #: Bytes for the object store of a local Ray. Pieces are small and are removed when they are done.
 STORE_BYTES = 200 << 20
@@ -41,36 +45,14 @@ class Ray:
     def _map(self, stage: Stage, pieces: Pieces, todo: list[int]) -> Numbered:
         import ray
 
-        job = ray.put((stage, pieces))  # one copy for all workers, also for their replacements
-        worker = ray.remote(num_cpus=1, num_gpus=self.gpus)(_Worker)
-        actors = [worker.remote(job) for _ in range(min(self.workers, len(todo)))]
-        busy: dict[Any, tuple[Any, int | None]] = {actor.ready.remote(): (actor, None) for actor in actors}
-        del actors  # an actor without a reference ends and frees its core for one that waits
-        waiting, left, deaths = deque(todo), len(todo), Counter[int | None]()
-        try:
-            while left:
-                (done,), _ = ray.wait(list(busy))
-                actor, number = busy.pop(done)
-                try:
-                    answer = ray.get(done)
-                except ray.exceptions.RayActorError:  # it died, alone or with its node
-                    deaths[number] += 1  # None: before its first piece, perhaps with a whole node of workers
-                    if deaths[number] == (LIVES * self.workers if number is None else LIVES):
-                        raise WorkerLostError from None
-                    actor, answer = worker.remote(job), None
-                    if number is not None:
-                        waiting.appendleft(number)
-                if isinstance(answer, CreperieError):
-                    raise answer
-                if waiting:
-                    following = waiting.popleft()
-                    busy[actor.compute.remote(following)] = actor, following
-                del actor
-                if number is not None and answer is not None:
-                    left -= 1
-                    yield number, from_bytes(answer)
-        finally:
-            busy.clear()  # a traceback keeps local variables, and thus actors, alive
+        # one copy for all workers, also for their replacements; pieces in memory are sent one by one
+        job = ray.put((stage, None if is_held(pieces) else pieces, todo[0]))
+        actor = ray.remote(num_cpus=1, num_gpus=self.gpus)(_Worker)
+        hire = partial(_Actor, actor, job, pieces)
+        for number, answer in driven(hire, self.workers, todo, ray.exceptions.RayActorError):
+            if isinstance(answer, CreperieError):
+                raise answer
+            yield number, from_bytes(answer)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -107,20 +89,48 @@ class Ray:
             raise UsageError(what, where=self.address, hint="start one with: ray start --head") from None
 
 
+class _Actor:
+    """An actor as the driver sees it. One that cannot read the pieces, on a machine without the files, is sent them."""
+
+    def __init__(self, actor: Any, job: Any, pieces: Pieces) -> None:
+        self.actor, self.pieces = actor.remote(job), pieces
+        self.started: Future[Any] | None = None
+
+    def begin(self, number: int | None) -> Future[Any]:
+        if self.started is None or number is None:
+            self.started = self.actor.reads.remote().future()
+            return self.started
+        sent = None if self.started.result() else to_bytes(self.pieces.piece(number))
+        future: Future[Any] = self.actor.compute.remote(number, sent).future()
+        return future
+
+    def end(self) -> None:
+        import ray
+
+        ray.kill(self.actor)
+
+
 class _Worker:
     """An actor that opens the stage once, then computes the result of each piece it is given by number."""
 
-    def __init__(self, job: tuple[Stage, Pieces]) -> None:
-        self.stage, self.pieces = job
+    def __init__(self, job: tuple[Stage, Pieces | None, int]) -> None:
+        self.stage, self.pieces, self.first = job
         self.work: Work | None = None
 
-    def ready(self) -> None:
-        """Return once this actor has started."""
+    def reads(self) -> bool:
+        """Return whether this actor, which has now started, can read pieces itself."""
+        try:
+            return self.pieces is not None and self.pieces.piece(self.first) is not None
+        except (CreperieError, OSError):
+            return False
 
-    def compute(self, number: int) -> bytes | CreperieError:
+    def compute(self, number: int, sent: bytes | None) -> bytes | CreperieError:
         try:
             if self.work is None:  # not in __init__: Ray would restart a failing worker forever
                 self.work = opened(self.stage)
+            if sent is not None:
+                return to_bytes(self.work(from_bytes(sent)))
+            assert self.pieces is not None
             return to_bytes(self.work(self.pieces.piece(number)))
         except CreperieError as e:  # bad data is not a failure of the worker: raised once, not retried
             return e

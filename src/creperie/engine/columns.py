@@ -1,4 +1,4 @@
-"""Captions in any number of Parquet files. A piece lies within one row group, and only that row group is read."""
+"""Captions, or the items of a benchmark, in Parquet files. A piece lies within one row group, and only that is read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, open_parquet, unknown
+from creperie.bench import Benchmark, KeptRows, Parquet
+from creperie.core import ROW_GROUP, DataError, UsageError, open_parquet, unknown
 from creperie.engine.files import open_file
 from creperie.engine.lines import CAPTIONS
-from creperie.engine.pieces import ROWS
+from creperie.engine.pieces import ROWS, Held, Pieces
 
 RowsPlace = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
@@ -59,6 +61,50 @@ class Columnar:
         first = sum(self.counts[:number])
         paths = [(cell or {}).get("path") for cell in table.column(self.image).to_pylist()]
         return pa.array([path or f"{self.image}/{first + k}" for k, path in enumerate(paths)], pa.string())
+
+
+@dataclass(frozen=True, eq=False)
+class ItemPieces:
+    """Some columns of a benchmark on disk, a row group per piece; with `keep`, a mask over all items, only those."""
+
+    files: tuple[str, ...]
+    places: tuple[RowsPlace, ...]
+    names: tuple[str, ...]
+    keep: np.ndarray | None = None
+
+    @property
+    def rows(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return [len(mask) if self.keep is None else int(mask.sum()) for mask in map(self._mask, range(len(self)))]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def _mask(self, number: int) -> np.ndarray:
+        *_, first, rows = self.places[number]
+        return np.ones(rows, bool) if self.keep is None else self.keep[first : first + rows]
+
+    def piece(self, number: int) -> pa.Table:
+        file, group, *_ = self.places[number]
+        return _row_group(self.files[file], group, self.names).filter(pa.array(self._mask(number)))
+
+
+def item_pieces(bench: Benchmark, columns: Sequence[str]) -> Pieces:
+    """Return some columns of a benchmark's items as pieces that workers read themselves if it is on disk."""
+    source = bench.source
+    if not isinstance(source, Parquet):
+        return Held(source.select(list(columns)), ROW_GROUP)
+    places: list[RowsPlace] = []
+    for number, path in enumerate(source.files):
+        with open_parquet(path) as file:
+            groups = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+        first = sum(rows for *_, rows in places)
+        places += [(number, g, first + sum(groups[:g]), rows) for g, rows in enumerate(groups)]
+    keep = source.keep if isinstance(source, KeptRows) else None
+    return ItemPieces(tuple(map(str, source.files)), tuple(places), tuple(columns), keep)
 
 
 def open_columnar(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from creperie.core import UsageError, option, unknown
-from creperie.engine.pieces import LIVES, Held, Numbered, Pieces, Stage, Work, WorkerLostError, opened
+from creperie.engine.driver import driven
+from creperie.engine.pieces import Held, Numbered, Pieces, Stage, Work, is_held, opened
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Future
 
 NAMES = ("local", "ray")
-#: Pieces in flight per worker: one being processed, one queued. More would only use memory.
-AHEAD = 2
 
 
 class Engine(Protocol):
@@ -93,21 +92,37 @@ class Local:
             yield from self._in_processes(stage, pieces, todo)
 
     def _in_processes(self, stage: Stage, pieces: Pieces, todo: Sequence[int]) -> Numbered:
-        """Yield the results from a pool of processes; if a process dies, a new pool gets the unfinished pieces."""
+        """Yield the results of processes that each compute one piece after another."""
         from concurrent.futures.process import BrokenProcessPool
 
-        left, deaths = dict.fromkeys(todo), 0
-        while deaths < LIVES:
-            before = len(left)
-            try:
-                pool = _processes(min(self.workers, len(left)), stage)
-                for number, table in _beside(pool, pieces, list(left), AHEAD * self.workers):
-                    del left[number]
-                    yield number, table
-                return
-            except BrokenProcessPool:
-                deaths = deaths + 1 if len(left) == before else 1
-        raise WorkerLostError
+        crew: list[_Process] = []
+
+        def hire() -> _Process:
+            crew.append(_Process(stage, pieces))
+            return crew[-1]
+
+        yield from driven(hire, self.workers, todo, BrokenProcessPool)
+        for process in crew:
+            process.pool.shutdown()
+
+
+class _Process:
+    """A worker process; a pool of one, so that its death concerns no other."""
+
+    def __init__(self, stage: Stage, pieces: Pieces) -> None:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        self.held = pieces if is_held(pieces) else None  # its pieces are sent one by one, not all to everyone
+        job = stage, None if self.held else pieces
+        self.pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin_process, initargs=job)
+
+    def begin(self, number: int | None) -> Future[Any]:
+        sent = None if self.held is None or number is None else self.held.piece(number)
+        return self.pool.submit(_apply, number, sent)
+
+    def end(self) -> None:
+        self.pool.shutdown(wait=False, cancel_futures=True)
 
 
 def gather(stage: Stage, source: Pieces | pa.Table, *, engine: Engine | None = None) -> pa.Table:
@@ -117,46 +132,10 @@ def gather(stage: Stage, source: Pieces | pa.Table, *, engine: Engine | None = N
     return pa.concat_tables([tables[k] for k in range(len(pieces))]) if tables else pa.table({})
 
 
-def _beside(pool: Executor, pieces: Pieces, todo: Sequence[int], ahead: int) -> Numbered:
-    ended = False
-    try:
-        yield from as_done(lambda number: pool.submit(_apply, pieces.piece(number)), todo, ahead)
-        ended = True
-    finally:
-        pool.shutdown(wait=ended, cancel_futures=True)
+_worker: dict[str, Any] = {}
 
 
-def as_done(begin: Callable[[int], Future[pa.Table]], todo: Iterable[int], ahead: int) -> Numbered:
-    """Yield (number, result) in order of completion, with at most `ahead` pieces in flight to bound memory."""
-    from concurrent.futures import FIRST_COMPLETED, wait
-
-    running: dict[Future[pa.Table], int] = {}
-    waiting = iter(todo)
-    try:
-        while True:
-            while len(running) < ahead and (number := next(waiting, None)) is not None:
-                running[begin(number)] = number
-            if not running:
-                return
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield running.pop(future), future.result()
-    finally:
-        for future in running:
-            future.cancel()
-
-
-_worker: dict[str, Work | Exception] = {}
-
-
-def _processes(workers: int, stage: Stage) -> Executor:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    return ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin_process, initargs=(stage,))
-
-
-def _begin_process(stage: Stage) -> None:
+def _begin_process(stage: Stage, pieces: Pieces | None) -> None:
     """Initialise a worker process: open the stage, and exit when the parent process ends, even if it was killed."""
     import multiprocessing
     import signal
@@ -170,7 +149,7 @@ def _begin_process(stage: Stage) -> None:
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()
-    _worker["work"] = _opened_or_why_not(stage)
+    _worker.update(work=_opened_or_why_not(stage), pieces=pieces)
 
 
 def _opened_or_why_not(stage: Stage) -> Work | Exception:
@@ -181,8 +160,9 @@ def _opened_or_why_not(stage: Stage) -> Work | Exception:
         return e
 
 
-def _apply(piece: pa.Table) -> Any:
-    work = _worker["work"]
-    if isinstance(work, Exception):
-        raise work
-    return work(piece)
+def _apply(number: int | None, piece: pa.Table | None) -> Any:
+    if number is None:
+        return None
+    if isinstance(_worker["work"], Exception):
+        raise _worker["work"]
+    return _worker["work"](_worker["pieces"].piece(number) if piece is None else piece)

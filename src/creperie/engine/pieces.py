@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -50,12 +50,13 @@ class Pieces(Protocol):
 class Held:
     """A table in memory as a source of pieces.
 
-    >>> [p.num_rows for p in all_pieces(Held(pa.table({"id": ["a", "b", "c"]}), 2))]
-    [2, 1]
+    >>> Held(pa.table({"id": ["a", "b", "c"]}), 2).piece(1).num_rows
+    1
     """
 
     table: pa.Table
     size: int = ROWS
+    in_memory: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -74,6 +75,11 @@ class Held:
 
     def piece(self, number: int) -> pa.Table:
         return self.table.slice(number * self.size, self.size)
+
+
+def is_held(pieces: Pieces) -> bool:
+    """Return True if pieces are in this process's memory; all others are small to send and read by any worker."""
+    return bool(getattr(pieces, "in_memory", False))
 
 
 @dataclass(frozen=True)
@@ -102,12 +108,6 @@ def even_counts(rows: int, size: int) -> list[int]:
     return [min(size, rows - first) for first in range(0, rows, size)]
 
 
-def all_pieces(pieces: Pieces) -> Iterator[pa.Table]:
-    """Yield every piece, in order."""
-    for number in range(len(pieces)):
-        yield pieces.piece(number)
-
-
 def to_bytes(table: pa.Table) -> bytes:
     """Return a table serialised as one Arrow stream."""
     sink = pa.BufferOutputStream()
@@ -126,17 +126,15 @@ Work = Callable[[pa.Table], pa.Table]
 Numbered = Iterator[tuple[int, pa.Table]]
 
 
-class Stage(Protocol):
-    """A function from table to table. The result of a row does not depend on the other rows of its batch."""
-
-    def __call__(self, batch: pa.Table) -> pa.Table: ...
-
-
 @runtime_checkable
 class Opening(Protocol):
     """A stage that loads something heavy, such as a model: `open`, called once per worker, returns the function."""
 
     def open(self) -> Work: ...
+
+
+#: A function from table to table, or what opens one. The result of a row depends on no other row of its batch.
+Stage = Work | Opening
 
 
 def opened(stage: Stage) -> Work:

@@ -76,6 +76,9 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
         raise UsageError(what, where=path if kinds else files[0], hint=hint)
     (kind,) = kinds
     for name in options:
+        if not KINDS[kind][1]:
+            what = "a text file of one caption per line has no options"
+            raise UsageError(what, where=spec, hint=f"leave out ?{name}=")
         if name not in KINDS[kind][1]:
             raise unknown(f"option of {kind} captions", name, KINDS[kind][1], where=spec)
     if kind == "parquet":

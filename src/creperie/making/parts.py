@@ -1,8 +1,8 @@
 """Generation in batches: the stage that the engine runs, and its partial results, so that a job can resume.
 
 .out.making/
-  job.json           the job: maker, settings, digest of the captions, batch size
-  part-000000.json   the outcomes of one batch of sources, in order
+  job.json             the job: maker, settings, digest of the captions, batch size
+  part-000000.parquet  the outcomes of one batch of sources, in order; workers write it
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from creperie.core import CreperieError, UsageError, locked, read_json, write_json
-from creperie.engine import even_counts
+from creperie.engine import even_counts, read_part
 from creperie.making.candidate import Candidate
 from creperie.making.pipeline import CandidateVerdict, Maker, SourceOutcome, work
 from creperie.making.source import SourceCaption
@@ -49,26 +49,18 @@ def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
         yield folder
 
 
-def write_part(folder: Path, number: int, lines: Sequence[str]) -> None:
-    """Write the outcomes of a batch, each a line of JSON, atomically."""
-    write_json(_part(folder, number), {"outcomes": lines}, indent=0)
-
-
-def read_part(folder: Path, number: int, sources: Sequence[str]) -> list[SourceOutcome] | None:
+def stored_outcomes(folder: Path, number: int, sources: Sequence[str]) -> list[SourceOutcome] | None:
     """Return the outcomes of a stored batch; None if it is missing, damaged, or of other sources."""
+    table = read_part(folder, number)
     try:
-        outcomes = [outcome_of(line) for line in read_json(_part(folder, number))["outcomes"]]
-    except (CreperieError, ValueError, KeyError, TypeError):
+        outcomes = [outcome_of(line) for line in table.column("outcome").to_pylist()] if table is not None else []
+    except (ValueError, KeyError, TypeError):
         return None
     return outcomes if [o.source for o in outcomes] == list(sources) else None
 
 
 def remove_parts(out: Path) -> None:
     shutil.rmtree(parts_folder(out), ignore_errors=True)
-
-
-def _part(folder: Path, number: int) -> Path:
-    return folder / f"part-{number:06d}.json"
 
 
 def outcome_text(outcome: SourceOutcome) -> str:

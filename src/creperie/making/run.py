@@ -44,7 +44,7 @@ from creperie.core import (
     silent,
     write_json,
 )
-from creperie.engine import Engine, Held, Local
+from creperie.engine import Engine, Local, write_parts
 from creperie.lang import tidy_together
 from creperie.making.choice import choose
 from creperie.making.judges import what_a_judge_would_add
@@ -53,10 +53,8 @@ from creperie.making.parts import (
     MakeStage,
     SourcePieces,
     opened,
-    read_part,
     remove_parts,
-    source_table,
-    write_part,
+    stored_outcomes,
 )
 from creperie.making.pipeline import Maker, SourceOutcome, Tally, is_sound, work
 from creperie.making.source import Captions, SourceCaption
@@ -205,23 +203,20 @@ def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engi
     """Write the outcomes of all sources into `parts`, batch by batch; stored batches are not made again."""
     pieces = SourcePieces(sources, maker.chunk)
     begun = any(parts.glob("part-*"))
-    kept = {k for k in range(len(pieces)) if begun and read_part(parts, k, pieces.ids(k)) is not None}
+    kept = {k for k in range(len(pieces)) if begun and stored_outcomes(parts, k, pieces.ids(k)) is not None}
     with progress(f"make {maker.name}", len(sources), "captions") as advance:
         advance(sum(pieces.counts[k] for k in kept))
         todo = [k for k in range(len(pieces)) if k not in kept]
         chosen = engine if maker.parallel or not isinstance(engine, Local) else Local()
-        # remote workers, which cannot read local files, are sent the captions
-        sent = pieces if isinstance(chosen, Local) else Held(source_table(sources), maker.chunk)
-        for number, table in chosen.run(MakeStage(maker), sent, todo):
-            write_part(parts, number, table.column("outcome").to_pylist())
-            advance(table.num_rows)
+        for _, rows in write_parts(MakeStage(maker), pieces, todo, parts, engine=chosen):
+            advance(rows)
 
 
 def outcomes_in(parts: Path, maker: Maker, sources: Sequence[SourceCaption]) -> Iterator[SourceOutcome]:
     """Yield the outcomes in the folder `parts`, in the order of the sources."""
     pieces = SourcePieces(sources, maker.chunk)
     for number in range(len(pieces)):
-        outcomes = read_part(parts, number, pieces.ids(number))
+        outcomes = stored_outcomes(parts, number, pieces.ids(number))
         if outcomes is None:
             what = f"part {number} was damaged after it was written"
             raise DataError(what, where=str(parts), hint="repeat the command, which makes the part again")

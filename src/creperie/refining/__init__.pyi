@@ -4,6 +4,7 @@ from creperie.refining.methods import REASONS as REASONS
 from creperie.refining.plan import RefinePlan as RefinePlan
 from creperie.refining.refinement import Refined as Refined
 from creperie.refining.refinement import SubsetOutcome as SubsetOutcome
+from creperie.refining.refinement import reasons_of as reasons_of
 from creperie.refining.refinement import refine as refine
 from creperie.refining.standing import AttackerStanding as AttackerStanding
 from creperie.refining.syntaxbias import syntaxbias_scores as syntaxbias_scores

@@ -56,15 +56,16 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
     For each attacker, whatever their number, #(gap > 0) = #(gap < 0) among the kept items.
     """
     scaled = unit_gaps(gaps)
-    zero = scaled == 0
-    fine = signed_bins(scaled, bins)
-    wide = signed_bins(scaled, face_bins)
-    cells = np.where(zero.any(axis=1, keepdims=True), wide, fine)
-    keep = zero.all(axis=1)
+    face = (scaled == 0).any(axis=1)
+    keep = (scaled == 0).all(axis=1)
+    cells = np.zeros(scaled.shape, np.int32)
+    for k, column in enumerate(scaled.T):
+        cells[:, k] = np.where(face, signed_bins(column, face_bins), signed_bins(column, bins))
     # One code per mirror pair: a cell and its mirror image share that of the lexicographically larger one.
-    leading = _leading_sign(cells)
-    pairs = np.column_stack([zero.any(axis=1), cells * leading[:, None]])
-    codes = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+    leading, codes = _leading_sign(cells), face.astype(np.int64)
+    for column in cells.T:
+        shifted = codes * (2 * max(bins, face_bins) + 1) + column * leading + max(bins, face_bins)
+        codes = np.unique(shifted, return_inverse=True)[1]
     rows = np.flatnonzero(~keep)
     rows = rows[np.random.Generator(np.random.PCG64(seed)).permutation(len(rows))]
     sided = 2 * codes[rows] + (leading[rows] < 0)

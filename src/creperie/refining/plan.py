@@ -61,6 +61,11 @@ class RefinePlan:
         return METHODS[self.method]
 
     @property
+    def by_gaps(self) -> bool:
+        """True if items are chosen by the attackers' gaps alone, in their own style."""
+        return not (self.how.asks or self.how.surplus or self.repair)
+
+    @property
     def fineness(self) -> int:
         """The number of bins per sign; 0 for methods without bins."""
         return self.how.bins if self.bins is None else self.bins

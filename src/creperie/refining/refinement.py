@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +21,12 @@ from creperie.auditing import (
     Judgement,
     Measure,
     Pairs,
+    TextAttacker,
     advice_on,
+    attacked_part,
     changed_options,
     grouped_folds,
+    item_features,
     learns,
     make_attackers,
     one_thread,
@@ -33,8 +37,9 @@ from creperie.auditing import (
 from creperie.auditing import audit as run_audit
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, items_of
 from creperie.core import DataError, Framed, Progress, automatic, html_table, late, percent, silent, with_options
+from creperie.engine import Engine
 from creperie.refining.plan import FRESH, RefinePlan
-from creperie.refining.select import Choice, SelectionPool
+from creperie.refining.select import Choice, RefinementMethod, SelectionPool
 from creperie.refining.standing import ALL, AttackerStanding, figures_in, figures_of, gap_of, shown
 
 
@@ -45,6 +50,39 @@ class Removal:
     row: int  #: index in the original benchmark
     reason: str  #: a key of `REASONS`
     detail: str
+
+
+@dataclass(frozen=True, eq=False)
+class RemovedRows(Sequence[Removal]):
+    """The removals of a large benchmark, each written out when it is asked for."""
+
+    rows: np.ndarray
+    unsolvable: np.ndarray  #: a mask over all items
+    method: RefinementMethod
+    pool: SelectionPool  #: all items, in order
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Removal: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Removal]: ...
+    def __getitem__(self, at: int | slice) -> Removal | list[Removal]:
+        if isinstance(at, slice):
+            return [self[k] for k in range(*at.indices(len(self)))]
+        row = int(self.rows[at])
+        if self.unsolvable[row]:
+            return Removal(row, "unsolvable", "")
+        return Removal(row, self.method.reason, self.method.detail(self.pool, row))
+
+
+def reasons_of(removed: Sequence[Removal]) -> dict[str, int]:
+    """Return how many items were removed for each reason."""
+    if not isinstance(removed, RemovedRows):
+        return dict(Counter(r.reason for r in removed))
+    lost = int(removed.unsolvable[removed.rows].sum())
+    return {name: n for name, n in (("unsolvable", lost), (removed.method.reason, len(removed) - lost)) if n}
 
 
 @dataclass(frozen=True)
@@ -74,7 +112,7 @@ class Refined(Framed):
     original: Benchmark
     plan: RefinePlan
     seed: int
-    removed: tuple[Removal, ...]
+    removed: Sequence[Removal]
     outcomes: tuple[SubsetOutcome, ...]
     standings: tuple[AttackerStanding, ...]
     audit: Audit | None = None  #: the audit of the kept items, also by attackers not used in the selection
@@ -130,18 +168,27 @@ class Refined(Framed):
 
 @with_options(plan=RefinePlan, models=AttackerModels)
 def refine(
-    bench: BenchmarkSpec, *, plan: RefinePlan, models: AttackerModels, progress: Progress | None = automatic
+    bench: BenchmarkSpec,
+    *,
+    plan: RefinePlan,
+    models: AttackerModels,
+    engine: Engine | None = None,
+    progress: Progress | None = automatic,
 ) -> Refined:
     """Refine a benchmark and audit the result. Subsets are refined separately, as published, unless `together` is
     set.
 
-    `bench` is a benchmark, a spec or a path.
+    `bench` is a benchmark, a spec or a path. With more than `SAMPLE` items, attackers that score captions one by one
+    are asked about every item in pieces, on the engine, and all attackers are measured on a random sample.
     """
     bench, progress = as_benchmark(bench), progress or silent
     selection = plan.selection(models)
     sent = make_attackers((*selection, *plan.watched(models)), models)
+    seen = [a for a in sent if a.name in selection]
     start = repaired(bench) if plan.repair else bench
-    pairs = pairs_of(start)
+    streams = plan.by_gaps and all(isinstance(a, TextAttacker) for a in seen)
+    part = attacked_part(start, models.seed, full=not streams)
+    in_pieces, pairs = part is not start, pairs_of(part)
     if not len(pairs):
         raise DataError("no item has both a true and a false caption", where=bench.name)
     halves = grouped_folds(pairs.group, 2, models.seed + 1)
@@ -149,17 +196,21 @@ def refine(
     with threads():
         before = figures_of(pairs_of(bench) if plan.repair else pairs, sent, models.seed, progress)
         restyled = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
-        seen = [a for a in sent if a.name in selection]
-        chosen = _Choosing(start, pairs, plan, models.seed, progress).by_halves(seen, halves)
+        choosing = _Choosing(start, pairs, plan, models.seed, progress)
+        chosen = choosing.in_pieces(seen, models, engine) if in_pieces else choosing.by_halves(seen, halves)
     result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
     audited, after = None, dict[str, dict[str, Measure]]()
     judges = plan.audit_models(models)
     final = AuditOptions(plan.audited_by(judges) if plan.audit else ())
     if chosen.keep.any() and plan.audit:
-        audited = run_audit(result, options=final, models=judges, progress=progress)
+        audited = run_audit(result, options=final, models=judges, engine=engine, progress=progress)
         after = {name: figures for name, figures in figures_in(audited).items() if name in before or name != CUES}
     elif chosen.keep.any():
-        stays = replace(pairs.of_items(chosen.keep), fold=halves[chosen.keep])
+        if in_pieces:
+            pairs = pairs_of(attacked_part(result, models.seed))
+            stays = replace(pairs, fold=grouped_folds(pairs.group, 2, models.seed + 1))
+        else:
+            stays = replace(pairs.of_items(chosen.keep), fold=halves[chosen.keep])
         with threads():
             after = figures_of(stays, sent, models.seed + FRESH, progress)
     leaking = [(row.attacker, row.subset) for row in audited.rows if row.leaks] if audited else []
@@ -182,7 +233,7 @@ def refine(
 class _Chosen:
     keep: np.ndarray
     outcomes: tuple[SubsetOutcome, ...]
-    removed: tuple[Removal, ...]
+    removed: Sequence[Removal]
 
 
 @dataclass(frozen=True)
@@ -208,6 +259,23 @@ class _Choosing:
             gaps[half] = np.stack([gap_of(pairs, a, self.progress) for a in seen], axis=1)
             chosen.append(self._choose(half, gaps, seen))
         return chosen[0] if len(chosen) == 1 else _both(chosen[0], chosen[1])
+
+    def in_pieces(self, seen: Sequence[Attacker], models: AttackerModels, engine: Engine | None) -> _Chosen:
+        """Return the chosen items of a benchmark that is not held: only the gaps of all items are."""
+        method, names = self.plan.how, tuple(a.name for a in seen)
+        with item_features(self.bench, seen, models, engine, self.progress) as features:
+            gaps = np.stack([features.column(f"gap {name}") for name in names], axis=1)
+            unsolvable, (subset, subsets) = features.column("unsolvable"), features.subsets()
+        keep, outcomes = np.zeros(len(gaps), bool), []
+        for code, name in [(-1, ALL)] if self.plan.together else list(enumerate(subsets)):
+            mask = np.ones(len(gaps), bool) if code < 0 else subset == code
+            rows = np.flatnonzero(mask & ~unsolvable)
+            pool = SelectionPool(name, self.pairs, names, gaps[rows].astype(np.float64))
+            choice = method.choose(pool, self.plan.settings(self.seed), self.progress)
+            keep[rows] = choice.keep
+            outcomes.append(SubsetOutcome(name, int(mask.sum()), int((mask & unsolvable).sum()), choice))
+        everything = SelectionPool(ALL, self.pairs, names, gaps)
+        return _Chosen(keep, tuple(outcomes), RemovedRows(np.flatnonzero(~keep), unsolvable, method, everything))
 
     def _choose(self, among: np.ndarray, gaps: np.ndarray, seen: Sequence[Attacker]) -> _Chosen:
         """Return the items chosen among those of a mask, subset by subset: a mask over all items, the outcomes and the
@@ -251,7 +319,6 @@ def _kept(
     removed: Sequence[Removal],
 ) -> Benchmark:
     """Return the kept items in their order, with a provenance that records the refinement."""
-    codes = [r.reason for r in removed]
     settings = {
         "bins": plan.fineness or None,
         "together": plan.together,
@@ -259,15 +326,14 @@ def _kept(
         "p_value": plan.p_value,
         "time_limit": plan.time_limit,
     }
-    table = start.table.filter(pa.array(keep))
-    refined = start.with_table(
-        table,
+    refined = start.keeping(
+        keep,
         "refine",
         method=plan.method,
         attackers=list(selection),
         seed=seed,
         **settings,
         kept=int(keep.sum()),
-        removed={code: codes.count(code) for code in dict.fromkeys(codes)},
+        removed=reasons_of(removed),
     )
     return replace(refined, skipped=start.skipped)

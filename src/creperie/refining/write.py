@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from creperie.auditing import audit_document
 from creperie.bench import Benchmark, load_folder, new_folder, record_audit, save
-from creperie.core import write_json, write_parquet
+from creperie.core import TableWriter, write_json
 from creperie.refining.methods import REASONS
-from creperie.refining.refinement import Refined, SubsetOutcome
+from creperie.refining.refinement import Refined, RemovedRows, SubsetOutcome, reasons_of
 from creperie.refining.standing import ALL, AttackerStanding, shown
 
 REMOVED = "removed.parquet"
@@ -24,23 +25,33 @@ def write_refined(refined: Refined, folder: str | Path, *, force: bool = False) 
     inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())
     with new_folder(folder, replace_old=force) as draft:
         save(refined.bench, draft, copy_images=inside)
-        write_parquet(removed_table(refined), draft / REMOVED)
+        write_removed(refined, draft / REMOVED)
         write_json(draft / REPORT, refine_document(refined), files=[REMOVED])
         if refined.audit is not None:
             record_audit(draft, audit_document(refined.audit, folder, refined.audit_options))
     return load_folder(folder)
 
 
-def removed_table(refined: Refined) -> pa.Table:
-    """Return the removed items as they were, each with its reason and the numbers behind it."""
-    rows = refined.original.table.take(pa.array([r.row for r in refined.removed], pa.int64()))
-    for name, values in (
-        ("reason", [r.reason for r in refined.removed]),
-        ("why", [REASONS[r.reason] for r in refined.removed]),
-        ("detail", [r.detail for r in refined.removed]),
-    ):
-        rows = rows.append_column(name, pa.array(values, pa.string()))
-    return rows
+def write_removed(refined: Refined, path: Path) -> None:
+    """Write the removed items as they were, each with its reason and the numbers behind it, a piece at a time."""
+    original, removed = refined.original, refined.removed
+    named = [pa.field(name, pa.string()) for name in ("reason", "why", "detail")]
+    writer = TableWriter(path, pa.schema([*original.schema, *named]))
+    keep = np.ones(len(original), bool)
+    keep[removed.rows if isinstance(removed, RemovedRows) else [r.row for r in removed]] = False
+    first = done = 0
+    for piece in original.pieces(original.columns):
+        rows = piece.filter(pa.array(~keep[first : first + piece.num_rows]))
+        mine = removed[done : done + rows.num_rows]
+        first, done = first + piece.num_rows, done + rows.num_rows
+        for name, values in (
+            ("reason", [r.reason for r in mine]),
+            ("why", [REASONS[r.reason] for r in mine]),
+            ("detail", [r.detail for r in mine]),
+        ):
+            rows = rows.append_column(name, pa.array(values, pa.string()))
+        writer.write(rows)
+    writer.close()
 
 
 def refine_document(refined: Refined) -> dict[str, Any]:
@@ -71,8 +82,7 @@ def refine_document(refined: Refined) -> dict[str, Any]:
 
 
 def _reasons(refined: Refined) -> dict[str, dict[str, Any]]:
-    codes = [r.reason for r in refined.removed]
-    return {code: {"items": codes.count(code), "meaning": REASONS[code]} for code in dict.fromkeys(codes)}
+    return {code: {"items": n, "meaning": REASONS[code]} for code, n in reasons_of(refined.removed).items()}
 
 
 def _standing(standing: AttackerStanding) -> dict[str, Any]:

@@ -121,6 +121,22 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
     return places
 
 
+def why_no_place(run: RunHeader, benchmark: str) -> str:
+    """Return why a run has no place among the published results on a benchmark; empty if it has one."""
+    if run.benchmark not in benchmark_names(benchmark):
+        return f"it is a run on {run.benchmark}"
+    if known_places(run):
+        return ""
+    columns = [c for c in known_columns() if run.benchmark in benchmark_names(c.definition[0])]
+    tasks = {c.definition[1] for c in columns}
+    own = [r for r in run.document["results"] if r["task"] in tasks]
+    if not own:
+        asked = sorted({r["task"] for r in run.document["results"]})
+        return f"it has {', '.join(asked)}; published are {', '.join(sorted(tasks))}"
+    most = max(r["n"] for r in own)
+    return f"no definition fits its {most:,} items; published results are on {max(c.n or 0 for c in columns):,}"
+
+
 def _figures(row: Mapping[str, Any], definition: Definition) -> tuple[float, float, float] | None:
     """Return a run's accuracy and its interval, ties counted as the definition counts them; None if that is unknown."""
     how = definition[4]

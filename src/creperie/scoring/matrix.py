@@ -299,9 +299,6 @@ class ScoreStage:
 
         return work
 
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        return self.open()(batch)
-
 
 def _merged_on(engine: Engine, stage: ScoreStage, progress: Progress) -> Run:
     """Return the merged run of all shards; each shard is scored by the next free worker."""

@@ -27,6 +27,9 @@ from creperie.scoring.matching import HarnessReply, Row, matched
 from creperie.scoring.plan import layout_of_bench
 from creperie.scoring.run import Run, score_table
 
+#: From this share of ties on, a run says why.
+MANY_TIES = 0.1
+
 
 def import_replies(path: str | Path, bench: Benchmark, *, model: str = "", partial: bool = False) -> Run:
     """Return a run from another tool's results on this benchmark: a log of a harness, or a table of scores.
@@ -143,6 +146,11 @@ def answered_run(
         "notes": list(notes),
     }
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
+    own = [r for r in document["results"] if r["subset"] not in ("all", "macro")]
+    n, ties = sum(r["n"] for r in own), sum(r["ties"] for r in own)
+    if ties > MANY_TIES * n:
+        why = "an answer that follows the order of the options, or none at all, makes every caption equal"
+        document["notes"].append(f"{ties:,} of {n:,} items are ties and count as wrong: {why}")
     return Run(document, table)
 
 

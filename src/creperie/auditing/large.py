@@ -1,0 +1,126 @@
+"""Benchmarks too large to be held: attackers learn and are measured on a stated random sample, and what needs no
+learning is counted on every item, a row group at a time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from creperie.auditing.attackers import Attacker, TextAttacker
+from creperie.auditing.battery import AttackerModels, make_attackers
+from creperie.auditing.pairs import item_gaps, item_wins, pairs_of
+from creperie.bench import CORE_COLUMNS, Benchmark
+from creperie.core import Progress, silent
+from creperie.engine import Engine, Work, all_parts, item_pieces, write_parts
+
+#: Of a benchmark with more items, a random sample of as many is attacked: accuracies are then known to ± 0.2 %.
+SAMPLE = 250_000
+
+
+def attacked_part(bench: Benchmark, seed: int, *, full: bool = False) -> Benchmark:
+    """Return the items that an audit attacks: all of them or, unless `full`, a random sample of many."""
+    return bench if full or len(bench) <= SAMPLE else bench.sample(SAMPLE, seed)
+
+
+@dataclass(frozen=True)
+class ExactCount:
+    """The result of an attacker in its named direction on all items of one subset."""
+
+    subset: str
+    attacker: str
+    n: int
+    accuracy: float  #: ties count half
+    ties: int  #: pairs
+
+
+@dataclass(frozen=True)
+class GapStage:
+    """An engine stage from items to one row each: whether it can be attacked and solved, and, of every attacker that
+    scores captions one by one, its gap, its win and its ties.
+    """
+
+    names: tuple[str, ...]
+    models: AttackerModels
+
+    def open(self) -> Work:
+        attackers = [a for a in make_attackers(self.names, self.models) if isinstance(a, TextAttacker)]
+
+        def work(batch: pa.Table) -> pa.Table:
+            pairs = pairs_of(Benchmark("piece", batch))
+            columns = {"asked": pa.array(pairs.per_item > 0), "unsolvable": pa.array(pairs.unsolvable)}
+            for attacker in attackers:
+                margins = attacker.margins(pairs)
+                attacker.forget()
+                columns[f"gap {attacker.name}"] = pa.array(np.nan_to_num(item_gaps(pairs, np.nan_to_num(margins))))
+                columns[f"win {attacker.name}"] = pa.array(item_wins(pairs, margins).astype(np.float32))
+                ties = np.bincount(pairs.item, weights=margins == 0, minlength=pairs.n_items)
+                columns[f"ties {attacker.name}"] = pa.array(ties.astype(np.int32))
+            return pa.table({"subset": batch.column("subset").combine_chunks(), **columns})
+
+        return work
+
+
+@dataclass(frozen=True, eq=False)
+class ItemFeatures:
+    """The features of every item, in parts on disk, one per row group."""
+
+    folder: Path
+    parts: int
+    names: tuple[str, ...]
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one feature of all items."""
+        columns = [t.column(name).to_numpy(zero_copy_only=False) for t in all_parts(self.folder, self.parts, [name])]
+        return np.concatenate(columns)
+
+    def subsets(self) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return the subset of every item as an index, and their names in order of first appearance."""
+        names: dict[str, int] = {}
+        codes = []
+        for table in all_parts(self.folder, self.parts, ["subset"]):
+            coded = table.column(0).combine_chunks().dictionary_encode()
+            own = np.array([names.setdefault(n, len(names)) for n in coded.dictionary.to_pylist()], np.int32)
+            codes.append(own[coded.indices.to_numpy()] if len(own) else np.zeros(0, np.int32))
+        return np.concatenate(codes), tuple(names)
+
+    def counts(self) -> tuple[ExactCount, ...]:
+        """Return every attacker's results by subset; only one column of features is held at a time."""
+        subset, names = self.subsets()
+        asked = self.column("asked")
+        n = np.bincount(subset[asked], minlength=len(names))
+        counts = []
+        for attacker in self.names:
+            won = np.bincount(subset[asked], self.column(f"win {attacker}")[asked], len(names))
+            ties = np.bincount(subset, self.column(f"ties {attacker}"), len(names))
+            counts += [
+                ExactCount(s, attacker, int(n[k]), float(won[k] / n[k]), int(ties[k]))
+                for k, s in enumerate(names)
+                if n[k]
+            ]
+        return tuple(counts)
+
+
+@contextmanager
+def item_features(
+    bench: Benchmark,
+    attackers: Sequence[Attacker],
+    models: AttackerModels,
+    engine: Engine | None = None,
+    progress: Progress | None = silent,
+) -> Iterator[ItemFeatures]:
+    """Compute the features of every item on the engine, whose workers write them; they are removed at the end."""
+    names = tuple(a.name for a in attackers if isinstance(a, TextAttacker))
+    pieces = item_pieces(bench, CORE_COLUMNS.names)
+    with tempfile.TemporaryDirectory(prefix="creperie-features-") as scratch:
+        folder, stage = Path(scratch), GapStage(names, replace(models))  # a copy, without models already loaded
+        with (progress or silent)("count on all items", len(bench), "items") as advance:
+            for _, rows in write_parts(stage, pieces, range(len(pieces)), folder, engine=engine):
+                advance(rows)
+        yield ItemFeatures(folder, len(pieces), names)

@@ -1,0 +1,89 @@
+"""The driver's books: which worker computes which piece, and what is left."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Protocol
+
+from creperie.engine.pieces import LIVES, WorkerLostError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+#: Pieces in flight per worker: one that it computes, and one that waits there, so that no worker waits for the driver.
+AHEAD = 2
+
+
+class Worker(Protocol):
+    """Computes one piece after another, in the order in which they are begun."""
+
+    def begin(self, number: int | None) -> Future[Any]:
+        """Begin a piece; None: only answer, once the worker has started. The future fails if the worker dies."""
+        ...
+
+    def end(self) -> None:
+        """End the worker, also if it has not started or is at a piece."""
+        ...
+
+
+@dataclass
+class _Hired:
+    worker: Worker
+    owes: deque[int | None] = field(default_factory=deque)  #: the pieces that it was given, the one it is at first
+
+
+def driven(
+    hire: Callable[[], Worker], workers: int, numbers: Iterable[int], lost: type[Exception]
+) -> Iterator[tuple[int, Any]]:
+    """Yield (number, answer) in order of completion, each number once; a worker that dies (`lost`) is replaced.
+
+    Each step costs the same however many workers there are. A worker that starts late, or never, holds no piece. The
+    pieces of a dead worker go to others, and the one it was at may kill `LIVES` workers.
+    """
+    waiting, deaths = deque(numbers), Counter[int | None]()
+    left, ended = len(waiting), SimpleQueue[tuple[int, int | None, Any]]()
+    crew: dict[int, _Hired] = {}
+    keys = count()
+
+    def ask(key: int, number: int | None) -> None:
+        crew[key].owes.append(number)  # the callback knows the key alone: nothing else may keep a worker alive
+        crew[key].worker.begin(number).add_done_callback(lambda future: ended.put((key, number, future)))
+
+    def start() -> None:
+        key = next(keys)
+        crew[key] = _Hired(hire())
+        ask(key, None)
+
+    try:
+        for _ in range(min(workers, left)):
+            start()
+        while left:
+            key, number, future = ended.get()
+            if key not in crew:  # it died, and its pieces were given to others
+                continue
+            try:
+                answer = future.result()
+            except lost:
+                first, *rest = crew.pop(key).owes
+                deaths[first] += 1  # None: before its first piece, perhaps with a whole node of workers
+                if deaths[first] == (LIVES * workers if first is None else LIVES):
+                    raise WorkerLostError from None
+                waiting.extendleft(n for n in (*reversed(rest), first) if n is not None)
+                start()
+                continue
+            crew[key].owes.remove(number)
+            while waiting and len(crew[key].owes) < AHEAD:
+                ask(key, waiting.popleft())
+            if not crew[key].owes:
+                del crew[key]  # a worker without a reference ends and frees its core for one that waits
+            if number is not None:
+                left -= 1
+                yield number, answer
+    finally:
+        for hired in crew.values():
+            hired.worker.end()
+        crew.clear()  # a traceback keeps local variables, and thus workers, alive
