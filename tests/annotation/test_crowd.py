@@ -11,7 +11,16 @@ from sqlalchemy import select
 from tests.annotation.acting import begin, change_settings, judged_in, record_of, work
 
 from creperie.annotation.apply import apply_study
-from creperie.annotation.crowd import EntryError, crowd_address, enter, list_workers, payments, signature, worker_hash
+from creperie.annotation.crowd import (
+    EntryError,
+    crowd_address,
+    enter,
+    is_worker,
+    list_workers,
+    payments,
+    signature,
+    worker_hash,
+)
 from creperie.annotation.database import Database
 from creperie.annotation.export import exported
 from creperie.annotation.links import reissue
@@ -175,6 +184,7 @@ def test_one_entry_per_worker_a_cap_and_codes(browser: Callable[..., Any], site:
     store_study(site.db, "s", bench.only(["pair"]), plan)
     url = "https://app.example/done?cc=OK1"
     ids = ("worker-one", "worker-two", "worker-three")
+    assert [is_worker(w) for w in (*ids, "", "w" * 129, "w\u00e9", "a\tb")] == [True] * 3 + [False] * 4
     more = {"cap": 2, "completion_url": url, "pay": 2.5, "currency": "GBP"}
     path = shared_address(site.db, bench, ids, **more)
     assert browser().get(path).status_code == 403

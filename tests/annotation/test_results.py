@@ -187,9 +187,9 @@ def test_majority_adjudication_and_splits(db: Database, bench: Benchmark) -> Non
     assert (seen["disagreements"], seen["to_adjudicate"]) == (2, 1)
     done = apply_study(db, "s", bench)
     assert done.bench is not None
-    kept = {i.id for i in items_of(done.bench.only(["pair"]).table)}
+    kept = {i.id: i.tags["people.foil-check"] for i in items_of(done.bench.only(["pair"]).table)}
     assert {"0", "1", "2"}.isdisjoint(kept)
-    assert len(kept) == 13
+    assert list(kept.values()) == ["confirmed"] * 13
     assert done.document["fates"] == {"removed": 3, "not judged": 40, "confirmed": 13}
 
 

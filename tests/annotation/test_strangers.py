@@ -201,17 +201,6 @@ def test_an_owner_who_opens_an_invitation_stays_logged_in(browser: Callable[...,
     assert both.get("/owner").status_code == 200
 
 
-def test_a_form_that_is_sent_again_invites_nobody_again(browser: Callable[..., Any], study: Any, db: Database) -> None:
-    study(people=1)
-    owner = browser().log_in()
-    owner.get("/owner/studies/s")
-    form = {"count": "2", "once": "ab" * 16}
-    pages = [owner.post("/owner/studies/s/invitations", form).text for _ in range(2)]
-    with db.read() as session:
-        assert len(session.scalars(select(Annotator)).all()) == 3
-    assert pages[0].count("/join/") == pages[1].count("/join/") > 0
-
-
 def test_a_form_that_is_sent_eight_times_at_once_invites_once(
     browser: Callable[..., Any], study: Any, db: Database, site: Site
 ) -> None:

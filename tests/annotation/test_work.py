@@ -56,6 +56,8 @@ def test_everybody_answers_each_question_at_most_once_and_all_slots_are_filled(d
     with db.read() as session:
         pairs = session.execute(select(Answer.question_id, Answer.annotator_id)).all()
         assert len(pairs) == len(set(pairs)) == 32
+        assert set(session.scalars(select(Slot.state))) == {DONE}
+    assert [take(db, who) for who in people] == [None] * 3
 
 
 def _one(db: Database, who: int, done: Counter[int]) -> bool:
@@ -365,14 +367,6 @@ def test_studies_that_cannot_be_are_refused_with_a_reason(db: Database, bench: B
     ):
         with pytest.raises(UsageError, match=message):
             store_study(db, name, bench.only([subset]), StudyPlan(**({"task": "foil-check"} | plan)))  # type: ignore[arg-type]
-
-
-def test_done_slots_are_never_given_out_again(db: Database, bench: Benchmark) -> None:
-    people = begin(db, bench, people=2, overlap=1)
-    assert sum(_answer_all(db, who) for who in people) == 16
-    with db.read() as session:
-        assert set(session.scalars(select(Slot.state))) == {DONE}
-    assert take(db, people[1]) is None
 
 
 @both_databases

@@ -32,7 +32,6 @@ from creperie.auditing import (
     judge_validation,
     measure_attacker,
     pairs_of,
-    unjudged,
 )
 from creperie.auditing.verdict import judge_all
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, load, record_audit, save
@@ -248,9 +247,14 @@ def test_an_attacker_that_learned_nothing_was_not_run() -> None:
 
 
 def test_what_an_audit_could_have_seen_lies_above_what_it_tolerates() -> None:
-    powers = [Judgement(Measurements("all", 200_000, detectable=d), "clean").power for d in (0.5509, 0.9999)]
+    found = Judgement(
+        Measurements("all", 200_000, threshold=0.6, sample=((100, ("learned",)),)), "not shown", needed=5000
+    )
+    powers = [replace(found, measured=replace(found.measured, detectable=d)).power for d in (0.5509, 0.9999)]
     assert powers[0] == "an attacker right on 55.1 % would be found in 4 of 5 cases"
     assert "too few items" in powers[1]
+    assert "exclude 60 % (no attacker could be measured); about 5,000 items would decide, with --full" in found.text
+    assert "would decide: --full takes as many" in replace(found, full=True).text
 
 
 def test_the_spread_of_an_attacker_widens_its_interval_and_its_test() -> None:
@@ -258,6 +262,9 @@ def test_the_spread_of_an_attacker_widens_its_interval_and_its_test() -> None:
     plain, wide = (measure_attacker(replace(answers, spreads=np.full(400, s))) for s in (1.0, 1.5))
     assert (wide.high - wide.low) / (plain.high - plain.low) == pytest.approx(1.5, rel=0.02)
     assert wide.p > plain.p + 0.1
+    looked = measure_attacker(answers, looks=2)
+    assert (looked.p, looked.accuracy) == (pytest.approx(min(1, 2 * plain.p)), plain.accuracy)
+    assert looked.low < plain.low < plain.high < looked.high
 
 
 @pytest.mark.parametrize(
@@ -273,12 +280,36 @@ def test_a_validation_is_judged_in_the_same_place(
     assert "'my bench'" in found["next"]
 
 
-def test_every_verdict_has_an_exit_code_a_sentence_and_a_next_step() -> None:
-    for word in set(EXIT_CODES) - {"valid", "in doubt"}:
-        found = unjudged(word, 10)
-        assert found.text
-        assert advice_on(found).command("b").startswith(("creperie ", "pip install "))
-        assert found.document("")["code"] == EXIT_CODES[word]
+ADVICE = """
+leaks {"fix": "repairable"} creperie refine b --limit 9 --repair --out b-refined
+leaks {"fix": "removable"} creperie refine b --limit 9 --method optimal --out b-refined
+leaks {"fix": "structural"} creperie make rules:replace --captions b --foils 8 --unmatched --apart --out b-foils
+anti-learned {} creperie make rules:replace --captions b --foils 8 --unmatched --apart --out b-foils
+nothing left {} creperie make rules:replace --captions b --foils 8 --unmatched --apart --out b-foils
+incomplete {"extras": ["lang", "llm"]} pip install 'creperie[lang]' 'creperie[llm]'
+incomplete {"missing":{"x": "no model"}} creperie audit b --limit 9 --lm lm:MODEL --encoder st:MODEL
+incomplete {"missing":{"x": "left out of a quick audit"}} creperie audit b --limit 9
+not shown {"full": true} creperie audit b --limit 9 --full
+not shown {"before": 100} creperie make all --captions b --out b-more
+not shown {"before": 101} creperie make rules:replace --captions a:c --foils 8 --unmatched --apart --out c-foils
+unsolvable {} creperie data check b --limit 9
+clean {} creperie score b --limit 9 --model URI
+not run {} creperie audit b --limit 9
+"""
+
+
+@pytest.mark.parametrize("line", ADVICE.strip().splitlines())
+def test_every_verdict_has_an_exit_code_a_sentence_and_its_advice(line: str) -> None:
+    word, facts, command = re.split(r" (?={)|(?<=}) ", line, maxsplit=2)
+    given = {"extras": (), "missing": {}, "before": 0} | json.loads(facts)
+    seen, before = (
+        Measurements("all", 10, extras=given.pop("extras"), missing=given.pop("missing")),
+        given.pop("before"),
+    )
+    judged = Judgement(seen, word, **given)
+    assert judged.text.startswith("clean" if word == "unsolvable" else word)
+    assert advice_on(judged, before).command("b", " --limit 9", "a:c") == command
+    assert judged.document("")["code"] == EXIT_CODES[word]
 
 
 def test_a_repaired_benchmark_no_longer_leaks_in_the_atlas(tmp_path: Path, command: Any) -> None:

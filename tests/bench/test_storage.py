@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,27 +158,27 @@ def test_any_change_changes_the_hash(any_items: st.SearchStrategy[list[Item]]) -
 
 
 ITEM = Item("1", "s", ("a.png",), ("p", "n"), choice(1, 1), {"n": 1.0})
-CHANGES = {
-    "id": Item("2", "s", ("a.png",), ("p", "n"), choice(1, 1), {"n": 1.0}),
-    "subset": Item("1", "t", ("a.png",), ("p", "n"), choice(1, 1), {"n": 1.0}),
-    "image": Item("1", "s", ("b.png",), ("p", "n"), choice(1, 1), {"n": 1.0}),
-    "blank": Item("1", "s", ("a.png",), ("p ", "n"), choice(1, 1), {"n": 1.0}),
-    "border": Item("1", "s", ("a.png",), ("pn", ""), choice(1, 1), {"n": 1.0}),
-    "match": Item("1", "s", ("a.png",), ("p", "n"), choice(2, 0), {"n": 1.0}),
-    "tag value": Item("1", "s", ("a.png",), ("p", "n"), choice(1, 1), {"n": 2.0}),
-    "tag kind": Item("1", "s", ("a.png",), ("p", "n"), choice(1, 1), {"n": "1.0"}),
-    "tag name": Item("1", "s", ("a.png",), ("p", "n"), choice(1, 1), {"m": 1.0}),
-    "no tag": Item("1", "s", ("a.png",), ("p", "n"), choice(1, 1)),
+CHANGES: dict[str, dict[str, Any]] = {
+    "id": {"id": "2"},
+    "subset": {"subset": "t"},
+    "image": {"images": ("b.png",)},
+    "blank": {"captions": ("p ", "n")},
+    "border": {"captions": ("pn", "")},
+    "match": {"match": choice(2, 0)},
+    "tag value": {"tags": {"n": 2.0}},
+    "tag kind": {"tags": {"n": "1.0"}},
+    "tag name": {"tags": {"m": 1.0}},
+    "no tag": {"tags": {}},
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_small_changes_change_the_hash(name: str) -> None:
-    assert content_hash(table_of([CHANGES[name]])) != content_hash(table_of([ITEM]))
+    assert content_hash(table_of([replace(ITEM, **CHANGES[name])])) != content_hash(table_of([ITEM]))
 
 
 def test_order_is_content_and_empty_tag_columns_are_not() -> None:
-    one, two = CHANGES["id"], ITEM
+    one, two = replace(ITEM, id="2"), ITEM
     assert content_hash(table_of([one, two])) != content_hash(table_of([two, one]))
     table = table_of([one])
     assert content_hash(table.append_column("tag.none", pa.nulls(1, pa.string()))) == content_hash(table)
@@ -202,12 +203,15 @@ def assert_one_line(error: CreperieError, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 10, 500, -1, -8])
-def test_truncated_parquet(folder: Path, keep: int) -> None:
+def test_truncated_and_missing_parquet(folder: Path, keep: int) -> None:
     file = data_file(folder)
     file.write_bytes(file.read_bytes()[:keep])
     with pytest.raises(DataError) as caught:
         load_folder(folder)
     assert_one_line(caught.value, folder)
+    file.unlink()
+    with pytest.raises(DataError, match=r"no items \(data/\*\.parquet\)"):
+        load_folder(folder)
 
 
 def test_parquet_damaged_inside(folder: Path) -> None:
@@ -221,12 +225,6 @@ def test_parquet_damaged_inside(folder: Path) -> None:
     with pytest.raises(DataError, match="cannot be read") as caught:
         list(load_folder(without_checksums(folder)))
     assert_one_line(caught.value, folder)
-
-
-def test_missing_parquet(folder: Path) -> None:
-    data_file(folder).unlink()
-    with pytest.raises(DataError, match=r"no items \(data/\*\.parquet\)"):
-        load_folder(folder)
 
 
 def change_manifest(folder: Path, **changes: Any) -> None:

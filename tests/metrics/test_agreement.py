@@ -92,6 +92,7 @@ def test_fleiss_is_that_of_statsmodels(ratings: np.ndarray) -> None:
 def test_cohen_is_that_of_sklearn(ratings: np.ndarray, weights: str) -> None:
     a, b = ratings[:, 0], ratings[:, 1]
     found = cohen_kappa(a, b, weights)  # type: ignore[arg-type]
+    assert found.kind == ("cohen kappa" if weights == "none" else f"cohen kappa ({weights} weights)")
     if len(np.unique([a, b])) == 1:
         assert math.isnan(found.value)
         return

@@ -113,6 +113,9 @@ def test_the_p_value_agrees_with_the_interval_of_small_subsets(sizes: tuple[int,
         clusters = rng.permutation(len(subsets)) // 5
         a, b = (np.where(rng.random(len(subsets)) < share, HIT, MISS) for share in (0.6, 0.85))
         found = compare_subsets(a, b, subsets, clusters=clusters)
+        means = [np.mean([np.mean(x[subsets == k] == HIT) for k in range(len(sizes))]) for x in (a, b)]
+        seen = (found.accuracy_a, found.accuracy_b, found.difference)
+        assert seen == pytest.approx((*means, means[0] - means[1]))
         assert math.isnan(found.p) or (found.p < 0.05) == (found.low > 0 or found.high < 0)
 
 

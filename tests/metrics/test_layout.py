@@ -47,8 +47,9 @@ def test_blocks_give_every_item_its_own_scores(matches: list[list[list[int]]], d
     assert part.columns.tolist() == expected.columns.tolist() or not len(part)
 
 
-def test_wide_matches_are_told_apart() -> None:
-    first, second = [1] + [0] * 99, [0] * 99 + [1]
+@pytest.mark.parametrize("others", [7, 63, 64, 71, 72, 99])
+def test_wide_matches_are_told_apart(others: int) -> None:
+    first, second = [1] + [0] * others, [0] * others + [1]
     layout = layout_of([[first], [second], [first]])
     assert [g.items.tolist() for g in layout.groups] == [[0, 2], [1]]
 

@@ -343,11 +343,13 @@ def test_auroc_of_independent_cells_has_delongs_error() -> None:
 def test_auroc_by_subset_and_macro() -> None:
     rng = np.random.default_rng(10)
     scores = rng.normal([0.5, 0.0], 1, (90, 2))
-    subsets = np.repeat(["a", "b", "c"], 30)
-    rows = evaluate("auroc", layout_of([PAIR] * 90), scores.ravel(), subsets=subsets, clusters=np.arange(90) // 2)
+    subsets = np.repeat(["a", "b", "c", "true alone"], [30, 30, 30, 2])
+    layout = layout_of([PAIR] * 90 + [[[1]]] * 2)
+    values = np.append(scores.ravel(), [0.3, 0.4])
+    rows = evaluate("auroc", layout, values, subsets=subsets, clusters=np.arange(92) // 2)
     truth = np.tile([True, False], 30)
-    areas = [roc_auc_score(truth, scores[subsets == s].ravel()) for s in "abc"]
-    assert [r.accuracy for r in rows[:3]] == pytest.approx(areas)
+    areas = [roc_auc_score(truth, scores[subsets[:90] == s].ravel()) for s in "abc"]
+    assert [r.accuracy for r in rows[:4]] == pytest.approx([*areas, math.nan], nan_ok=True)
     assert rows[-1].accuracy == pytest.approx(np.mean(areas))
     assert rows[-1].low < rows[-1].accuracy < rows[-1].high
     assert rows[-1].high - rows[-1].low < rows[0].high - rows[0].low

@@ -447,9 +447,11 @@ def test_names_and_aliases(written: str, name: str) -> None:
     assert task(task(written).name) == task(written)
 
 
-def test_aliases_name_one_task_only() -> None:
+def test_names_and_values_of_tasks() -> None:
     names = [n for t in TASKS.values() for n in (t.name, *t.aliases)]
     assert len(names) == len(set(names))
+    shown = [task(name).text(value) for name, value in (("itt", 0.1234), ("mean-rank", 1.2361))]
+    assert [*shown, task("mean-rank").text(1.2361, 3)] == ["12.3", "1.24", "1.236"]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from creperie.core import DataError
 from creperie.refining import unit_gaps
 from creperie.refining.cells import grid, signed_bins
 from creperie.refining.optimal import _better_than, _programme, optimal
-from creperie.refining.select import Choice, Selection
+from creperie.refining.select import Choice, Filtered, Selection, Structural
 
 gap_tables = (
     st.integers(1, 4)
@@ -187,7 +187,8 @@ def test_two_halves_are_as_sure_as_the_less_sure_one() -> None:
     def half(proven: bool, *sizes: int) -> Choice:
         keep = np.array([True, False])
         curve = tuple((f"step {k}", n) for k, n in enumerate(sizes))
-        return Choice(keep, curve, Selection(keep, 2.0, proven, 1))
+        filtered = Filtered(keep, *(float(n) for n in range(6)))
+        return Choice(keep, curve, Selection(keep, 2.0, proven, 1), (filtered,), (Structural(str(sizes), 0.1),))
 
     for first, second in ((True, True), (True, False), (False, True), (False, False)):
         both = half(first, 9, 4).joined(half(second, 8, 5))
@@ -196,6 +197,7 @@ def test_two_halves_are_as_sure_as_the_less_sure_one() -> None:
         assert (both.selection.bound, both.selection.off) == (4.0, 2)
         assert both.curve == (("step 0", 17), ("step 1", 9))
         assert both.keep.tolist() == [True, False, True, False]
+        assert (len(both.filtered), [cue.attacker for cue in both.structural]) == (2, ["(9, 4)", "(8, 5)"])
 
 
 def test_a_named_attacker_alone_loads_nothing_else() -> None:

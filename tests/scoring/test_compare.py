@@ -16,6 +16,7 @@ from creperie.models.protocols import Fingerprint
 from creperie.scoring.compare_runs import compare
 from creperie.scoring.run import Run
 from creperie.scoring.score_runs import score
+from creperie.scoring.standings import rank_runs
 
 
 def bench_of(n: int, name: str = "b", subsets: int = 2) -> Benchmark:
@@ -113,6 +114,14 @@ def test_three_models_are_ranked_over_two_benchmarks() -> None:
     assert kinds["pearson"].value == pytest.approx(stats.pearsonr(x, y).statistic)
     assert kinds["spearman"].value == pytest.approx(stats.spearmanr(x, y).statistic)
     assert len({(r.comparison.a, r.comparison.b) for r in found.rows}) == 3
+
+
+def test_ranks_pair_items_by_their_names_not_their_places() -> None:
+    """The second model is right on nothing that the first is not: on eight items, the first one alone."""
+    a, b = run_of("a", range(50)), run_of("b", range(42))
+    for other in (b, Run(b.document, b.table.take(list(range(60))[::-1]))):
+        found = rank_runs([a, other]).columns[0].models
+        assert not set(found["guess:a"].groups) & set(found["guess:b"].groups)
 
 
 def test_an_external_column(tmp_path: Path) -> None:

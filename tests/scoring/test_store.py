@@ -49,6 +49,11 @@ def test_finds_what_was_added_and_nothing_else(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.vectors, vectors_of(["d", "a", "a"]))
     assert found.cut.tolist() == [0, 0, 0]
     assert store.shelf(MODEL, "text").find(text_keys(["c"])).cut.tolist() == [2]
+    other = Fingerprint(uri="test:model", architecture="Test", weights="1" * 64)
+    for shelf, keys in ((store.shelf(MODEL, "text"), []), (store.shelf(MODEL, "image"), ["a"])):
+        assert not len(shelf.find(text_keys(keys)).rows)
+    for empty in (store.shelf(other, "text"), SegmentFolder(tmp_path / "none")):
+        assert not len(empty.find(text_keys(["a"])).rows)
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
@@ -59,14 +64,6 @@ def test_scores_vectors_and_query_matrices_keep_their_shape(tmp_path: Path, shap
     shelf.add(keys, values)
     found = ResultStore(tmp_path).shelf(MODEL, "image").find(keys[::-1])
     np.testing.assert_array_equal(found.vectors, values[::-1])
-
-
-def test_models_and_kinds_are_apart(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path)
-    fill(store, ["a"])
-    other = Fingerprint(uri="test:model", architecture="Test", weights="1" * 64)
-    assert len(store.shelf(other, "text").find(text_keys(["a"])).rows) == 0
-    assert len(store.shelf(MODEL, "image").find(text_keys(["a"])).rows) == 0
 
 
 def test_pair_keys_depend_on_both_parts() -> None:
@@ -249,13 +246,6 @@ def test_ten_thousand_keys_in_any_order(tmp_path: Path) -> None:
     order = rng.permutation(10_000)
     rows = ResultStore(tmp_path).shelf(MODEL, "text").find(keys[order])
     np.testing.assert_array_equal(rows.vectors, values[order])
-
-
-def test_an_empty_shelf_and_an_empty_question(tmp_path: Path) -> None:
-    assert len(SegmentFolder(tmp_path / "none").find(text_keys(["a"])).rows) == 0
-    store = ResultStore(tmp_path)
-    fill(store, ["a"])
-    assert len(store.shelf(MODEL, "text").find(text_keys([])).rows) == 0
 
 
 def test_sizes_and_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

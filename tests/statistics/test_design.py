@@ -97,3 +97,9 @@ def test_interactions_multiply() -> None:
     found = design(DATA, Analysis("y", terms("z(n)*flag"), ("image",), contrast="rest"))
     assert found.names == ("(Intercept)", "z(n)", "flag[true]", "z(n):flag[true]")
     assert found.x[:, 3] == pytest.approx(found.x[:, 1] * found.x[:, 2])
+
+
+def test_logarithms_of_numbers_below_one() -> None:
+    whole = DATA.filter(DATA["y"].is_valid())
+    found = design(whole, Analysis("n", ("log(y)",)))
+    assert found.x[:, 1] == pytest.approx(np.log(whole["y"].to_numpy()))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from scipy import stats
 from scipy.optimize import minimize
 
 from creperie.core.errors import CreperieError
@@ -62,6 +63,8 @@ def test_estimates_are_those_of_lme4(case: str) -> None:
         if what in wanted:
             ours = [getattr(c, what) for c in fit.coefficients]
             assert ours == pytest.approx(wanted[what], rel=tolerance), what
+    for c in fit.coefficients:  # t, which is normal with infinite degrees of freedom
+        assert (c.low, c.high) == pytest.approx(stats.t.interval(0.95, c.df, c.estimate, c.se))
     deviations = {s.name: s.sd for s in fit.spreads}
     assert deviations == pytest.approx(wanted["sd"], rel=2e-4, abs=1e-6)
     assert fit.log_likelihood == pytest.approx(wanted["log_likelihood"], abs=1e-4)

@@ -138,8 +138,9 @@ def test_tables_survive_files(tmp_path: Path, suffix: str) -> None:
 
 
 def test_a_table_from_r(tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text("y,g\n1.5,a\nNA,b\n2,NA\n", encoding="utf-8")
-    assert read_table(tmp_path / "r.csv").to_pydict() == {"y": [1.5, None, 2.0], "g": ["a", "b", None]}
+    (tmp_path / "r.csv").write_text("y,g\n1.5,a\nNA,b\n2,NA\nnan,c\nNaN,\n", encoding="utf-8")
+    found = {"y": [1.5, None, 2.0, None, None], "g": ["a", "b", None, "c", None]}
+    assert read_table(tmp_path / "r.csv").to_pydict() == found
 
 
 @pytest.mark.parametrize(
