@@ -177,3 +177,16 @@ def is_worn(noun: str) -> bool:
     net = open_wordnet()
     above = {w for sense in net.senses(noun, "n")[:4] for s in net.above(sense) for w in s.words}
     return kind_of(noun) == "clothing" or not above.isdisjoint(("clothing", "garment", "footwear", "headdress"))
+
+
+@cache
+def is_animate(noun: str) -> bool:
+    """Return whether the first sense of a noun is a person or an animal."""
+    senses = open_wordnet().senses(noun, "n")
+    return noun in things()["animate"] or (bool(senses) and senses[0].topic in (_PERSON, _ANIMAL))
+
+
+@cache
+def recipient_preposition(verb: str) -> str | None:
+    """Return the preposition of a verb's recipient, `to` or `for`, if it also allows two objects; else None."""
+    return next((link for link, verbs in facts()["recipients"].items() if verb in verbs), None)

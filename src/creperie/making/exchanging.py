@@ -13,12 +13,11 @@ from creperie.lang import (
     is_mass,
     is_subject,
     may_be_called,
-    of_group,
     reagreed,
 )
-from creperie.making.atoms import base_of, dependents, name_words, named, phrase, sort_of
+from creperie.making.atoms import base_of, dependents, name_words, named, sort_of
 from creperie.making.edits import MADE, frames
-from creperie.making.phrases import is_plural
+from creperie.making.phrases import is_plural, outer, span_of
 from creperie.making.verbs import topics
 from creperie.making.wording import plain, reworded, written
 
@@ -136,19 +135,6 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         elif sort_here(here) == "name":
             changes[here.i] = here.text
     return exchange_spans(doc, *spans, repair=True, changes=changes | _other_pronouns(left, right))
-
-
-def outer(noun: Any) -> Any:
-    """Return the noun, or the group of it that the sentence has in its place: `a *group* of men`."""
-    above = noun.head.head if noun.head.lower_ == "of" else noun
-    return above if above is not noun and of_group(above) == noun else noun
-
-
-def span_of(noun: Any) -> tuple[int, int]:
-    """Return the words of a noun phrase without what follows it, except `of …`, as [start, end)."""
-    start, end = phrase(outer(noun))[0], noun.i + 1
-    ofs = [c for c in noun.rights if c.lower_ == "of" and c.i == end]
-    return start, ofs[0].right_edge.i + 1 if ofs else end
 
 
 def _name_span(noun: Any) -> tuple[int, int]:

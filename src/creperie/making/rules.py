@@ -26,9 +26,9 @@ from creperie.lang import (
     exchange_truth,
     inflected,
     mean_zipf,
+    mended,
     open_wordnet,
     read,
-    read_verbs_again,
     reworded_parse,
     truth,
 )
@@ -112,7 +112,7 @@ class RuleProposer:
     kinds: tuple[str, ...]
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-        doc = read_verbs_again(doc, options.parser)
+        doc = mended(doc, options.parser)
         candidates: list[Candidate] = []
         missing: dict[str, str] = {}
         for kind in self.kinds:

@@ -38,10 +38,9 @@ from creperie.making.exchanging import (
     exchange_spans,
     exchanged_names,
     exchanged_phrases,
-    outer,
     sort_here,
 )
-from creperie.making.phrases import lacks_determiner
+from creperie.making.phrases import lacks_determiner, outer
 from creperie.making.wording import plain, reworded
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from creperie.lang import dimension_of, open_wordnet
+from creperie.lang import dimension_of, is_animate, open_wordnet
 from creperie.making.data import read_data
 
-#: WordNet's lexicographer files of animals, people and artifacts; and of all things that can be held.
-_ANIMAL, _PERSON, _ARTIFACT = 5, 18, 6
+#: WordNet's lexicographer files of artifacts, and of all things that can be held.
+_ARTIFACT = 6
 _SOLID_TOPICS = frozenset((5, 6, 8, 13, 17, 20, 27))
 
 
@@ -59,16 +59,6 @@ def listed(table: str, word: str) -> bool:
     (True, True, False)
     """
     return word in _table()[table]
-
-
-def recipient_preposition(verb: str) -> str | None:
-    """Return the preposition of a verb's recipient, `to` or `for`, if it also allows two objects; else None."""
-    return next((link for link in ("to", "for") if listed(link, verb)), None)
-
-
-def is_animate(noun: str) -> bool:
-    """Return True if the first sense of a noun is a person or an animal."""
-    return noun in _table()["animate"] or topics(noun)[:1] in ((_ANIMAL,), (_PERSON,))
 
 
 def is_solid(noun: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from creperie.lang import dimension_of, excludes, kind_of, read_verbs_again
+from creperie.lang import dimension_of, excludes, kind_of, mended
 from creperie.lang.parser import load_parser
 from creperie.making.additions import added_objects
 from creperie.making.candidate import Candidate, Proposal
@@ -265,10 +265,10 @@ def test_what_could_change_places(caption: str, swaps: set[str], previewed: Prev
 
 
 def test_a_verb_that_was_taken_for_a_noun_is_read_again(parser: str) -> None:
-    doc = read_verbs_again(parse_one("A yellow bus drives past a gray building.", parser), parser)
+    doc = mended(parse_one("A yellow bus drives past a gray building.", parser), parser)
     assert [(t.text, t.tag_) for t in doc if t.dep_ in ("nsubj", "ROOT")] == [("bus", "NN"), ("drives", "VBZ")]
     plain = parse_one("Two dogs are sleeping.", parser)
-    assert read_verbs_again(plain, parser) is plain
+    assert mended(plain, parser) is plain
 
 
 # -- the gold list, and the choice over all captions -----------------------------------------------------------------
