@@ -13,11 +13,13 @@ from creperie.lang.inflection import inflected as inflected
 from creperie.lang.inflection import knows_verb as knows_verb
 from creperie.lang.inflection import lemma as lemma
 from creperie.lang.lexicon import age_of as age_of
+from creperie.lang.lexicon import basic_colour as basic_colour
 from creperie.lang.lexicon import dimension_of as dimension_of
 from creperie.lang.lexicon import excludes as excludes
 from creperie.lang.lexicon import facts as facts
 from creperie.lang.lexicon import gender_of as gender_of
 from creperie.lang.lexicon import in_one_group as in_one_group
+from creperie.lang.lexicon import is_above as is_above
 from creperie.lang.lexicon import is_animate as is_animate
 from creperie.lang.lexicon import is_mass as is_mass
 from creperie.lang.lexicon import is_reciprocal as is_reciprocal
@@ -73,6 +75,7 @@ from creperie.lang.trees import read_tree as read_tree
 from creperie.lang.trees import tree_similarity as tree_similarity
 from creperie.lang.wordnet import HYPERNYM as HYPERNYM
 from creperie.lang.wordnet import HYPONYM as HYPONYM
+from creperie.lang.wordnet import SIMILAR as SIMILAR
 from creperie.lang.wordnet import Synset as Synset
 from creperie.lang.wordnet import WordNet as WordNet
 from creperie.lang.wordnet import open_wordnet as open_wordnet

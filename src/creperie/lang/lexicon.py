@@ -86,6 +86,19 @@ def dimension_of(adjective: str) -> str:
 
 
 @cache
+def basic_colour(word: str) -> str:
+    """Return the listed colour that a word is a shade of, by WordNet; empty if it names no colour.
+
+    >>> basic_colour("turquoise"), basic_colour("red"), basic_colour("kitchen")
+    ('blue', 'red', '')
+    """
+    net, colours = open_wordnet(), things()["dimensions"]["colour"]
+    above = [[w for s in (sense, *net.above(sense)) for w in s.words] for sense in net.senses(word, "n")[:3]]
+    shades = [names for names in above if "color" in names]
+    return word if word in colours else next((w for names in shades for w in names if w in colours), "")
+
+
+@cache
 def is_mass(noun: str) -> bool:
     return noun in things()["mass"]
 

@@ -32,7 +32,7 @@ from creperie.making.phrases import (
     phrase_of,
     span_of,
 )
-from creperie.making.verbs import has_passive, is_solid, listed, takes_particle, takes_preposition
+from creperie.making.verbs import has_passive, is_solid, listed, takes_particle, takes_preposition, topics
 from creperie.making.wording import sentence
 
 NO_CLAUSE, NOT_UNDERSTOOD = "no transitive clause", "an auxiliary that is not understood"
@@ -216,7 +216,8 @@ def _arguments(doc: Any, reading: Reading, verb: Any) -> tuple[Any, Any, bool, A
         own = fact.token == verb.i
         link = doc[fact.token] if fact.event == verb.i and fact.token == verb.i + 1 else None
         kept = link is not None and takes_preposition(base_of(verb), link.lower_) and not dependents(verb, "dobj")
-        if not (own or kept) or not all(sides) or fact.fillers("recipient"):
+        given = any(doc[i].head == verb for i in fact.fillers("recipient"))  # gives a girl a book
+        if not (own or kept) or not all(sides) or given:
             continue
         agent, patient = (outer(doc[min(side)]) for side in (sides[::-1] if fact.is_relation and passive else sides))
         return agent, patient, passive, link if kept else None
@@ -233,9 +234,8 @@ def _why_fixed(verb: Any, agent: Any, patient: Any, passive: bool, link: Any | N
     if has_possessor(patient) or lacks_determiner(agent):
         return "an argument belongs to the other, or lacks its article"
     past = verb.tag_ == "VBD" and not dependents(verb, "aux")
-    if link is not None and (
-        past or (sort_of(patient) == "place" and link.lower_ != "for") or not is_animate(base_of(agent))
-    ):
+    place = sort_of(patient) == "place" and topics(base_of(patient))[:1] != (20,)  # not a flower
+    if link is not None and (past or (place and link.lower_ != "for") or not is_animate(base_of(agent))):
         return "not acted upon"  # a clock mounted to a wall; laugh at a park
     return ""
 

@@ -161,6 +161,7 @@ class RolesConfirmed:
 
 
 KINDS = ("rules:replace", "rules:swap", "rules:add")
+NOT_FALSE = "an addition may be true: no other caption of the image and no judge says otherwise (rules:add makes it)"
 
 
 def every_kind(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
@@ -180,6 +181,9 @@ class AllKinds:
         candidates: list[Candidate] = []
         missing: dict[str, str] = {}
         for maker in KINDS:
+            if maker == "rules:add" and not (source.others or options.judge):
+                missing |= dict.fromkeys(RULES[maker][0], NOT_FALSE)
+                continue
             proposal = RuleProposer(maker, self.corpus, RULES[maker][0])(source, doc, options)
             candidates += proposal.candidates
             missing |= proposal.missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from creperie.lang import dimension_of, is_animate, open_wordnet
+from creperie.lang import is_animate, open_wordnet
 from creperie.making.data import read_data
 
 #: WordNet's lexicographer files of artifacts, and of all things that can be held.
@@ -69,10 +69,16 @@ def is_solid(noun: str) -> bool:
 
 def is_name(words: str) -> bool:
     """Return True if WordNet has two words as the name of one thing: `hot dog`; not `red car` or `young man`."""
-    return not dimension_of(words.lower().split()[0]) and bool(topics(words.lower()))
+    return bool(topics(words.lower()))
 
 
 @cache
 def topics(noun: str) -> tuple[int, ...]:
     """Return the number of the WordNet file (5: animals, 6: artefacts …) of each sense, the most frequent first."""
     return tuple(s.topic for s in open_wordnet().senses(noun, "n"))
+
+
+@cache
+def is_common(word: str) -> bool:
+    """Return True for a word that is not only a name: `president`, not `haldane`."""
+    return any(word in s.words for s in open_wordnet().senses(word, "n"))
