@@ -156,7 +156,7 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that replace an attribute by its opposite, or a number by another number."""
     said = {t.lower_ for t in doc}  # not its neighbour's: `two brown dogs and two brown dogs`
     for adjective in qualities(doc):
-        noun = named_noun(adjective)
+        noun = named_noun(adjective) or (adjective.head if adjective.dep_ in ("amod", "compound") else None)
         old = adjective.lower_ if look_of(adjective) != "colour" else basic_colour(adjective.lower_)
         groups = [g for g in facts()["opposites"] if old in g] if stands_alone(adjective) else []
         if noun is not None and old == "new" and sort_of(noun) == "person":
