@@ -196,7 +196,7 @@ def find_event(doc: Any) -> ActionClause | str:
     if isinstance(form, str):
         return form
     why = _why_fixed(verb, agent, patient, passive, link)
-    event = why or _event(verb, agent, patient, form, body, link)
+    event = why or _event(verb, agent, patient, form, body, passive, link)
     return event if isinstance(event, str) else replace(event, end=end, text=body[0].text)
 
 
@@ -266,7 +266,9 @@ def _form(verb: Any, passive: bool) -> Form | str:
     return {"tense": tense, "modal": modal, "perfect": perfect, "progressive": progressive}, False
 
 
-def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], link: Any | None) -> ActionClause | str:
+def _event(
+    verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], passive: bool, link: Any | None
+) -> ActionClause | str:
     """Return the event if every word of the caption has a place in it, else the reason."""
     hung = {patient.i: [c for c in dependents(patient, "prep") if _is_of_the_event(c, patient)]}
     if verb.dep_ == "acl":  # the verb modifies one of its own arguments, as does the final period
@@ -281,7 +283,10 @@ def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], lin
         return "something is denied, or said of all"
     particles = dependents(verb, "prt")
     adverbs = [c for c in verb.lefts if c.text.endswith("ly")]
-    inside = dependents(verb, "prt", "agent", "aux", "auxpass")
+    inside = [
+        *dependents(verb, "prt", "agent", "aux", "auxpass"),
+        *(c for c in verb.rights if passive and c.lower_ == "by"),
+    ]
     covered = {verb.i, *(t.i for t in (*adverbs, *inside, *((link,) if link else ())))}
     for noun in (agent, patient):
         covered |= {t.i for t in noun.subtree} - {t.i for h in hung.get(noun.i, ()) for t in h.subtree}
@@ -291,7 +296,9 @@ def _event(verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], lin
     if not all(takes_particle(base_of(verb), p.lower_) for p in particles):
         return "a particle that may be a preposition"
     tied = link.lower_ if link else particles[0].text if particles else ""
-    by = dependent(verb, "agent")
+    by = next((c for c in verb.rights if passive and c.lower_ == "by"), None)
+    if passive and by is None:
+        return NO_CLAUSE
     last = by.i if by is not None else len(verb.doc) if len(who.words) > MOST_PLAIN else 0
     early = len(glued([t for t in rest if t.i < last]))
     voice = "passive" if by is not None else "active"

@@ -157,7 +157,18 @@ def _leaves_pronoun(left: Any, right: Any) -> bool:
 
 def _is_mutual(fact: Stated, role: str, other: str) -> bool:
     """Return True if two things in these roles may be said in either order, or one of them must be many."""
-    fixed = ("wear", "have", "of", "with", "is with", *frames()["mutual"], *frames()["encircling"])
+    fixed = (
+        "wear",
+        "have",
+        "of",
+        "with",
+        "is with",
+        "is in",
+        "is inside",
+        "is among",
+        *frames()["mutual"],
+        *frames()["encircling"],
+    )
     return fact.name in fixed or "partner" in (role, other)
 
 
