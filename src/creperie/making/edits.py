@@ -192,10 +192,9 @@ def named_noun(modifier: Any) -> Any | None:
     doc, end = modifier.doc, modifier.i + 1
     while end < len(doc) and doc[end].tag_[:2] in ("JJ", "NN") and doc[end].text.isalpha():
         end += 1
-    noun, before = doc[end - 1], doc[modifier.i - 1] if modifier.i else None
-    joint = before is not None and before.tag_[:2] in ("NN", "JJ") and before.lower_ not in frames()["shades"]
-    torn = before is not None and before.lower_ == "in"  # a player in white
-    torn = torn or (joint and is_name(f"{before.lower_} {modifier.lower_}"))  # `blood orange`
+    noun, before = doc[end - 1], doc[max(0, modifier.i - 1)]
+    joint = modifier.i > 0 and before.tag_[:2] in ("NN", "JJ") and before.lower_ not in frames()["shades"]
+    torn = before.lower_ == "in" or (joint and is_name(f"{before.lower_} {modifier.lower_}"))  # in white, blood orange
     named = noun.tag_ in ("NN", "NNS") or (noun.tag_ == "NNP" and noun.is_lower)
     return noun if noun.i > modifier.i and named and not torn else None
 
