@@ -19,6 +19,7 @@ from first_minute import write
 
 from creperie.bench import load
 from creperie.lang import Spatial, spatial
+from creperie.lang.relations import clashes, follows
 from creperie.making import MakerOptions, build_maker, read_captions
 
 PAGE = Path(__file__).resolve().parents[1] / "research" / "results" / "spatial.md"
@@ -73,9 +74,10 @@ def contradicted(vsr: str) -> str:
     for own in judged.values():
         for told, true in own:
             for other, holds in own:
-                if true and told.entails(other):
+                turned = told.subject == other.object
+                if true and told.things == other.things and follows(told.relation, other.relation, turned):
                     counts["proven", holds] += 1
-                if true and told.excludes(other):
+                if true and told.things == other.things and clashes(told.relation, other.relation, turned):
                     counts["opposite", holds] += 1
     proven, opposite = (counts[kind, True] + counts[kind, False] for kind in ("proven", "opposite"))
     return (

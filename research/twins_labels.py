@@ -15,6 +15,7 @@ from pathlib import Path
 
 from creperie.bench import load
 from creperie.lang import Spatial, spatial
+from creperie.lang.relations import clashes, follows
 from creperie.making.twins_words import depends_on_viewpoint
 from creperie.metrics import wilson
 
@@ -29,9 +30,10 @@ def rule(one: Spatial, two: Spatial) -> str:
         return "exchanged, symmetric" if turned.relation == one.relation else f"exchanged, one-way{view}"
     if (one.subject, one.object) != (two.subject, two.object):
         return ""
-    if one.excludes(two):
+    if clashes(one.relation, two.relation):
         return "opposite relations"
-    return "may agree" if one.may_agree(two) else f"not known{view}"
+    alike = follows(one.relation, two.relation) or follows(two.relation, one.relation)
+    return "may agree" if alike else f"not known{view}"
 
 
 def main() -> None:

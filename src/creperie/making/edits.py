@@ -8,12 +8,16 @@ from functools import cache
 from typing import Any
 
 from creperie.lang import (
+    COUNTS,
     age_of,
+    basic_colour,
     dimension_of,
     doers,
     facts,
     inflected,
+    is_above,
     is_mass,
+    is_worn,
     kind_of,
     lemma,
     listed_for,
@@ -30,6 +34,7 @@ from creperie.making.atoms import (
     dependents,
     has_of,
     is_compound_head,
+    look_of,
     objects,
     phrase,
     sort_of,
@@ -37,7 +42,7 @@ from creperie.making.atoms import (
 )
 from creperie.making.corpus import WordCounts
 from creperie.making.data import read_data
-from creperie.making.verbs import listed, topics
+from creperie.making.verbs import is_name, listed, topics
 from creperie.making.wording import reworded
 
 #: Kinds of manufactured things, which come in all colours, sizes and patterns.
@@ -83,6 +88,7 @@ def scene_of(doc: Any, without: int = -1) -> list[str]:
 def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that replace an object by another of its class that occurs in the same context in the corpus."""
     bases = [base_of(t) for t in doc]
+    named = {base for t, base in zip(doc, bases) if t.tag_ in ("NN", "NNS")}
     tied = {
         kind  # a pronoun or a beard reveals the gender; few animals fly, bark or catch
         for kind, revealing in (("person", "gendered"), ("animal", "one_sided"))
@@ -93,6 +99,9 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         again = any(_refers(t, noun) for t in doc)
         if noun.dep_ == "attr" or again or _is_inseparable(noun) or kind_of(base) in tied:
             continue
+        unclear = kind_of(base) in MADE and 18 in topics(base)[:2]  # fans
+        if unclear or (noun.lower_ in frames()["paired"] and noun.lower_ != base):
+            continue
         beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
         before = next((t.lower_ for t in reversed(doc[:start]) if t.lower_ != "of"), "<s>")
         never = set(frames()["never_after"].get(before, ()))
@@ -101,6 +110,8 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             fitted = numbered(new, noun.tag_)
             if new in bases or age_of(new) == "baby" or (new in never and base not in never):
                 continue  # nobody jogs on a lake or sits in a bicycle
+            if any(is_above(t, new) for t in named):
+                continue  # knives, where there is cutlery
             if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
                 continue
             if age_of(new) != age_of(base) and {"little", "small", "tiny", "young"}.intersection(beside):
@@ -134,6 +145,7 @@ def _is_inseparable(noun: Any) -> bool:
     )  # `the scoop of a bulldozer`
     inborn = things()["inborn"].get(base_of(noun))
     named = any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
+    named = named or (noun.i > 0 and (noun.nbor(-1).tag_ in ("NN", "NNP") or noun.nbor(-1).text == "-"))
     return of or named or is_compound_head(noun) or listed("measures", noun.lower_)
 
 
@@ -142,32 +154,49 @@ def _is_inseparable(noun: Any) -> bool:
 
 def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that replace an attribute by its opposite, or a number by another number."""
+    said = {t.lower_ for t in doc}  # not its neighbour's: `two brown dogs and two brown dogs`
     for adjective in qualities(doc):
-        noun = adjective.head if adjective.dep_ in ("amod", "compound") else None
-        groups = [g for g in facts()["opposites"] if adjective.lower_ in g] if stands_alone(adjective) else []
-        said = {t.lower_ for t in doc}  # not its neighbour's: `two brown dogs and two brown dogs`
-        for new in dict.fromkeys(w for group in groups for w in group if w not in said):
+        noun = named_noun(adjective) or (adjective.head if adjective.dep_ in ("amod", "compound") else None)
+        old = adjective.lower_ if look_of(adjective) != "colour" else basic_colour(adjective.lower_)
+        groups = [g for g in facts()["opposites"] if old in g] if stands_alone(adjective) else []
+        if noun is not None and old == "new" and sort_of(noun) == "person":
+            continue  # a new bishop
+        for new in dict.fromkeys(w for group in groups for w in group if w not in (*said, old)):
             if noun is None or may_be(new, noun, corpus):
                 yield replaced(doc, [adjective], new)
-    numbers = [] if is_divided(doc) else things()["dimensions"]["number"]
-    for number in (t for t in doc if t.dep_ == "nummod" and t.lower_ in numbers and t.head.tag_ == "NNS"):
-        place = numbers.index(number.lower_)
-        said = {t.lower_ for t in doc}
-        far = (new for k, new in enumerate(numbers) if abs(k - place) > 1 and new not in said)  # one more may be hidden
-        yield from (replaced(doc, [number], new) for new in far)
+    for number in () if is_divided(doc) else (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS"):
+        count = COUNTS.get(number.lower_) or (int(number.text) if number.text.isdecimal() else 0)
+        far = (k for k in range(2, 13) if abs(k - count) > 1 and k <= 3 * count <= 9 * k)  # one more may be hidden
+        words = dict(zip(COUNTS.values(), COUNTS)) if number.lower_ in COUNTS else {k: str(k) for k in range(13)}
+        if 1 < count < 13:
+            yield from (replaced(doc, [number], words[k]) for k in far if words[k] not in said)
 
 
 def is_divided(doc: Any) -> bool:
     """Return True if a number is said of a part of others: `six dogs, one brown and one grey`."""
     parts = ("other", "another", "third", "second", "both", "each", "all", "rest", "half", "none")
-    return any(t.lower_ in parts or (t.tag_ == "CD" and t.head.tag_[:2] != "NN") for t in doc)
+    counts = [t for t in doc if t.tag_ == "CD"]
+    return any(t.lower_ in parts for t in doc) or any(t.head.tag_[:2] != "NN" for t in counts) or len(counts) > 2
 
 
 def qualities(doc: Any) -> list[Any]:
     """Return the descriptive adjectives, and modifiers that parsers tag as nouns: `a plaid blanket`, `a brick wall`."""
-    kinds, known = ("colour", "pattern", "material"), attributes(doc)
-    named = (t for t in doc if t.dep_ in ("compound", "amod", "nmod") and dimension_of(t.lower_) in kinds)
+    kinds, known = ("colour", "pattern", "material", "fabric", "shape"), attributes(doc)
+    words = (t for t in doc if t.tag_[:2] in ("JJ", "NN") or dimension_of(t.lower_) == "pattern")
+    named = (t for t in words if look_of(t) in kinds and named_noun(t) is not None)
     return sorted({t for t in (*known, *named) if t.is_lower or not t.i}, key=lambda t: t.i)  # not `Snow White`
+
+
+def named_noun(modifier: Any) -> Any | None:
+    """Return the noun that a word before it describes, whatever the parse says: the last of the nouns that follow."""
+    doc, end = modifier.doc, modifier.i + 1
+    while end < len(doc) and doc[end].tag_[:2] in ("JJ", "NN") and doc[end].text.isalpha():
+        end += 1
+    noun, before = doc[end - 1], doc[max(0, modifier.i - 1)]
+    joint = modifier.i > 0 and before.tag_[:2] in ("NN", "JJ") and before.lower_ not in frames()["shades"]
+    torn = before.lower_ == "in" or (joint and is_name(f"{before.lower_} {modifier.lower_}"))  # in white, blood orange
+    named = noun.tag_ in ("NN", "NNS") or (noun.tag_ == "NNP" and noun.is_lower)
+    return noun if noun.i > modifier.i and named and not torn else None
 
 
 def stands_alone(adjective: Any) -> bool:
@@ -178,7 +207,8 @@ def stands_alone(adjective: Any) -> bool:
     beside = [c.lower_ for c in noun.lefts if c != adjective]
     doubled = not set(frames()["shades"]).isdisjoint(beside) or any(dimension_of(word) == own != "" for word in beside)
     named = not own and adjective.i == noun.i - 1 and is_compound_head(noun)
-    return not (doubled or named)
+    hyphen = any(t.text == "-" for t in adjective.doc[max(0, adjective.i - 1) : adjective.i + 2])  # `rice-paper`
+    return not (doubled or named or hyphen)
 
 
 def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
@@ -191,8 +221,10 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
         dimension == "colour" and (kind == "person" or base in things()["inborn"])
     ):
         return False
-    fit = frames()["built" if kind in ("", "place") else "made"] if kind != "clothing" else ()
-    if dimension == "material" and new not in fit:
+    if new in ("cooked", "raw") and kind != "food":
+        return False
+    fit = frames()["built" if kind in ("", "place") else "made"] if not is_worn(base) else ()
+    if dimension == "material" and (new not in fit or not (kind or corpus.follows(new, noun.lower_))):
         return False  # a glass sofa, a concrete tray, a metal jacket
     if dimension == "size" and kind == "person" and new not in ("tall", "short", "thin"):
         return False  # `a large child`
@@ -334,6 +366,8 @@ def other_actions(verb: Any) -> list[str]:
         barred |= static
     if thing is None and base in static and settled:
         barred |= set(fit) - static
+    if thing is not None and base_of(thing) in frames()["rides"].split("|"):
+        barred.add("drive")
     return [v for v in fit if v not in barred and (wet if v == "swim" else base != "swim")]
 
 

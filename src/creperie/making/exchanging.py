@@ -13,13 +13,13 @@ from creperie.lang import (
     is_mass,
     is_subject,
     may_be_called,
-    of_group,
+    nouns_of,
     reagreed,
 )
-from creperie.making.atoms import base_of, dependents, name_words, named, phrase, sort_of
+from creperie.making.atoms import base_of, dependents, name_words, named, sort_of
 from creperie.making.edits import MADE, frames
-from creperie.making.phrases import is_plural
-from creperie.making.verbs import topics
+from creperie.making.phrases import is_plural, outer, span_of
+from creperie.making.verbs import is_common, topics
 from creperie.making.wording import plain, reworded, written
 
 #: Sorts of nouns whose kind is not listed, by the file of WordNet that one of their first senses is in.
@@ -33,18 +33,19 @@ def sort_here(noun: Any) -> str:
     """Return the sort of thing that a noun names: its kind, or else the sort of its first senses."""
     if noun.lower_ in PRONOUNS:
         return "person"
-    sort = sort_of(noun)
-    senses = topics(named(noun)) or topics(base_of(noun))
-    if not sort and (noun.tag_ == "NNP" or (noun.text[:1].isupper() and not senses)):
-        return "" if dependents(noun, "det") else "name"
-    if sort:
+    sort, senses = sort_of(noun), topics(named(noun)) or topics(base_of(noun))
+    if noun.tag_ == "NNP" or (noun.text[:1].isupper() and not senses):
+        titled = any(is_common(c.lower_) and 18 in topics(c.lower_)[:3] for c in name_words(noun))
+        titled = titled and not (is_common(noun.lower_) and topics(noun.lower_)[:1] != (18,))  # `Haldane Castle`
+        return "person" if titled else "" if dependents(noun, "det") else sort or "name"
+    if sort and (sort != "person" or base_of(noun) in nouns_of("person") or not {5, 6} & set(senses[:3])):
         return sort
     acts = is_subject(noun) or noun.dep_ == "dative" or noun.head.dep_ in ("agent", "dative")
-    if 18 in senses[:3] and (senses[0] in (5, 18) or (acts and senses[0] != 6)):
+    if (senses[:1] == (18,) and not {5, 6} & set(senses[:2])) or (acts and 18 in senses[:3] and 6 not in senses[:2]):
         return "person"  # a queen is an insect, too
     if (senses[:1] == (14,) and (acts or noun.dep_ == "dobj")) or (not senses and base_of(noun).endswith(_DOERS)):
         return "person"  # the police, a midfielder
-    return SORTS.get(senses[0], "") if senses else ""
+    return SORTS.get(senses[0], "") if senses and 18 not in senses[:2] else ""  # a trawler is a ship or a man
 
 
 def exchanged_names(left: Any, right: Any) -> str:
@@ -102,9 +103,14 @@ def _fits_modifiers(here: Any, there: Any) -> bool:
 def _other_pronouns(left: Any, right: Any) -> dict[int, str]:
     """Return the changes of pronouns: if a man and a woman change places, so do `he` and `she`."""
     genders = {gender_of(base_of(t)) for t in (left, right)}
-    if genders != {"m", "f"}:
+    if genders != {"m", "f"} or owners(right):
         return {}
     return {t.i: new for t in left.doc if (new := in_other_gender(t)) and t not in (left, right)}
+
+
+def owners(noun: Any) -> list[Any]:
+    """Return the possessive pronouns before a noun: `her brother`."""
+    return [c for c in noun.lefts if c.tag_ == "PRP$"]
 
 
 def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
@@ -123,6 +129,8 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
     whole = outer(left), outer(right)
     plural = [is_plural(t) or t.lower_ in ("they", "them", "we", "us") for t in whole]
     names = all(t.tag_ in ("NN", "NNS") for t in (left, right)) and plural[0] == plural[1]
+    if any(t.dep_ == "nsubj" and t.head.tag_ == "VBP" and not many for t, many in zip(whole, plural)):
+        return ""  # `her team drink`
     if same[0] == same[1] and names and not always:
         return ""
     changes: dict[int, str] = {}
@@ -130,25 +138,14 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         alone = here.dep_ != "conj" and not dependents(here, "conj")
         if alone and number != plural[whole.index(here)]:
             changes |= reagreed(here, number)
+    if owners(right) and not _is_definite(left):  # `Her brother throws a frisbee to the girl.`
+        changes |= {c.i: "the" for c in left.lefts if c.lower_ in ("a", "an")}
     for here, there in _both(left, right):
         if here.lower_ in PRONOUNS:
             changes[here.i] = in_case(plain(here) if here.lower_ != "i" else "I", is_subject(outer(there)))
         elif sort_here(here) == "name":
             changes[here.i] = here.text
     return exchange_spans(doc, *spans, repair=True, changes=changes | _other_pronouns(left, right))
-
-
-def outer(noun: Any) -> Any:
-    """Return the noun, or the group of it that the sentence has in its place: `a *group* of men`."""
-    above = noun.head.head if noun.head.lower_ == "of" else noun
-    return above if above is not noun and of_group(above) == noun else noun
-
-
-def span_of(noun: Any) -> tuple[int, int]:
-    """Return the words of a noun phrase without what follows it, except `of …`, as [start, end)."""
-    start, end = phrase(outer(noun))[0], noun.i + 1
-    ofs = [c for c in noun.rights if c.lower_ == "of" and c.i == end]
-    return start, ofs[0].right_edge.i + 1 if ofs else end
 
 
 def _name_span(noun: Any) -> tuple[int, int]:
@@ -170,7 +167,8 @@ def exchange_spans(
     order = [*range(a), *range(c, d), *range(b, c), *range(a, b), *range(d, len(doc))]
     blanks = {d - 1: doc[b - 1].whitespace_, b - 1: doc[d - 1].whitespace_}
     new = changes or {}
+    moved = {*range(a, b), *range(c, d)} if repair else set()
     pieces = [
-        (new.get(i) or (plain(doc[i]) if repair else doc[i].text), blanks.get(i, doc[i].whitespace_)) for i in order
+        (new.get(i) or (plain(doc[i]) if i in moved else doc[i].text), blanks.get(i, doc[i].whitespace_)) for i in order
     ]
     return written(pieces, like=doc.text if repair else "")

@@ -17,17 +17,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.bench import Item, Tag, choice
-from creperie.lang import is_reciprocal, kind_of, lemma, open_wordnet, parse
+from creperie.lang import is_reciprocal, kind_of, lemma, mended, open_wordnet, parse
 from creperie.making.candidate import Candidate, Proposal, Role
-from creperie.making.complements import TwoComplements, find_contact, find_giving, said_first, said_second
 from creperie.making.corpus import WordCounts, corpus_of
+from creperie.making.events import (
+    TwoComplements,
+    find_contact,
+    find_event,
+    find_giving,
+    said_actively,
+    said_first,
+    said_passively,
+    said_second,
+)
 from creperie.making.options import TRIGRAM, MakerOptions
 from creperie.making.phrases import GrammarEvent
 from creperie.making.pipeline import ParsedMaker, grouped, with_source
 from creperie.making.rules import RULES, RuleProposer, gaps
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import turns
-from creperie.making.voice import find_event, said_actively, said_passively
 
 FIXED_ROLES = "the roles cannot be exchanged: a second positive without foils"
 
@@ -44,7 +52,7 @@ class Alternation:
 
     def propose(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
         """Return the other construction and the foils of both, each also in a simplified form."""
-        event = self.find(doc)
+        event = self.find(mended(doc, options.parser))
         if isinstance(event, str):
             return Proposal(skipped=event)
         foils = options.as_published or self._exchanges(source, event, options)
@@ -145,7 +153,7 @@ class RolesConfirmed:
         return [None if c.tags.get("plain") or self._is_same(docs[c.text], c) else OTHER_ROLES for _, c in pairs]
 
     def _is_same(self, doc: Any, candidate: Candidate) -> bool:
-        event = self.alternation.find(doc)
+        event = self.alternation.find(mended(doc, self.parser))
         if isinstance(event, str):
             return False
         same = all(event.roles[name] == candidate.tags[name] for name in ("first", "second", "verb"))
@@ -153,6 +161,7 @@ class RolesConfirmed:
 
 
 KINDS = ("rules:replace", "rules:swap", "rules:add")
+NOT_FALSE = "an addition may be true: no other caption of the image and no judge says otherwise (rules:add makes it)"
 
 
 def every_kind(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
@@ -172,6 +181,9 @@ class AllKinds:
         candidates: list[Candidate] = []
         missing: dict[str, str] = {}
         for maker in KINDS:
+            if maker == "rules:add" and not (source.others or options.judge):
+                missing |= dict.fromkeys(RULES[maker][0], NOT_FALSE)
+                continue
             proposal = RuleProposer(maker, self.corpus, RULES[maker][0])(source, doc, options)
             candidates += proposal.candidates
             missing |= proposal.missing

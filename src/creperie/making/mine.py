@@ -52,7 +52,7 @@ class SpatialMiner(Maker):
         for other in sorted(source.others):
             read = spatial(other)
             exchanged = read is not None and (read.subject, read.object) == (scene.object, scene.subject)
-            if read is not None and exchanged and (self.options.as_published or scene.entails(read)):
+            if read is not None and exchanged and (self.options.as_published or _follows(scene, read)):
                 return _candidate(source, other, "mined", "subject ↔ object")
         converse = scene.converse()
         if converse is None:
@@ -147,8 +147,11 @@ def may_contradict(one: Spatial, other: Spatial) -> bool:
         else [(one.subject, other.subject), (one.object, other.object)]
     )
     named = [(a, b) for a, b in pairs if a != b]
-    related = place_likeness(one.relation, other.relation, turned, True) in ("same", "above")
-    return len(named) < 2 and related
+    return len(named) < 2 and _follows(one, other, turned)
+
+
+def _follows(one: Spatial, other: Spatial, turned: bool = True) -> bool:
+    return place_likeness(one.relation, other.relation, turned, True) in ("same", "above")
 
 
 def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:

@@ -12,7 +12,7 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from creperie.lang import inflected, kind_of, lemma, negations, open_wordnet, read_verbs_again
+from creperie.lang import inflected, kind_of, lemma, mended, negations, open_wordnet
 from creperie.making.atoms import (
     actions,
     base_of,
@@ -48,7 +48,7 @@ def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) ->
     if negations(source.text) and not options.as_published:
         return Proposal(skipped="it denies something already")
     if not options.as_published:
-        doc = read_verbs_again(doc, options.parser)
+        doc = mended(doc, options.parser)
     rng = dice_for(options.seed, "rules:negate", source.id)
     group = "negate" if options.as_published else ""
     candidates = []

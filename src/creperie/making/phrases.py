@@ -1,11 +1,4 @@
-"""Noun phrases that can be moved: their words and number, in full or reduced to their heads.
-
-They come from a parse or, in short captions, are read word by word: word order shows the verb where a parser tags
-`hands` as a noun.
-
-A man hands a woman a kite.        noun phrase, verb, noun phrase, noun phrase
-A man hits a drum with a stick.    noun phrase, verb, noun phrase, preposition, noun phrase
-"""
+"""Noun phrases that can be moved: their words and number, in full or reduced to their heads."""
 
 from __future__ import annotations
 
@@ -13,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from creperie.lang import in_case, inflected, is_mass, knows_verb, lemma
-from creperie.making.atoms import base_of, dependents, has_of, name_words
+from creperie.lang import in_case, is_animate, is_mass, knows_verb, lemma, of_group
+from creperie.making.atoms import base_of, dependents, has_of, name_words, phrase
 from creperie.making.data import read_data
-from creperie.making.verbs import is_animate, is_name, listed
+from creperie.making.verbs import listed
 from creperie.making.wording import plain
 
 NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
@@ -33,6 +26,16 @@ class Phrase:
     short: tuple[str, ...]  #: determiner and head
     head: str
     plural: bool
+
+    @classmethod
+    def of_span(cls, noun: Any) -> Self:
+        """Return the phrase from the determiner of a noun to the noun, with `of …` after it."""
+        if noun.tag_ == "PRP":
+            word = in_case(noun.lower_, True)
+            return cls((word,), (word,), word, word in ("they", "we"))
+        words = noun.doc[slice(*span_of(noun))]
+        core = {t.i for t in _core(noun)}
+        return cls(glued(words), glued([t for t in words if t.i in core]), noun.lower_, is_plural(noun))
 
     def said(self, simple: bool, subject: bool = False) -> tuple[str, ...]:
         """Return the words of the phrase; with `simple` only its determiner and head. A pronoun has the case of a
@@ -72,8 +75,8 @@ class GrammarEvent:
 def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
     """Return the phrase that a noun heads, or why it cannot be moved. Dependents in `without` are left out."""
     if noun.tag_ == "PRP" and noun.lower_ in PRONOUNS:
-        return _pronoun(noun)
-    if noun.tag_ not in NOUN_TAGS:
+        return Phrase.of_span(noun)
+    if noun.tag_ not in (*NOUN_TAGS, "JJ"):
         return "an argument is not a noun"
     left_out = {t.i for w in without for t in w.subtree}
     tokens = [t for t in noun.subtree if t.i not in left_out]
@@ -81,11 +84,6 @@ def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
     if reason:
         return reason
     return Phrase(glued(tokens), glued(_core(noun)), noun.lower_, is_plural(noun))
-
-
-def _pronoun(token: Any) -> Phrase:
-    word = in_case(token.lower_, True)
-    return Phrase((word,), (word,), word, word in ("they", "we"))
 
 
 def glued(tokens: Sequence[Any]) -> tuple[str, ...]:
@@ -166,55 +164,14 @@ def has_possessor(noun: Any) -> bool:
     return any(t.tag_ == "PRP$" for t in noun.subtree)
 
 
-_DETERMINERS = frozenset(("DT", "PRP$", "CD"))
-_MODIFIERS = frozenset(("JJ", "VBN", "VBG", "JJR", "JJS", "RB", *NOUN_TAGS))
-_AFTER_VERB = frozenset(("IN", "TO", "RP", "NNS", "JJ", *_DETERMINERS))
+def outer(noun: Any) -> Any:
+    """Return the noun, or the group of it that the sentence has in its place: `a *group* of men`."""
+    above = noun.head.head if noun.head.lower_ == "of" else noun
+    return above if above is not noun and of_group(above) == noun else noun
 
 
-def words_of(doc: Any) -> tuple[list[Any], str]:
-    """Return the words of a caption without its final punctuation mark, and that mark."""
-    tokens = [t for t in doc if not t.is_space]
-    end = tokens[-1].text if tokens and tokens[-1].text in (".", "!") else ""
-    return (tokens[:-1] if end else tokens), end
-
-
-def noun_phrase(tokens: Sequence[Any], start: int, *, animate: bool = False) -> tuple[Phrase, int] | None:
-    """Return the noun phrase that begins at a word, and the index after it. With `animate` it ends at the first animate
-    noun, so that `a boy french fries` is two phrases, and may be a pronoun.
-    """
-    if animate and start < len(tokens) and tokens[start].tag_ == "PRP" and tokens[start].lower_ in PRONOUNS:
-        return _pronoun(tokens[start]), start + 1
-    at = start
-    while at < len(tokens) and tokens[at].tag_ in _DETERMINERS:
-        at += 1
-    begin = at
-    while at < len(tokens) and (tokens[at].tag_ in _MODIFIERS or (at > begin and _is_noun(tokens[at]))):
-        at += 1
-        further = at < len(tokens) and is_animate(lemma(tokens[at].text, "NNS"))  # `a white bear`
-        if animate and not further and is_animate(lemma(tokens[at - 1].text, "NNS")):
-            break
-    refers = set(read_data("frames")["unmoved"]) - ({"another", "other"} if animate else set())
-    if at == begin or not _is_noun(tokens[at - 1]) or tokens[start].lower_ in refers:
-        return None
-    head = tokens[at - 1]
-    if head.tag_ == "NN" and begin == start and not animate and at - start < 2 and not is_mass(base_of(head)):
-        return None  # a countable noun without its article
-    if not animate and at + 1 < len(tokens) and tokens[at].lower_ == "of" and tokens[at + 1].tag_ in ("NN", "NNS"):
-        inner = noun_phrase([*tokens[:at], *tokens[at + 1 :]], at) if tokens[at + 1].tag_ == "NNS" else None
-        last = inner[1] + 1 if inner else at + 2  # `two cups of coffee`
-        return Phrase(glued(tokens[start:last]), glued(tokens[start:last]), head.lower_, is_plural(head)), last
-    named = at - begin > 1 and is_name(f"{tokens[at - 2].text} {base_of(head)}")  # one name of two words
-    core = [*tokens[start:begin], *tokens[at - 1 - named : at]]
-    return Phrase(glued(tokens[start:at]), glued(core), head.lower_, is_plural(head)), at
-
-
-def _is_noun(token: Any) -> bool:
-    """Return True for a noun, or an animate noun tagged as a verb, as in `a purple bear`."""
-    return token.tag_ in NOUN_TAGS or (token.tag_ in ("VB", "VBP") and is_animate(token.lower_))
-
-
-def verb_at(tokens: Sequence[Any], at: int) -> str:
-    """Return the lemma of a verb in the third person after a singular noun, however it was tagged, or an empty text."""
-    base = lemma(tokens[at].text, "VBZ")
-    spelt = tokens[at].lower_ == inflected(base, "VBZ") and knows_verb(base)
-    return base if spelt and tokens[at - 1].tag_ == "NN" and tokens[at + 1].tag_ in _AFTER_VERB else ""
+def span_of(noun: Any) -> tuple[int, int]:
+    """Return the words of a noun phrase without what follows it, except `of …`, as [start, end)."""
+    start, end = phrase(outer(noun))[0], noun.i + 1
+    ofs = [c for c in noun.rights if c.lower_ == "of" and c.i == end]
+    return start, ofs[0].right_edge.i + 1 if ofs else end

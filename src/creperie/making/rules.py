@@ -26,17 +26,18 @@ from creperie.lang import (
     exchange_truth,
     inflected,
     mean_zipf,
+    mended,
     open_wordnet,
     read,
-    read_verbs_again,
     reworded_parse,
     truth,
 )
 from creperie.making.additions import added_attributes, added_objects
+from creperie.making.atoms import base_of
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
 from creperie.making.corpus import WordCounts, corpus_of
-from creperie.making.edits import CaptionEdit, other_attributes, other_objects, other_relations, replaced
+from creperie.making.edits import CaptionEdit, named_noun, other_attributes, other_objects, other_relations, replaced
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import EVIDENCE, ParsedMaker
 from creperie.making.published import PublishedReplacer, other_verbs, propose_swaps
@@ -112,7 +113,7 @@ class RuleProposer:
     kinds: tuple[str, ...]
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-        doc = read_verbs_again(doc, options.parser)
+        doc = mended(doc, options.parser)
         candidates: list[Candidate] = []
         missing: dict[str, str] = {}
         for kind in self.kinds:
@@ -141,7 +142,8 @@ class RuleProposer:
         width = options.band * (2 if kind.startswith(("swap", "add")) else 1)  # two places of the caption change
         compared = zip(edits, gaps(source.text, [edit.text for edit in edits], options.lm))
         ranked = [_Ranked(e, gap, round(self.corpus.support(e.text, source.text), 2)) for e, gap in compared]
-        close = [one for one in ranked if abs(one.gap) <= width]
+        lowest = width * 5 / 6 if kind == "replace-object" else width  # an unlikely word is often one in another sense
+        close = [one for one in ranked if -lowest <= one.gap <= width]
         if not close:
             return [], f"{edits[0].change}, but no foil is about as likely as the caption"
         dice = dice_for(options.seed, self.maker, source.id)
@@ -223,6 +225,9 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
     if edit.pair is None or kind not in EXCHANGED or fresh.word in (ENTAILED, CONTRADICTED):
         return fresh
     verdict = exchange_truth(doc, *edit.pair, EXCHANGED[kind])
+    nouns = [base_of(noun) for word in edit.pair if (noun := named_noun(word)) is not None]
+    if kind == "swap-attribute" and fresh.word == COMPATIBLE and len(set(nouns)) == 2:
+        return Truth(UNKNOWN, f"each may have the look of the other: {edit.change}")
     return verdict if verdict.word != ENTAILED or fresh.word == UNKNOWN else fresh
 
 

@@ -21,27 +21,32 @@ from creperie.lang import (
     age_of,
     dimension_of,
     facts,
+    gender_of,
     in_number,
     is_mass,
     is_reciprocal,
+    is_subject,
+    is_worn,
     kind_of,
     of_group,
     read,
     reagreed,
+    things,
 )
-from creperie.making.atoms import base_of, dependents, joined, named, objects
+from creperie.making.atoms import base_of, dependents, joined, look_of, named, objects
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import ANIMATE, MADE, CaptionEdit, frames, is_divided, may_be, qualities
+from creperie.making.edits import ANIMATE, MADE, CaptionEdit, frames, is_divided, may_be, named_noun, qualities
 from creperie.making.exchanging import (
     PRONOUNS,
     Pair,
     exchange_spans,
     exchanged_names,
     exchanged_phrases,
-    outer,
+    owners,
     sort_here,
 )
-from creperie.making.phrases import lacks_determiner
+from creperie.making.phrases import is_plural, lacks_determiner, outer
+from creperie.making.verbs import is_name, topics
 from creperie.making.wording import plain, reworded
 
 
@@ -117,15 +122,54 @@ def exchangeable(scene: ParsedScene) -> Iterator[tuple[Any, Any, str]]:
         if joined(left, right) and not (_has_own(scene, left, right) and _has_own(scene, right, left)):
             continue  # `two adults and five children` in either order
         named_or_meant = any(t.lower_ in PRONOUNS or sort_here(t) == "name" for t in (left, right))
-        if named_or_meant and not any(not f.is_relation for f, *_ in links):
+        mixed = sorted(map(sort_here, (left, right))) == ["name", "person"]  # a horse may have a name
+        if mixed or (named_or_meant and not any(not f.is_relation for f, *_ in links)):
             continue  # `A man … in front of him`, `a question from CBS`
-        if any(f.name in ("wear", "have", "of", "with", *frames()["mutual"]) or f.denied >= 0 for f, *_ in links):
+        if _leaves_pronoun(left, right) or any(_is_mutual(f, a, b) or f.denied >= 0 for f, a, b in links):
             continue
+        if any(f.name in frames()["unseen"] for t in (left, right) for f, _ in scene.facts_of(t)):
+            continue  # `shaped like a whale`
         if _only_look(scene, left, right, links):
             continue
         reason = why_absurd(scene, left, right, links)
         if reason != NO_SWAP:
             yield left, right, reason
+
+
+def _leaves_pronoun(left: Any, right: Any) -> bool:
+    """Return True if a pronoun would mean somebody else, or nobody, after the exchange."""
+    own = owners(right)
+    genders = {gender_of(base_of(t)) for t in (left, right)}
+    beside = [t for t in left.doc if t.tag_ in ("PRP", "PRP$") and t not in (left, right, *own)]
+    if any(t.lower_.endswith(("self", "selves")) for t in beside):
+        return True
+    if own or any(t.lower_ in PRONOUNS for t in (left, right)):
+        if any(dependents(t, "relcl") for t in (left, right)) or (own and topics(base_of(right))[:1] != (18,)):
+            return True
+        third = not any(t.lower_ in PRONOUNS for t in left.doc if t in (left, right)) and is_subject(left)
+        return bool(beside) or (bool(own) and not (third and sort_here(right) == "person"))
+    several = any(t.lower_ in ("they", "them", "their", "it", "its") for t in beside)
+    if several and is_plural(left) != is_plural(right):
+        return True
+    said = {"m" if t.lower_ in ("he", "him", "his") else "f" if t.lower_ in ("she", "her") else "n" for t in beside}
+    return bool(said) and genders != {"m", "f"} and not (said | genders) <= {"", *list(said)[:1]}
+
+
+def _is_mutual(fact: Stated, role: str, other: str) -> bool:
+    """Return True if two things in these roles may be said in either order, or one of them must be many."""
+    fixed = (
+        "wear",
+        "have",
+        "of",
+        "with",
+        "is with",
+        "is in",
+        "is inside",
+        "is among",
+        *frames()["mutual"],
+        *frames()["encircling"],
+    )
+    return fact.name in fixed or "partner" in (role, other)
 
 
 def _only_look(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
@@ -181,7 +225,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
 
 def _why_not_animate(names: str, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> str:
     both = base_of(left), base_of(right)
-    if "baby" in map(age_of, both):
+    weak_doer = any(age_of(base_of(t)) == "baby" and not is_subject(t) for t in (left, right))
+    if weak_doer:
         return f"{names} a baby does little (--plausible no)"
     if sort_here(left) == "animal" and any(t.lower_ in frames()["one_sided"] for t in left.doc):
         return f"{names} not every animal can do it (--plausible no)"
@@ -229,8 +274,9 @@ def _is_same_place(scene: ParsedScene, left: Any, right: Any) -> bool:
     wear, two chairs that two cats are on, two cars that do different things.
     """
     own, theirs = ([(f, role) for f, role in scene.facts_of(t)] for t in (left, right))
-    acts = ("agent", "figure")
-    if sort_here(left) not in ("place", "plant") and all(role in acts for _, role in (*own, *theirs)):
+    acts = all(role in ("agent", "figure") for _, role in (*own, *theirs))
+    within = any(scene.doc[f.token].dep_ in ("ccomp", "xcomp") for f, _ in (*own, *theirs))
+    if sort_here(left) in MADE and acts and not within:
         return not joined(left, right)
     shared = [(f, g) for f, role in own for g, other in theirs if f.name == g.name and role == other and f is not g]
     return any(_others(f, left) and not _others(f, left) & _others(g, right) for f, g in shared)
@@ -248,8 +294,10 @@ def is_tied(noun: Any) -> bool:
         return True
     if noun.i and noun.nbor(-1).text == "-" and not noun.nbor(-1).whitespace_:
         return True  # `a four-wheeler`
-    own = any(c.tag_ == "PRP$" or c.lower_ in frames()["unmoved"] for c in (*noun.children, *outer(noun).children))
-    return own or (
+    around = (*noun.children, *outer(noun).children)
+    if any(c.dep_ in ("appos", "case") for c in around):
+        return True  # `the winner, Dalia Okonjo`, `the chef's counter`
+    return any(c.lower_ in frames()["unmoved"] for c in around) or (
         noun.tag_ == "NN" and noun.lower_ not in PRONOUNS and lacks_determiner(noun) and not _may_be_bare(noun)
     )
 
@@ -275,12 +323,10 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             continue
         if base_of(one) == base_of(other) and not any(t.tag_[:2] in ("VB", "IN") for t in doc[one.i : other.i]):
             continue  # `a red car, … and a blue car`
-        if dimension_of(left.lower_) != dimension_of(right.lower_) or not dimension_of(left.lower_):
-            same = sort_here(one) == sort_here(other) in (*MADE, "artefact") and left.dep_ == right.dep_ == "amod"
-            if not same or dimension_of(left.lower_) or dimension_of(right.lower_):
-                continue
+        if look_of(left) != look_of(right) or not look_of(left):
+            continue
         change = f"{doc[slice(*spans[0])].text} ↔ {doc[slice(*spans[1])].text}"
-        fits = _acts_alone(one, other) if left.dep_ == "pobj" else _fits_both(spans, one, other, corpus)
+        fits = _acts_alone(one, other) if left.dep_ == "pobj" else _fit(left, right, one, other, corpus)
         if fits and not any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
             yield CaptionEdit(exchange_spans(doc, *spans, repair=True), change, left.i, (left, right))
 
@@ -294,23 +340,33 @@ def _acts_alone(one: Any, other: Any) -> bool:
 
 def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
     """Return True if a noun has another attribute of the same dimension: `a gray, white dog`."""
-    own, before = dimension_of(adjective.lower_), adjective.doc[max(0, span[0] - 2) : span[0]]
+    own, before = look_of(adjective), adjective.doc[max(0, span[0] - 2) : span[0]]
     beside = [c for c in adjective.head.lefts if c.i not in range(*span)]
     joint = before if any(t.lower_ in ("and", ",") for t in before) else ()
-    return any(own and dimension_of(c.lower_) == own for c in (*beside, *joint))
+    return any(look_of(c) == own for c in (*beside, *joint))
 
 
-def _fits_both(spans: Iterable[tuple[int, int]], one: Any, other: Any, corpus: WordCounts) -> bool:
-    first, second = ([t.lower_ for t in one.doc[slice(*s)] if dimension_of(t.lower_)] for s in spans)
-    if {dimension_of(w) for w in first} & {"size", "age"} and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1:
-        return False  # `a big girl on a small bicycle`
-    return all(may_be(w, other, corpus) for w in first) and all(may_be(w, one, corpus) for w in second)
+def _fit(left: Any, right: Any, one: Any, other: Any, corpus: WordCounts) -> bool:
+    """Return True if each of two attributes could be said of the other thing."""
+    grown = look_of(left) in ("size", "age") and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
+    own = _may_look(left, one, corpus) and _may_look(right, other, corpus)
+    return not grown and own and _may_look(left, other, corpus) and _may_look(right, one, corpus)
+
+
+def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
+    """Return True if a thing could have an attribute: made things any colour and material, others as `may_be` says."""
+    senses = topics(base_of(noun))
+    made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base_of(noun))
+    whole = not made and is_name(f"{attribute.lower_} {base_of(noun)}")  # `red onion`
+    if sort_here(noun) in ANIMATE or look_of(attribute) in ("size", "age", "state", "number"):
+        return may_be(attribute.lower_, noun, corpus)
+    return (made or 20 in senses[:1]) and not whole and base_of(noun) not in things()["inborn"]
 
 
 def described(adjective: Any) -> Any | None:
     """Return the noun that an adjective describes, before it or after `is`; None if there is none."""
-    if adjective.dep_ in ("amod", "compound", "nmod"):
-        return adjective.head if adjective.head.tag_[:2] == "NN" else None
+    if (noun := named_noun(adjective)) is not None:
+        return noun
     if adjective.dep_ == "pobj":  # `a cyclist in red`
         before = adjective.doc[max(0, adjective.head.i - 1)]  # whatever the parse attaches it to
         return before if before.tag_[:2] == "NN" else None
@@ -348,7 +404,10 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             article and sort_here(left) != sort_here(right)
         ):
             continue
-        if any(f.name.removeprefix("is ") in ("around", "among", "between") for f, *_ in scene.between(left, right)):
+        crowding = ("around", "among", "between", *frames()["encircling"])
+        if any({f.name, f.name.removeprefix("is ")} & set(crowding) for f, *_ in scene.between(left, right)) or any(
+            {"single", "lone", "only"} & words for words in said
+        ):
             continue
         changes = {one.i: plain(other), other.i: plain(one)}
         for noun, number in ((left, other), (right, one)):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from creperie.lang import dimension_of, open_wordnet
+from creperie.lang import is_animate, open_wordnet
 from creperie.making.data import read_data
 
-#: WordNet's lexicographer files of animals, people and artifacts; and of all things that can be held.
-_ANIMAL, _PERSON, _ARTIFACT = 5, 18, 6
+#: WordNet's lexicographer files of artifacts, and of all things that can be held.
+_ARTIFACT = 6
 _SOLID_TOPICS = frozenset((5, 6, 8, 13, 17, 20, 27))
 
 
@@ -61,16 +61,6 @@ def listed(table: str, word: str) -> bool:
     return word in _table()[table]
 
 
-def recipient_preposition(verb: str) -> str | None:
-    """Return the preposition of a verb's recipient, `to` or `for`, if it also allows two objects; else None."""
-    return next((link for link in ("to", "for") if listed(link, verb)), None)
-
-
-def is_animate(noun: str) -> bool:
-    """Return True if the first sense of a noun is a person or an animal."""
-    return noun in _table()["animate"] or topics(noun)[:1] in ((_ANIMAL,), (_PERSON,))
-
-
 def is_solid(noun: str) -> bool:
     """Return True for a thing that can be touched and is not animate."""
     senses = topics(noun)
@@ -79,10 +69,16 @@ def is_solid(noun: str) -> bool:
 
 def is_name(words: str) -> bool:
     """Return True if WordNet has two words as the name of one thing: `hot dog`; not `red car` or `young man`."""
-    return not dimension_of(words.lower().split()[0]) and bool(topics(words.lower()))
+    return bool(topics(words.lower()))
 
 
 @cache
 def topics(noun: str) -> tuple[int, ...]:
     """Return the number of the WordNet file (5: animals, 6: artefacts …) of each sense, the most frequent first."""
     return tuple(s.topic for s in open_wordnet().senses(noun, "n"))
+
+
+@cache
+def is_common(word: str) -> bool:
+    """Return True for a word that is not only a name: `president`, not `haldane`."""
+    return any(word in s.words for s in open_wordnet().senses(word, "n"))

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from creperie.lang import article_for, lemma, open_wordnet
+from creperie.making.verbs import is_common
 
 #: A word and the blank after it.
 Piece = tuple[str, str]
@@ -91,7 +92,8 @@ def plain(token: Any) -> str:
     before = token.doc[: token.i]
     if any(not (t.is_space or t.is_punct) for t in before) and not before[-1].is_sent_end:
         return text
-    names = (token.tag_ == "NNP" and not _names_many(text)) or text == "I" or text[1:2].isupper()
+    described = token.dep_ == "compound" and token.head.tag_ in ("NN", "NNS") and is_common(text.lower())
+    names = (token.tag_ == "NNP" and not _names_many(text) and not described) or text == "I" or text[1:2].isupper()
     return text if names else text[:1].lower() + text[1:]
 
 

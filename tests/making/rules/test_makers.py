@@ -16,6 +16,7 @@ from creperie.bench import Item, from_items
 from creperie.core.errors import UnknownNameError
 from creperie.engine import Local
 from creperie.lang import spatial
+from creperie.lang.relations import clashes
 from creperie.making import checks
 from creperie.making.candidate import Candidate
 from creperie.making.checks import why_unfit
@@ -303,7 +304,7 @@ def test_what_holds_from_two_points_of_view_excludes_nothing(told: str, other: s
     first, second = spatial(told), spatial(other)
     assert first is not None
     assert second is not None
-    assert first.excludes(second) is excluded
+    assert clashes(first.relation, second.relation, first.subject != second.subject) is excluded
 
 
 # -- checks ----------------------------------------------------------------------------------------------------------
