@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from creperie.auditing import AttackerModels, advice_on, audit, calibrated, measure_attacker, pairs_of, repaired
-from creperie.auditing.cues import telling_cues
 from creperie.auditing.measure import smallest_seen
 from creperie.auditing.registry import several_learned
 from creperie.auditing.verdict import EXIT_CODES, AuditRow, Measurements, judge, unjudged
@@ -193,7 +192,7 @@ def test_hidden_words_are_named_as_cues(planted: Planted) -> None:
 
 
 def test_no_cue_is_named_where_there_is_none(planted: Planted) -> None:
-    assert telling_cues(pairs_of(planted(clean))) == []
+    assert audit(planted(clean), ("length-words",)).cues["planted"] == []
 
 
 def test_unsolvable_items_are_named(planted: Planted) -> None:

@@ -115,6 +115,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
     steps = (
         ProvenanceStep("read", {"format": "coco-captions", "sha256": {"captions.json": "ff"}}),
         ProvenanceStep("make", made),
+        ProvenanceStep("make", {"maker": "llm:x", "settings": {"model": "lm:pkg:creperie.testing.scripted_writer"}}),
         ProvenanceStep("validate", {"removed": 2, "model": "lm:judge"}),
         ProvenanceStep("annotate", {**people, "fates": {"confirmed": 9, "removed": 1}}),
         ProvenanceStep("refine", {"method": "grid", "attackers": ["lm-mean"], "removed": {"cell": 4}}),
@@ -125,12 +126,13 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         "- files in the format `coco-captions`: captions.json",
         "- by the language model `lm:writer`, with the instructions of maker `llm:add-object`, which "
         "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): 12 made, 3 rejected",
+        "- by the script `lm:pkg:creperie.testing.scripted_writer`, with the instructions of maker `llm:x`: 0 made",
         "- the validator model `lm:judge` left out 2 items",
         "- 3 people in the task `foil-check`: 30 answers, Krippendorff's alpha 0.71; 9 items confirmed, 1 items "
         "removed",
         "- 3 candidates of `llm:add-object`: too long",
         "- 1 items by people, in the task `foil-check`",
-        "- 4 items, so that blind attackers (lm-mean) do no better than chance: method `grid`, reason `cell`",
+        "- 4 items, by refinement against blind attackers (lm-mean): method `grid`, reason `cell`",
     ]
     sheet = (tmp_path / "all" / "DATASHEET.md").read_text(encoding="utf-8")
     assert [line for line in told if line not in sheet] == []

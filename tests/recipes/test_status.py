@@ -54,12 +54,12 @@ def test_a_scripted_study_is_answered_through_the_server_and_marked(cooked: Path
 def test_what_is_optional_and_absent_is_skipped_with_what_follows(cooked: Path) -> None:
     assert not list(cooked.glob("*absent*"))
     rows = json.loads((cooked / "06-table" / "sugarcrepe-2.json").read_text(encoding="utf-8"))["rows"]
-    assert [row["model"].split(" on ")[0] for row in rows if row["source"] == "run"] == ["stage make"]
+    assert [row["model"].split(" on ")[0] for row in rows if row["source"] == "run"] == ["items after stage make"]
 
 
 def test_the_status_of_every_table_and_figure(cooked: Path) -> None:
     parts = {(p.paper, p.kind, p.number): p for p in paper_status([cooked])}
-    assert parts["sugarcrepe", "table", "2"].status == "stand-ins"
+    assert parts["sugarcrepe", "table", "2"].status == "with stand-ins only"
     assert parts["sugarcrepe", "table", "4"].status == "not made"
     assert parts["sugarcrepe", "figure", "1"].status == "drawn"
     failed = parts["sugarcrepe", "figure", "4"]

@@ -26,7 +26,7 @@ def test_counts_and_their_agreement() -> None:
     filled = fill_table(published_table("sugarcrepe++/1"), rows=fact_rows("sugarcrepe++/1", found))
     assert filled.ours[0].equal("swap_obj")
     assert [row["released"] for row in filled.document()["rows"] if row["source"] == "run"] == [True]
-    assert "▶ stage released" in render_table(filled)  # a stage named "people" read as if people were counted
+    assert "▶ items after stage released" in render_table(filled)  # not as if a stage named "people" counted them
 
 
 def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> None:
@@ -37,14 +37,17 @@ def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> No
         for tag, n in tags.items()
         for i in range(n)
     ]
-    effect = {"name": "source[world-as-swig]", "estimate": 0.1, "statistic": 2.0}
-    fit = {"label": "active or passive", "sample": "all models", "coefficients": [effect]}
+    effect = {"name": "source[world-as-swig]", "estimate": 0.1, "statistic": 2.0, "low": 0.0, "high": 0.2}
+    fit = {"label": "active or passive", "sample": "all models", "n": 90, "coefficients": [effect]}
     found = RecipeFindings(benches={"make": from_items("b", items)}, fits={"stats": {"fits": [fit]}})
     (row,) = fact_rows("hit-or-be-hit/2", found)
     assert (row.label, row.values) == ("make: world-as-cc, world-as-swig", {"swig": 3.0, "cc": 2.0, "total": 5.0})
     assert row.stands_in  # a count of other captions is never "the same to the last printed digit"
     (row,) = fact_rows("hit-or-be-hit/C", found)
     assert (row.model, "source[world-as-swig]" in row.label) == ("source SWiG", True)
+    assert (row.n["beta"], row.intervals) == (90, {"beta": (0.0, 0.2)})
+    (row,) = fact_rows("hit-or-be-hit/2", RecipeFindings(benches={"make": from_items("b", items[:3])}))
+    assert row.values == {"swig": 3.0}  # the paper's total is over both sources
 
 
 def test_pairs_of_foils_fill_table_4() -> None:
@@ -94,6 +97,7 @@ def test_people_fill_tables_and_scripts_are_named() -> None:
         ("Swap", "Commonsense"): {"aro_crepe": 1, "sugarcrepe": 3, "tie": 1},
         ("Negate / Add", "Commonsense"): {"aro_crepe": 0, "sugarcrepe": 2, "tie": 0},
     }
+    assert [row.n["tie"] for row in fact_rows("sugarcrepe/9", found)] == [5, 2]  # the paper's are 100 of each
     assert all("2 scripted annotators, not people" in row.label for row in fact_rows("sugarcrepe/9", found))
     rated = [{"source": s, "subset": "negate", "n": 4, "mean": m} for s, m in (("original", 2.0), ("filtered", 0.5))]
     bias = {"task": "bias-rating", "sources": ["original", "filtered"], "annotators": ["a"], "table": rated}
@@ -108,7 +112,7 @@ def test_sades_branches_have_the_chance_of_their_score_and_are_counted_after_fil
     rated = {"task": "bias-rating", "sources": [], "annotators": ["a"], "table": []}
     benches = {"validate": from_items("sade", [*pairs, *five]), "people": from_items("before", [*five, *pairs])}
     found = fact_rows("sade/1", RecipeFindings(benches, people={"people": rated}))
-    assert {row.label for row in found} == {"stage validate"}
+    assert {row.label for row in found} == {"items after stage validate"}
     assert found[-1].values == {"winoground": 16.7, "crepe_negate": 16.7}
 
 
@@ -134,9 +138,10 @@ def test_trainings_and_effects() -> None:
                     {
                         "label": "active or passive",
                         "sample": "all models",
+                        "n": 90,
                         "coefficients": [
-                            {"name": "grammaticality[foil]", "estimate": -0.1, "statistic": -2.0},
-                            {"name": "type[passive]", "estimate": 0.3, "statistic": 1.0},
+                            {"name": name, "estimate": -0.1, "statistic": -2.0, "low": -0.2, "high": 0.0}
+                            for name in ("grammaticality[foil]", "type[passive]")
                         ],
                     }
                 ]
@@ -161,8 +166,8 @@ def test_trainings_and_effects() -> None:
 
 def test_interactions_and_single_models_of_table_c_are_filled_from_the_fits() -> None:
     def fit(label: str, sample: str, *names: str) -> dict[str, Any]:
-        effects = [{"name": name, "estimate": 0.1, "statistic": 2.0} for name in names]
-        return {"label": label, "sample": sample, "coefficients": effects}
+        effects = [{"name": name, "estimate": 0.1, "statistic": 2.0, "low": 0.0, "high": 0.2} for name in names]
+        return {"label": label, "sample": sample, "n": 90, "coefficients": effects}
 
     both = ("simplified[true]", "grammaticality[foil]:type[ditransitive]", "grammaticality[equal]:type[ditransitive]")
     fits = [
@@ -219,7 +224,7 @@ def test_table_20_is_the_mean_over_subsets_of_fifteen_clips() -> None:
 def test_a_row_of_table_20_names_who_stands_in_for_whom() -> None:
     def row(task: str, subset: str, n: int, hits: int) -> dict[str, object]:
         low, high = wilson(hits, n)
-        return {"task": task, "subset": subset, "n": n, "hits": hits, "low": low, "high": high}
+        return {"task": task, "subset": subset, "n": n, "hits": hits, "ties": hits, "low": low, "high": high}
 
     runs = (
         ("lm:x", "b", [row("blind", "replace_obj", 30, 12), row("blind", "replace_rel", 10, 2)]),
@@ -234,7 +239,9 @@ def test_a_row_of_table_20_names_who_stands_in_for_whom() -> None:
     assert swapped.label == "swap by blind:grammar, small: student of this run"
     assert dict(swapped.values) == {"grammar": 25.0, "clip": 75.0}
     assert swapped.stands_in
-    (*_, told) = fill_table(published_table("sugarcrepe++/20"), rows=[swapped]).document()["rows"]
+    filled = fill_table(published_table("sugarcrepe++/20"), rows=[swapped])
+    (*_, told) = filled.document()["rows"]
+    assert any("ties are counted as wrong" in note and "2 of 8" in note for note in filled.notes)
     assert told["difference"]["clip"] is None
     assert told["model"].endswith("student of this run on b")
 

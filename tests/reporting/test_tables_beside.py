@@ -313,10 +313,10 @@ def test_real_minilm_stands_beside_its_published_rows(
 def test_a_row_says_that_scripts_checked_its_items_and_that_items_share_images() -> None:
     """VISLA's experts are people (section 3.3), and its items share images: the interval is wider than a binomial's."""
     run = hand_run("visla-rebuilt", {"generic": 6, "spatial": 5}, size=10)
-    checked = {"op": "annotate", "args": {"task": "triplet-check", "scripted": True}}
+    checked = {"op": "annotate", "args": {"scripted": True, "fates": {"not judged": 450, "confirmed": 40}}}
     run.document["benchmark"]["provenance"] = [{"op": "concatenate", "args": {"history": [[checked]]}}]
     filled = fill_table(published_table("visla/2"), [run], any_benchmark=True)
-    assert filled.ours[0].label == f"{MINILM} on visla-rebuilt, items checked by scripts"
+    assert filled.ours[0].label == f"{MINILM} on visla-rebuilt, 40 of 490 items checked by scripts"
     assert not any("share images" in note for note in filled.notes)  # ten items, ten images
     assert filled.ours[0].figures["spatial"].clusters == 10
     few = replace(filled.ours[0].figures["spatial"], n=60, clusters=26)

@@ -183,9 +183,11 @@ def test_where_the_released_data_cannot_give_the_figures_a_note_says_so() -> Non
     assert sum(shares_of(228, "sugarcrepe++/12", "swap_obj_itt")) == 15
     assert sum(shares_of(245, "sugarcrepe++/12", "swap_obj_itt")) < 5
     assert all(shares_of(245, "sugarcrepe++/16", "swap_obj"))
+    assert all(shares_of(657, "sugarcrepe++/12", "swap_att_itt"))
+    assert sum(shares_of(666, "sugarcrepe++/12", "swap_att_itt")) < 5
     for number in ("2", "3", "4", "5", "6", "12", "15"):
-        assert any("228" in note for note in published_table(f"sugarcrepe++/{number}").notes), number
-    for number in ("2", "3", "4", "5", "7", "9"):
+        assert any("228" in note and "657" in note for note in published_table(f"sugarcrepe++/{number}").notes), number
+    for number in ("2", "3", "5"):  # where the two encoders are
         assert any("spatial" in note for note in published_table(f"visla/{number}").notes), number
     for number in ("3", "4"):
         assert any("on request" in note for note in published_table(f"hit-or-be-hit/{number}").notes)

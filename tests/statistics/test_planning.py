@@ -28,7 +28,7 @@ from creperie.statistics import (
     response,
     robustness,
 )
-from creperie.statistics.planning import PowerOptions, _Common
+from creperie.statistics.planning import PowerOptions, _Common, _smallest
 from creperie.statistics.rankings import wrong_labels
 
 NORMAL = NormalDist()
@@ -105,6 +105,21 @@ def test_power_from_two_runs_is_that_of_subsamples_of_real_runs() -> None:
         seen.append(found.low > 0)
     assert 0.1 < predicted.power < 0.95
     assert predicted.power == pytest.approx(np.mean(seen), abs=0.04)
+
+
+@pytest.mark.parametrize(("enough", "needed"), [(500, 500), (95_000, 95_000), (100_001, None)])
+@pytest.mark.parametrize("begin", [400, 60_000])
+def test_no_more_than_100_000_items_are_tried(begin: int, enough: int, needed: int | None) -> None:
+    """Doubling 60,000 or 51,200 stops at 100,000, where a claim that needs 95,000 is still shown."""
+    tried: list[int] = []
+
+    def share(items: int) -> float:
+        tried.append(items)
+        return float(items >= enough)
+
+    found = _smallest(share, begin, 0.8)
+    assert found == (None if needed is None else pytest.approx(needed, rel=0.05))
+    assert max(tried) <= 100_000
 
 
 def test_plans_that_cannot_be() -> None:

@@ -117,13 +117,6 @@ def strongest_cue(attacker: Attacker, answers: AttackerMargins, threshold: float
     return StrongestCue(chosen, cue.name if cue.text else "", tried, high, (*told, *rare))
 
 
-def telling_cues(
-    pairs: Pairs, *, threshold: float = 0.55, tests: int = 1, most: int = 12, level: float = 0.05
-) -> list[Cue]:
-    """Return the cues that reveal which caption is true, most significant first, without overlapping ones."""
-    return listed(strongest_cue(CueAttacker(), blank(pairs), threshold).told, threshold, tests, most, level)
-
-
 def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
     """Return the cues for the table of cues. One above the threshold is a leak or is not listed: it is corrected for
     all tests of the audit.

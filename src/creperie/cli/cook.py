@@ -233,7 +233,7 @@ def _numbers_of(s: StageResult) -> str:
     if calls := summary.get("calls"):
         tally = {k: sum(report[k] for report in summary.get("makers", {}).values()) for k in ("made", "rejected")}
         told = f", {tally['made']:,} candidates accepted, {tally['rejected']:,} rejected" if "makers" in summary else ""
-        parts.append(f"{counted(calls, 'call')} of a language model{told}")
+        parts.append(f"{counted(calls, 'call')} of the writer{told}")
     if "loss" in summary:
         parts.append(f"{summary['examples']:,} examples, {summary['steps']:,} steps, loss {summary['loss']:.3f}")
     if summary.get("removed"):

@@ -38,7 +38,7 @@ def run_refine(job: StageJob) -> dict[str, Any]:
             "the refinement keeps no item", where=f"stage {job.name}", hint="give more items, or fewer bins"
         )
     name = job.option("name") or f"{refined.bench.name}-refined"  # never the name of the original benchmark
-    bench = write_refined(replace(refined, bench=replace(refined.bench, name=name)), job.out)
+    bench = write_refined(replace(refined, bench=replace(refined.bench, name=name)), job.out, place=job.place)
     standings = {s.name: _before_and_after(s) for s in refined.standings if "all" in s.before and "all" in s.after}
     counts = {"items": len(bench), "removed": len(refined.removed), "subsets": bench.subsets}
     return {**counts, "verdict": refined.judgement.verdict, "text": refined.judgement.text, "attackers": standings}
@@ -54,6 +54,7 @@ def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
     for when, figures in (("before", attacker.before), ("after", attacker.after)):
         numbers[when] = figures["all"].accuracy
         numbers[f"mean_{when}"] = sum(figures[name].accuracy for name in subsets) / len(subsets)
+        numbers[f"{when}_interval"] = [figures["all"].low, figures["all"].high]
     return numbers
 
 

@@ -44,7 +44,7 @@ from creperie.core import (
 from creperie.engine import Engine, session
 from creperie.models import named_content
 from creperie.recipes.recipe import Recipe, RecipeStage
-from creperie.recipes.steps import CONTENT_OPTIONS, StageJob, models_of, work_of
+from creperie.recipes.steps import CONTENT_OPTIONS, DRAFT, StageJob, models_of, work_of
 from creperie.scoring import RUN_FILE, benchmark_digest
 
 RECORD = "stage.json"
@@ -184,7 +184,7 @@ class _Stove:
 
     def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
         """Run a stage into a draft folder, which becomes the stage's folder when it is complete; return the summary."""
-        draft, work = folder.with_name(f".{folder.name}.draft"), self.out / WORK / f"{stage.name}-{key[:12]}"
+        draft, work = folder.with_name(f".{folder.name}{DRAFT}"), self.out / WORK / f"{stage.name}-{key[:12]}"
         shutil.rmtree(draft, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
         engine = self.engine if stage.step.spread else None

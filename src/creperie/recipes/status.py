@@ -20,7 +20,8 @@ from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
 from creperie.reporting import BY, PublishedTable, published_tables
 
-EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
+EXACT, PARTLY = "whose computed results agree", "whose computed results agree in part"
+FILLED, OPEN = "with stand-ins only", "not made"
 DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
 #: rows of people and of released answers: no model is loaded for them
 ANSWERED = ("Human", "GPT-4V")
@@ -56,6 +57,7 @@ class PaperPart:
     printed: int = 0  #: how many results the paper prints in it: numbers that it measured
     missing: tuple[str, ...] = ()  #: models in its rows that creperie cannot load
     prompts: tuple[str, ...] = ()  #: prompts in creperie's wording, because the paper's were not given
+    repeats: str = ""  #: the table whose results it prints again; they are counted there
 
 
 @dataclass
@@ -109,7 +111,8 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
     documents = own.tables.get(table.key.lower(), [])
     found = (cell for document in documents for cell in _agreed(document) if table.is_result(cell.group, cell.column))
     cells = tuple({(c.group, c.model, c.column): c for c in found}.values())
-    rows = tuple(dict.fromkeys(row for document in documents for row in _rows(document)))
+    named = dict.fromkeys(row for document in documents for row in _rows(document))
+    rows = tuple(name for name, *_ in named)
     agree = sum(cell.equal for cell in cells)
     status = EXACT if cells and agree == len(cells) else PARTLY if agree else FILLED if rows else OPEN
     command = f"creperie cook {paper['recipe']}" + " --profile local --data DIR" * bool(cells)
@@ -121,6 +124,7 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
         printed=len(table.results),
         missing=tuple(model for model in absent if model not in ANSWERED),
         prompts=_own_words(table.prompts or entry.get("prompts", ()), own),
+        repeats=entry.get("repeats", ""),
     )
 
 
@@ -145,9 +149,12 @@ def _is_repeated(row: Mapping[str, Any]) -> bool:
     return bool(row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"))
 
 
-def _rows(document: Mapping[str, Any]) -> Iterator[str]:
-    """Return the names of rows that stand in for the paper's: other models, or the same models on other items."""
-    return (row["model"] for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
+def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the rows that stand in for the paper's (other models, or the same models on other items): name, group, and
+    the printed row.
+    """
+    ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
+    return ((row["model"], row["group"], row["published"]) for row in ours)
 
 
 def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
@@ -185,7 +192,7 @@ DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
     """Return how many results the tables print, and how many were computed and agree: in all, and by what did it."""
-    cells = [cell for part in parts for cell in part.agreed]
+    cells = [cell for part in parts for cell in part.agreed if not part.repeats]
     whole = {"printed": sum(p.printed for p in parts)} | _computed(cells)
     return whole | {
         f"{name}_{by}": n for by in BY for name, n in _computed([cell for cell in cells if cell.by == by]).items()
@@ -232,15 +239,15 @@ def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command
         f"Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables. The lines",
         '"Needed for" are written by hand, all others are derived; every command after "Shown by" was run.',
         "",
-        f"{len(parts)} tables and figures: {counts}. The tables print {whole['printed']:,} results.",
+        f"{len(parts)} entries for tables and figures: {counts}. The tables print {whole['printed']:,} results.",
         f"{whole['computed']:,} of these were computed from what the authors released: {computed_words(whole)}.",
-        "To agree is to be the same to the last printed digit.",
+        "To agree is to be the same to the last printed digit; results printed in two tables are counted once.",
         "",
         "A *result* is a number that the paper measured: an accuracy, a score, a rating, an effect, a size of the set",
         "that it made. Dimensions, numbers of weights, sizes of training data and chance are none.",
         "`creperie cook RECIPE` makes the tables; `--profile local --data DIR` computes on the published items.",
         "*Stand-ins* are rows of other models or items, named and not compared; *missing* are models that no URI",
-        "loads; *our prompts* are rows in creperie's words (`--prompts FILE` takes the paper's, by name).",
+        "loads; *our prompts* are prompts in creperie's words (`--prompts FILE` takes the paper's, by name).",
         "`creperie cook status --json` has every row and cell.",
         "",
     ]
@@ -255,7 +262,7 @@ def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:
     """Yield the Markdown lines of one paper: counts per table, then notes with the tables and figures concerned."""
     counted = [p for p in parts if p.printed]
     yield from _markdown(HEADS, [(p.number, *map(str, _counts(p))) for p in counted])
-    for number, cell in ((p.number, cell) for p in counted for cell in p.agreed if not cell.equal):
+    for number, cell in ((p.number, cell) for p in counted for cell in p.agreed if not cell.equal and not p.repeats):
         what = f"table {number}, {cell.model}, {cell.column}"
         yield f"- Differs: {what}: {round(cell.ours, 2):g}, printed {cell.printed:g}."
     if absent := dict.fromkeys(model for p in counted for model in p.missing):

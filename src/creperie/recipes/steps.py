@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from creperie.engine import Engine
 
 T = TypeVar("T")
+DRAFT = ".draft"  #: how the folder of a stage ends until it is complete
 MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", "fluency", "nli", "judge")
 #: options that name models, captions or parsers by URI or path, besides `MODEL_OPTIONS` and the files of a step
 CONTENT_OPTIONS = ("image_encoder", "captioner", "corpus", "others", "parser", "against")
@@ -57,6 +58,11 @@ class StageJob:
     def settings(self, kind: type[T]) -> T:
         """Return an instance of an options dataclass, filled from the stage's options."""
         return options_from(kind, {name: self.options[name] for name in options_in(kind)}, where=f"stage {self.name}")
+
+    @property
+    def place(self) -> Path:
+        """Where the output will be: `out` is a draft until the stage is complete."""
+        return self.out.with_name(self.out.name.removeprefix(".").removesuffix(DRAFT))
 
     @property
     def input(self) -> str:

@@ -19,8 +19,10 @@ REMOVED = "removed.parquet"
 REPORT = "refine.json"
 
 
-def write_refined(refined: Refined, folder: str | Path, *, force: bool = False) -> Benchmark:
-    """Write the refined benchmark with removed.parquet and refine.json, atomically."""
+def write_refined(refined: Refined, folder: str | Path, *, force: bool = False, place: str | Path = "") -> Benchmark:
+    """Write the refined benchmark with removed.parquet and refine.json, atomically; `place` is where it will be, if not
+    in this folder.
+    """
     folder, images = Path(folder), refined.bench.images.location
     inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())
     with new_folder(folder, replace_old=force) as draft:
@@ -28,7 +30,7 @@ def write_refined(refined: Refined, folder: str | Path, *, force: bool = False) 
         write_removed(refined, draft / REMOVED)
         write_json(draft / REPORT, refine_document(refined), files=[REMOVED])
         if refined.audit is not None:
-            record_audit(draft, audit_document(refined.audit, folder, refined.audit_options))
+            record_audit(draft, audit_document(refined.audit, place or folder, refined.audit_options))
     return load_folder(folder)
 
 

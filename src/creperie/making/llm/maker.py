@@ -64,8 +64,9 @@ class LLMMaker(Maker):
 
     @property
     def sampling(self) -> str:
-        """How a local model draws, other than published; empty for servers."""
-        return "" if self.options.model.startswith("api:") else f"temperatures as published, min_p {LOCAL_MIN_P:g}"
+        """How a local model draws; empty for servers, and for scripts, which do not."""
+        draws = not self.options.model.startswith("api:") and "creperie.testing" not in self.options.model
+        return f"temperatures of the prompt's steps, min_p {LOCAL_MIN_P:g}" if draws else ""
 
     @property
     def tidies(self) -> bool:

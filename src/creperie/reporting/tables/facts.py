@@ -59,6 +59,7 @@ class FactRow:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     stands_in: bool = False  #: another model than the printed row's, or a script: never compared with it
     by: str = "model"  #: what gave the values: a model, released files or released answers (`BY`)
+    ties: Mapping[str, int] = field(default_factory=dict)  #: counted as wrong
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
         values = {name: float(bench.subsets[name]) for name in columns if name in bench.subsets}
         if values and "total" in columns:
             values["total"] = sum(values.values())
-        label = f"stage {stage}"
+        label = f"items after stage {stage}"
         rows.append(FactRow(label, printed.rows[0].model, "", values, benchmarks=(bench.name,), by="files"))
     return rows
 
@@ -170,8 +171,9 @@ def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
             if kind in KINDS:
                 label = f"{stage}: {_answered_by(document)}"
                 scripted = bool(document.get("scripted"))
+                n = dict.fromkeys(values, int(sum(values.values())))
                 rows.append(
-                    FactRow(label, EVALUATIONS[evaluation], KINDS[kind], values, {}, tuple(sources), stands_in=scripted)
+                    FactRow(label, EVALUATIONS[evaluation], KINDS[kind], values, n, tuple(sources), stands_in=scripted)
                 )
     return rows
 
@@ -291,6 +293,7 @@ def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
         values: dict[str, float] = {}
         n: dict[str, int] = {}
         intervals: dict[str, tuple[float, float]] = {}
+        ties: dict[str, int] = {}
         others: list[str] = []
         for column, (task, real, substitutes) in _JUDGES.items():
             means = _means_of(findings, bench, task, kind)
@@ -301,12 +304,13 @@ def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
             used = own or [m for m in means if m.startswith(substitutes)]
             if used:
                 values[column] = sum(means[m].value for m in used) / len(used)
-                n[column] = means[used[0]].n
+                n[column], ties[column] = means[used[0]].n, sum(means[m].ties for m in used)
                 alone = means[used[0]].interval if len(used) == 1 else None  # several share their items
                 intervals |= {column: alone} if alone else {}
             others += [] if own else map(model_label, used)
         instead = f" by {', '.join(others)}" if others else ""
-        rows.append(FactRow(f"{kind}{instead}", kind.capitalize(), group, values, n, (bench,), intervals, bool(others)))
+        about = (f"{kind}{instead}", kind.capitalize(), group, values, n, (bench,), intervals, bool(others))
+        rows.append(FactRow(*about, ties=ties))
     return rows
 
 
@@ -314,6 +318,7 @@ class _SubsetMean(NamedTuple):
     value: float
     n: int
     interval: tuple[float, float] | None
+    ties: int
 
 
 def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
@@ -323,7 +328,8 @@ def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dic
         own = [r for r in results if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
         if own:
             value = sum(100 * r["hits"] / r["n"] for r in own) / len(own)
-            means[model] = _SubsetMean(value, sum(r["n"] for r in own), _joined(value, own))
+            n, ties = (sum(int(r.get(name, 0)) for r in own) for name in ("n", "ties"))
+            means[model] = _SubsetMean(value, n, _joined(value, own), ties)
     return means
 
 
@@ -357,7 +363,7 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
             ("references", "size", texts),
             ("random results", "chance, %", levels),
         ):
-            rows.append(FactRow(f"stage {stage}", model, group, values, benchmarks=(bench.name,)))
+            rows.append(FactRow(f"items after stage {stage}", model, group, values, benchmarks=(bench.name,)))
     for stage, document in findings.people.items():
         if document.get("task") == "bias-rating":
             for source, model in zip(document["sources"], ("original references", "SADE references")):
@@ -370,14 +376,16 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_2(findings: RecipeFindings) -> list[FactRow]:
-    """Return counts of captions with both constructions, by tag `source`; `world-as-cc` stands in for `cc`."""
+    """Return counts of captions with both constructions, by tag `source`; `world-as-cc` stands in for `cc`. A stage
+    with one source has no total.
+    """
     rows = []
     for stage, bench in findings.benches.items():
         for group, ending in (("as parsed", ""), ("simplified", "-simplified")):
             for model, subset in (("Active/Passive", "passive"), ("Ditransitive", "dative")):
                 items = list(bench.only([subset + ending])) if subset + ending in bench.subsets else []
                 tags = Counter(str(item.tags.get("source", "")).lower() for item in items)
-                values = {"total": float(len(items))} if items else {}
+                values = {"total": float(len(items))} if len(tags) > 1 else {}
                 for tag, n in tags.items():
                     values |= {_source(tag): values.get(_source(tag), 0.0) + n} if tag else {}
                 label = f"{stage}: {', '.join(sorted(tags))}" if any(tags) else stage
@@ -404,9 +412,10 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
             alone = _alone(fit["sample"])
             for effect in fit["coefficients"]:
                 values = {"beta": effect["estimate"], "t": effect["statistic"]}
+                n, intervals = dict.fromkeys(values, fit["n"]), {"beta": (effect["low"], effect["high"])}
                 label = f"{stage}, {fit['label']}, {model_label(fit['sample'])}: {effect['name']}"
                 for group, name in printed.intersection(_printed_effects(fit["label"], alone, effect["name"])):
-                    rows.append(FactRow(label, name, group, values, stands_in=True))
+                    rows.append(FactRow(label, name, group, values, n, (), intervals, stands_in=True))
     return rows
 
 

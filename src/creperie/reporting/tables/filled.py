@@ -32,8 +32,8 @@ TIES = {
     "right": "ties are counted as right",
     "": "ties",
 }
-AVERAGE = "the mean of each one's share, as the papers report it; n counts answers, the interval is over their images"
-VOTES = "all answers to an item are pooled and a tie is wrong, which is not what the papers report; not compared"
+AVERAGE = "the mean of each one's share, as in SugarCrepe++; n counts answers, the interval is over their images"
+VOTES = "all answers to an item are pooled and a tie is wrong; not compared"
 OUR_WORDS = "creperie's words, not the paper's (cook and score take these with --prompts FILE)"
 HUMAN = "human:"  #: the kind of the model URI of annotators
 COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
@@ -212,8 +212,8 @@ def _our_row(
     printed = _printed_row(table, model, same, group)
     if printed is None and table.prompts:  # another model that is asked as the paper's was
         printed, stands_in = _asked_alike(table, model), True
-    scripts = any(by_scripts(run.document["benchmark"]) for i, run in enumerate(runs) if i in used)
-    label = _with_items(table, who, benchmarks) + ", items checked by scripts" * scripts
+    checked = dict.fromkeys(said for i in sorted(used) for said in by_scripts(runs[i].document["benchmark"]))
+    label = ", ".join([_with_items(table, who, benchmarks), *checked])
     return OurRow(model, figures, printed, benchmarks, label, group or "", stands_in=stands_in)
 
 
@@ -264,15 +264,21 @@ def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> s
     return who + (f" on {', '.join(others)}" if others else "")
 
 
-def by_scripts(history: Any) -> bool:
-    """Return whether scripts answered in the place of people, anywhere in a benchmark's history.
+def by_scripts(history: Any) -> Iterator[str]:
+    """Yield how many items scripts checked in the place of people, wherever in a benchmark's history they did.
 
-    >>> by_scripts({"provenance": [{"op": "concatenate", "args": {"history": [[{"args": {"scripted": True}}]]}}]})
-    True
+    >>> study = {"scripted": True, "fates": {"not judged": 450, "confirmed": 36, "undecided": 4}}
+    >>> list(by_scripts({"provenance": [{"op": "concatenate", "args": {"history": [[{"args": study}]]}}]}))
+    ['40 of 490 items checked by scripts']
     """
     if isinstance(history, Mapping):
-        return history.get("scripted") is True or any(map(by_scripts, history.values()))
-    return isinstance(history, list) and any(map(by_scripts, history))
+        if history.get("scripted") is True:
+            fates = history.get("fates") or {}
+            left, items = fates.get("not judged", 0), sum(fates.values())
+            yield f"{items - left:,} of {items:,} items checked by scripts" if fates else "items checked by scripts"
+        history = list(history.values())
+    for part in history if isinstance(history, list) else ():
+        yield from by_scripts(part)
 
 
 def _score_of(model: str) -> str:
@@ -304,10 +310,11 @@ def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
             fact.values[c.name],
             *fact.intervals.get(c.name, NO_INTERVAL),
             fact.n.get(c.name, 0),
-            0,
+            fact.ties.get(c.name, 0),
             "",
             fact.label,
             published=own,
+            tie_rule="wrong",
         )
         for c in table.columns
         if c.name in fact.values

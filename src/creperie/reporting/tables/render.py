@@ -22,6 +22,7 @@ DIFFERENCES = (
     "Differences are ours minus the printed figure: = the same to the last printed digit, "
     "✓ the printed figure lies in our interval, ✗ it does not."
 )
+NONE_OF_OURS = "All figures are the paper's: no run fills this table."
 STAND_INS = "Our rows without differences have another model or other items than the paper's and are not compared."
 
 
@@ -63,6 +64,8 @@ def _notes(filled: FilledTable) -> list[str]:
         compared = [any(ours.compared(name) for name in ours.figures) for ours in filled.ours]
         legend = [OURS, DIFFERENCES if any(compared) else "", STAND_INS if not all(compared) else ""]
         notes.append(" ".join(filter(None, legend)))
+    else:
+        notes.append(NONE_OF_OURS)
     return notes
 
 
