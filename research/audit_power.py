@@ -212,15 +212,17 @@ def share(seen: Sequence[bool]) -> str:
     return f"{100 * np.mean(seen):.1f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def table(done: dict[str, dict]) -> str:
+def table(done: dict[str, dict], before: str = "") -> str:
+    """Return the table; rows that were not run, or not to the end, are those of the table before."""
     lines = ["| sets | attackers | items | audits | verdict | `power` says |", "|---|---|---:|---:|---|---|"]
-    for at in sorted(done, key=int):
-        row, found = ROWS[int(at)], done[at]
-        says = "" if found["says"] is None else f"{100 * found['says']:.0f} %"
-        count = len(found["seen"])
-        lines.append(
-            f"| {row.kind} | {row.battery} | {row.items:,} | {count} | {row.word}: {share(found['seen'])} | {says} |"
-        )
+    for at, row in enumerate(ROWS):
+        begin = f"| {row.kind} | {row.battery} | {row.items:,} | "
+        if not (found := done.get(str(at), {})).get("seen"):
+            lines += [line for line in before.splitlines() if line.startswith(begin)]
+            continue
+        said = predicted(at) if found["says"] is None else found["says"]
+        says = "" if said is None else f"{100 * said:.0f} %"
+        lines.append(f"{begin}{len(found['seen'])} | {row.word}: {share(found['seen'])} | {says} |")
     return "\n".join(lines)
 
 
@@ -234,17 +236,21 @@ def main() -> None:
     parser.add_argument("--only", default="", help="run the rows of these sets only, such as 'no leak, cheap'")
     parser.add_argument("--workers", type=int, default=1, help="processes, each with one thread")
     parser.add_argument("--save", default="", help="write what was found into this file, as JSON")
-    parser.add_argument("--from", dest="source", default="", help="make the table from such a file")
+    parser.add_argument("--from", dest="source", nargs="+", default=[], help="make the table from such files")
     parser.add_argument("--write", action="store_true", help="write the table into docs/results-intervals.md")
     chosen = parser.parse_args()
     if chosen.prepare:
         return prepare(chosen.captions, chosen.prepare)
-    read = Path(chosen.source).read_text(encoding="utf-8") if chosen.source else ""
-    text = table(json.loads(read) if read else simulated(chosen))
+    done: dict[str, dict] = {}
+    for file in chosen.source:
+        read = json.loads(Path(file).read_text(encoding="utf-8"))
+        done |= {at: found for at, found in read.items() if len(found["seen"]) > len(done.get(at, {"seen": ()})["seen"])}
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    old, _, rest = rest.partition(END)
+    text = table(done if chosen.source else simulated(chosen), old)
     print(text)
     if chosen.write:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -95,6 +95,12 @@ class TextAttacker:
             scores[some] = self.scores(pairs.said(some), progress)
         return margins_of_scores(pairs, scores)
 
+    def known_margins(self, pairs: Pairs) -> np.ndarray:
+        """Return the margins from captions that were scored already, NaN for others; if none was, all are scored."""
+        if not self._known:
+            return self.margins(pairs)
+        return margins_of_scores(pairs, np.array([self._known.get(text, np.nan) for text in pairs.texts], np.float32))
+
 
 def learns(attacker: Attacker) -> bool:
     """Return True if an attacker's answers were learned from the benchmark that it attacks."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from creperie.auditing.attackers import Attacker, ScoreTexts, learns
+from creperie.auditing.attackers import Attacker, ScoreTexts, TextAttacker, learns
 from creperie.auditing.features import PairFeatures
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import MarginSource, linear_out_of_fold, stacked
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
+from creperie.auditing.registry import entry_of
 from creperie.core import Progress, silent
 
 BATCH = 256
@@ -93,5 +94,9 @@ class Ensemble(MarginSource):
         return {name: margins}
 
     def _answers(self, members: Sequence[Attacker], pairs: Pairs, progress: Progress) -> np.ndarray:
-        """Return the members' margins, one column per member, with 0 for NaN."""
-        return np.stack([np.nan_to_num(a.margins(pairs, progress)) for a in members], axis=1).astype(np.float64)
+        """Return the members' margins, one column per member, with 0 for NaN and for captions that are not in the
+        smaller sample of a slow member.
+        """
+        slow = [isinstance(a, TextAttacker) and entry_of(a.name).sampled > 0 for a in members]
+        margins = [a.known_margins(pairs) if s else a.margins(pairs, progress) for a, s in zip(members, slow)]
+        return np.stack([np.nan_to_num(m) for m in margins], axis=1).astype(np.float64)

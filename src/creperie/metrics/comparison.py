@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from creperie.core import UsageError
-from creperie.metrics.intervals import difference_confidence, mean_over_groups
+from creperie.metrics.intervals import difference_confidence, inflation, mean_over_groups, tango
 from creperie.metrics.layout import cluster_labels
 from creperie.metrics.rules import VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings
@@ -18,6 +18,8 @@ from creperie.metrics.special import chi2_tail, fair_coin_tail
 
 #: Maximum number of discordant items (only one of two models is right) for the exact form of McNemar's test.
 MOST_EXACT = 10_000
+#: Fewest images from which the widening of a mean over subsets, for items that share images, is estimated.
+MANY = 30
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,11 @@ def compare_subsets(
     gaps = [(worth_a - worth_b)[m] - part.value for m, part in zip(members, parts, strict=True)]
     pulled = [gap / len(gap) for gap in gaps]
     confidence = mean_over_groups(parts, pulled, [own[m] for m in members], (-1, 1))
+    images, apart = len(np.unique(own)), worth_a - worth_b
+    if confidence.ends is not None and images >= MANY and bool((apart == np.rint(apart)).all()):
+        widening = inflation(np.concatenate(pulled), own[np.concatenate(members)])
+        ends = tango(apart, np.unique(subset, return_inverse=True)[1], widening, images - 1)
+        confidence = replace(confidence, method="score (wins, losses)", ends=ends)
     interval = confidence.interval(settings.level)
     of_a, of_b = (float(np.mean([worth[m].mean() for m in members])) for worth in (worth_a, worth_b))
     return replace(

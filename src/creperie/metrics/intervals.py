@@ -388,30 +388,33 @@ def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) ->
     as_share = share_confidence((1 + gap) / 2, np.ones(len(a)), None if shared else clusters)
     method, alone = as_share.method, scaled(as_share.ends, -1, 2)
     if alone is not None and bool((gap == np.rint(gap)).all()):
-        wins, losses = sums[:, :2].sum(axis=0).tolist()
-        method, alone = "score (wins, losses)", _tango(wins, losses, len(gap))
+        method, alone = "score (wins, losses)", tango(gap, np.zeros(len(gap), np.int64))
     if shared and alone is not None:
         ends = _wider(difference_ends(*sums.T), alone)
         return Confidence(float(np.mean(gap)), "beta-binomial (wins, losses)", ends)
     return Confidence(float(np.mean(gap)), method, alone)
 
 
-def _tango(wins: float, losses: float, n: int) -> Ends:
-    """Return Tango's score interval of (wins − losses) / n: the differences whose test, with the variance that each
-    implies, does not reject them. At 0 this is McNemar's test without correction.
+def tango(gap: np.ndarray, group: np.ndarray, widening: float = 1.0, freedom: int = 0) -> Ends:
+    """Return Tango's score interval of the mean over groups of a difference (1 a win, −1 a loss): the differences whose
+    test, with the variance that each implies, does not reject them. At 0 this is McNemar's test without correction.
+
+    Several groups are tested as if they had the difference in common. `widening` is the variance ratio of clusters.
     """
-    value = (wins - losses) / n
-    steps = np.linspace(-12, 12, 481) * math.sqrt(wins + losses + 1) / n
-    gaps = np.unique(np.clip(np.r_[value + steps, np.linspace(-1, 1, 401)], -1, 1))
+    wins, losses, n = (np.bincount(group, some) for some in (gap > 0, gap < 0, np.ones(len(gap))))
+    weight = 1 / n / len(n)
+    value = float(((wins - losses) * weight).sum())
+    steps = np.linspace(-12, 12, 481) * math.sqrt(((wins + losses) * weight**2).sum() + weight.max() ** 2)
+    gaps = np.unique(np.clip(np.r_[value + steps, np.linspace(-1, 1, 401)], -1, 1))[:, None]
     middle = wins + losses - (2 * n - wins + losses) * gaps
     root = np.sqrt(np.maximum(middle**2 + 8 * n * losses * gaps * (1 - gaps), 0))
     lost = (root + middle) / (4 * n)  #: the likeliest share of losses at each difference
-    variance = np.maximum(n * (2 * lost + gaps * (1 - gaps)), 1e-12)
-    distance = (n * gaps - wins + losses) / np.sqrt(variance)
+    variance = widening * (n * (2 * lost + gaps * (1 - gaps)) * weight**2).sum(axis=1)
+    distance = (gaps[:, 0] - value) / np.sqrt(np.maximum(variance, 1e-15))
 
     def ends(level: float) -> tuple[float, float]:
-        reach = normal_quantile(0.5 + level / 2)
-        low, high = np.interp([-reach, reach], distance, gaps, left=-1, right=1)
+        reach = student_quantile(0.5 + level / 2, freedom) if freedom else normal_quantile(0.5 + level / 2)
+        low, high = np.interp([-reach, reach], distance, gaps[:, 0], left=-1, right=1)
         return min(value, float(low)), max(value, float(high))
 
     return ends

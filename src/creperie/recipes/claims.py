@@ -148,27 +148,23 @@ def plain_variance(share: float, n: int) -> float:
 
 def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[Claim]:
     """Yield one claim about all columns of a table: whether the best blind model is ahead of the best one that sees."""
-    ahead, clear, behind, both = 0, 0, 0, 0
-    for column in columns:
-        cells = {True: [row for row in rows if _is_blind(row)], False: [row for row in rows if not _is_blind(row)]}
-        own = [[row for row in some if row.get(column) is not None] for some in cells.values()]
-        if not all(own):
-            continue
-        blind, seeing = (max(some, key=lambda row: float(row[column])) for some in own)
-        both += 1
-        ahead += blind[column] > seeing[column]
-        clear += _end(blind, "low", column) > _end(seeing, "high", column)
-        behind += _end(blind, "high", column) < _end(seeing, "low", column)
-    seen = [sum(_is_blind(row) is blind for row in rows) for blind in (True, False)]
-    sets = dict.fromkeys(bench for row in rows if not row.get("released") for bench in row.get("benchmarks", ()))
-    who = f"the best of {seen[0]} without the image against the best of {seen[1]} with it"
+    sides = [[row for row in rows if _is_blind(row) is blind] for blind in (True, False)]
+    sets = dict.fromkeys(bench for row in rows if not row.get("released") for bench in row["benchmarks"])
+    who = f"the best of {len(sides[0])} without the image against the best of {len(sides[1])} with it"
     who += f", on {', '.join(sets)}, not the published sets" if sets else ""
-    if both:
-        numbers = (
-            f"ahead in {ahead} of {both} columns, beyond both intervals in {clear}, behind beyond them in {behind}"
-        )
-        yield claim["says"], who, numbers, "yes" if 2 * clear > both else "no" if 2 * behind > both else "not shown"
-    elif any(map(_is_blind, rows)):
+    found = []
+    for column in columns:
+        own = [[row for row in side if row.get(column) is not None] for side in sides]
+        if all(own):
+            blind, seeing = (max(some, key=lambda row: float(row[column])) for some in own)
+            clear = _end(blind, "low", column) > _end(seeing, "high", column)
+            behind = _end(blind, "high", column) < _end(seeing, "low", column)
+            found.append((blind[column] > seeing[column], clear, behind))
+    if found:
+        n, (ahead, clear, behind) = len(found), map(sum, zip(*found))
+        numbers = f"ahead in {ahead} of {n} columns, beyond both intervals in {clear}, behind beyond them in {behind}"
+        yield claim["says"], who, numbers, "yes" if 2 * clear > n else "no" if 2 * behind > n else "not shown"
+    elif sides[0]:
         yield claim["says"], who, "no image-text model was scored on these benchmarks", "not shown"
 
 

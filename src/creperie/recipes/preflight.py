@@ -18,14 +18,8 @@ from creperie.recipes.kitchen import StageResult, Tell, run_stages
 from creperie.recipes.recipe import Recipe, RecipeStage, find_recipe, read_recipe
 from creperie.recipes.steps import models_of
 
-PARSING = (
-    "spacy",
-    "lemminflect",
-    "wordfreq",
-    "rapidfuzz",
-    "networkx",
-    "nltk",
-)  #: packages of makers that parse captions
+#: packages of makers that parse captions
+PARSING = ("spacy", "lemminflect", "wordfreq", "rapidfuzz", "networkx", "nltk")
 ITEM_BYTES = 4_000  #: bytes on disk per item, with its scores and candidates
 SMALL = 64 << 20  #: bytes below which disk space is not checked
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")

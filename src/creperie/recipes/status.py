@@ -233,24 +233,22 @@ def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command
     """Return the status page as Markdown; `runs` says which runs it is from."""
     counts = ", ".join(f"{n} {name}" for name, n in Counter(p.status for p in parts).most_common())
     whole = totals(parts)
-    lines = [
-        "# The papers, table by table",
-        "",
-        f"Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables. The lines",
-        '"Needed for" are written by hand, all others are derived; every command after "Shown by" was run.',
-        "",
-        f"{len(parts)} entries for tables and figures: {counts}. The tables print {whole['printed']:,} results.",
-        f"{whole['computed']:,} of these were computed from what the authors released: {computed_words(whole)}.",
-        "To agree is to be the same to the last printed digit; results printed in two tables are counted once.",
-        "",
-        "A *result* is a number that the paper measured: an accuracy, a score, a rating, an effect, a size of the set",
-        "that it made. Dimensions, numbers of weights, sizes of training data and chance are none.",
-        "`creperie cook RECIPE` makes the tables; `--profile local --data DIR` computes on the published items.",
-        "*Stand-ins* are rows of other models or items, named and not compared; *missing* are models that no URI",
-        "loads; *our prompts* are prompts in creperie's words (`--prompts FILE` takes the paper's, by name).",
-        "`creperie cook status --json` has every row and cell.",
-        "",
-    ]
+    lines = f"""# The papers, table by table
+
+Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables. The lines
+"Needed for" are written by hand, all others are derived; every command after "Shown by" was run.
+
+{len(parts)} entries for tables and figures: {counts}. The tables print {whole["printed"]:,} results.
+{whole["computed"]:,} of these were computed from what the authors released: {computed_words(whole)}.
+To agree is to be the same to the last printed digit; results printed in two tables are counted once.
+
+A *result* is a number that the paper measured: an accuracy, a score, a rating, an effect, a size of the set
+that it made. Dimensions, numbers of weights, sizes of training data and chance are none.
+`creperie cook RECIPE` makes the tables; `--profile local --data DIR` computes on the published items.
+*Stand-ins* are rows of other models or items, named and not compared; *missing* are models that no URI
+loads; *our prompts* are prompts in creperie's words (`--prompts FILE` takes the paper's, by name).
+`creperie cook status --json` has every row and cell.
+""".split("\n")
     for paper in dict.fromkeys(p.paper for p in parts):
         lines += [f"## {paper}", "", *_paper_lines([p for p in parts if p.paper == paper])]
     rows = [(f"{c.recipe}, {c.profile}", c.claim, c.who, c.numbers, c.holds) for c in claims]
