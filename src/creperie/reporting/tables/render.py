@@ -103,7 +103,8 @@ def _value(row: OurRow, column: Column) -> str:
 
 def _interval(row: OurRow, column: Column) -> str:
     cell = row.figures.get(column.name)
-    return f"[{cell.low:.1f}, {cell.high:.1f}]" if cell and not math.isnan(cell.low) else ""
+    digits = 1 if column.unit in ("%", "points") else 2
+    return f"[{cell.low:.{digits}f}, {cell.high:.{digits}f}]" if cell and not math.isnan(cell.low) else ""
 
 
 def _difference(row: OurRow, column: Column) -> str:
