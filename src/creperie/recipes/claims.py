@@ -91,8 +91,8 @@ def _refinements(stage: Path) -> Iterator[Claim]:
             spans = {what: (figures[old], figures[new]) for what, (old, new) in pairs.items()}
             numbers = ", ".join(f"{what} {percent(old)} % → {percent(new)} %" for what, (old, new) in spans.items())
             nearer = {abs(new - 0.5) < abs(old - 0.5) or old == new == 0.5 for old, new in spans.values()}
-            low, high = figures["before_interval"]
-            numbers += f"; before, all items are within [{percent(low)}, {percent(high)}]"
+            low, high = figures.get("before_interval", (0.0, 1.0))  # unknown in runs of earlier versions
+            numbers += f"; before, all items are within [{percent(low)}, {percent(high)}]" if high < 1 else ""
             unclear = len(nearer) > 1 or (nearer == {True} and low <= 0.5 <= high)
             yield LOWERED, name, numbers, "not shown" if unclear else "yes" if nearer == {True} else "no"
 
