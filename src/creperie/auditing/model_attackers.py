@@ -97,6 +97,10 @@ class Ensemble(MarginSource):
         """Return the members' margins, one column per member, with 0 for NaN and for captions that are not in the
         smaller sample of a slow member.
         """
-        slow = [isinstance(a, TextAttacker) and entry_of(a.name).sampled > 0 for a in members]
-        margins = [a.known_margins(pairs) if s else a.margins(pairs, progress) for a, s in zip(members, slow)]
+        margins = [
+            a.known_margins(pairs)
+            if isinstance(a, TextAttacker) and entry_of(a.name).sampled
+            else a.margins(pairs, progress)
+            for a in members
+        ]
         return np.stack([np.nan_to_num(m) for m in margins], axis=1).astype(np.float64)

@@ -157,9 +157,9 @@ def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns:
         own = [[row for row in side if row.get(column) is not None] for side in sides]
         if all(own):
             blind, seeing = (max(some, key=lambda row: float(row[column])) for some in own)
-            clear = _end(blind, "low", column) > _end(seeing, "high", column)
-            behind = _end(blind, "high", column) < _end(seeing, "low", column)
-            found.append((blind[column] > seeing[column], clear, behind))
+            above = _end(blind, "low", column) > _end(seeing, "high", column)
+            below = _end(blind, "high", column) < _end(seeing, "low", column)
+            found.append((blind[column] > seeing[column], above, below))
     if found:
         n, (ahead, clear, behind) = len(found), map(sum, zip(*found))
         numbers = f"ahead in {ahead} of {n} columns, beyond both intervals in {clear}, behind beyond them in {behind}"
