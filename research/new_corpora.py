@@ -28,7 +28,7 @@ def tables() -> str:
     read, captions = rows_of("new-corpora.csv"), rows_of("new-captions.csv")
     heads = "".join(f" {shown}, read | usable in both |" for shown in NAMES.values())
     lines = [f"| kind |{heads}", "|---|" + "---:|---:|" * len(NAMES)]
-    foils = [r for r in read if r["kind"] not in ("passive", "dative")]
+    foils = [r for r in read if r["first"]]
     for kind in (*dict.fromkeys(sorted(r["kind"] for r in foils)), "all"):
         cells = [kind]
         for corpus in NAMES:
