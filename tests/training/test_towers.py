@@ -269,10 +269,11 @@ def test_training_from_python(scenes: Any, towers: TowersConfig, tmp_path: Path)
     import creperie as cr
 
     settings = TrainingSettings(batch=8, lr=1e-3)
-    done = cr.train(scenes, towers, tmp_path / "joined", negatives="own", steps=3, settings=settings, device="cpu")
+    given: Any = {"settings": settings, "device": "cpu", "truncate": True}
+    done = cr.train(scenes, towers, tmp_path / "joined", negatives="own", steps=3, **given)
     assert done.document["steps"] == 3
     assert "3 steps" in repr(done)
-    assert cr.train(scenes, towers, tmp_path / "joined", steps=3, settings=settings, device="cpu").uri == done.uri
+    assert cr.train(scenes, towers, tmp_path / "joined", steps=3, **given).uri == done.uri
     small = SmallConfig(size=32, channels=(8, 8, 16), text_width=16, heads=2, joint=16)
     plain = cr.train(
         scenes, small, tmp_path / "small", negatives=[], steps=2, settings=settings, device="cpu", tuning="full"

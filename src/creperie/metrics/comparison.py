@@ -61,8 +61,8 @@ def mcnemar(only_a: int, only_b: int, method: str = "auto") -> McNemar:
     `exact` is the binomial test, `mid-p` its less conservative form, `chi2` the chi-squared test with continuity
     correction; `auto` is exact up to ten thousand such items, chi2 above.
 
-    >>> mcnemar(2, 9)
-    McNemar(only_a=2, only_b=9, p=0.0654296875, method='exact')
+    >>> print(f"{mcnemar(2, 9).p:.6f}")
+    0.065430
     """
     n, least = only_a + only_b, min(only_a, only_b)
     if method == "auto":
