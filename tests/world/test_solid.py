@@ -14,7 +14,7 @@ from creperie.core.errors import DataError, UsageError
 from creperie.world import World, check_world, make_world
 from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.parse import parse
-from creperie.world.solid import studio
+from creperie.world.solid import space, studio
 from creperie.world.solid.foils import ROOM_KINDS
 from creperie.world.solid.models import SOLIDS, extent
 from creperie.world.solid.scene import Room, Solid, read_room
@@ -161,3 +161,23 @@ def test_old_libraries_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
         studio.find_variant("llvm")
     assert set(tried) <= {"libLLVM.so.19.1", ""}
     studio._find.cache_clear()
+
+
+@pytest.mark.parametrize("stray", [np.nan, np.inf])
+def test_a_ray_that_went_astray_does_not_blacken_the_picture(stray: float) -> None:
+    light, guide = np.full((24, 24, 3), 0.5), np.ones((24, 24, 7))
+    whole = studio.develop(light, guide)
+    light[3, 4] = guide[3, 4] = stray
+    picture = studio.develop(light, guide)
+    assert picture[12:, 12:].tolist() == whole[12:, 12:].tolist()
+    assert whole.min() > 100
+
+
+@pytest.mark.parametrize("light", range(4))
+def test_no_light_hides_the_view_of_a_camera_far_away(light: int) -> None:
+    """A scene of three small things far apart, seen from 2.4 m, was black: its camera was behind the light."""
+    seen_from = {"slope": 36, "aim_x": -21, "aim_y": -1, "aim_z": 24, "away": 488}
+    room = Room((Solid("ball", "red"),), setting="table", light=light, **seen_from)
+    (corners,) = studio._window(room)[0].points
+    behind = corners.mean(0)
+    assert behind @ space.camera_of(room)[0] < behind @ behind

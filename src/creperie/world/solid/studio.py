@@ -201,9 +201,10 @@ def _camera(mi: Any, room: Room, size: int, samples: int, turn: float) -> dict[s
 
 
 def _window(room: Room) -> tuple[Patches, Surface]:
-    """Return the main light: a bright square that faces the things."""
+    """Return the main light: a bright square that faces the things, behind the camera."""
     where, half, colour, _ = _LIGHTS[room.light]
-    far = {"table": 110.0, "room": 380.0}[room.setting]
+    beyond = 1.1 * float(np.linalg.norm(camera_of(room)[0]) / np.linalg.norm(where))
+    far = max({"table": 110.0, "room": 380.0}[room.setting], beyond)
     at = far * np.array(where)
     across = np.cross(at, [0, 0, 1.0])
     across *= 2 * half * far / np.linalg.norm(across)
@@ -281,6 +282,7 @@ def _bsdf(mi: Any, look: Surface) -> dict[str, Any]:
 
 def develop(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     """Return light as a picture, its noise smoothed within surfaces; the guide has albedo, normal and depth."""
+    light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
     albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
     albedo = np.clip(albedo, 0.04, 1)
     light = np.minimum(light / albedo, 12)
