@@ -236,7 +236,7 @@ def power(
     per_image: int = 1,
     icc: float = 0.1,
     accuracy: float | None = None,
-    difference: float = 0.03,
+    difference: float | None = None,
     discordant: float | None = None,
     width: float = 0.02,
     threshold: float = 0.55,

@@ -105,6 +105,10 @@ def test_power_from_two_runs_is_that_of_subsamples_of_real_runs() -> None:
         seen.append(found.low > 0)
     assert 0.1 < predicted.power < 0.95
     assert predicted.power == pytest.approx(np.mean(seen), abs=0.04)
+    assert predicted.difference == pytest.approx(better.mean() - worse.mean())
+    discordant = f"--discordant {np.mean(better != worse):.3g} "
+    with pytest.raises(cr.CreperieError, match=discordant):  # it said 1 point and planned for the runs' own difference
+        power("compare", runs, difference=0.01)
 
 
 @pytest.mark.parametrize(("enough", "needed"), [(500, 500), (95_000, 95_000), (100_001, None)])

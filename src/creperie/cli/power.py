@@ -42,7 +42,7 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
     def show() -> None:
         reached = f"{percent(plan.power)} % (± {100 * 1.96 * plan.error:.0f})"
         say(
-            f"{_claimed(claim, bool(runs), options)}: {plan.items:,} items show it in {reached} of studies; "
+            f"{_claimed(claim, bool(runs), options, plan.difference)}: {plan.items:,} items show it in {reached} of studies; "
             f"target {percent(plan.target)} %"
         )
         say(needed)
@@ -52,11 +52,11 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
     return CommandResult(plan.document(), show, ok=plan.power >= plan.target)
 
 
-def _claimed(claim: str, by_runs: bool, options: PowerOptions) -> str:
+def _claimed(claim: str, by_runs: bool, options: PowerOptions, difference: float) -> str:
     """Return the claim that is simulated, with its numbers."""
     models = "models that err as these runs do" if by_runs else "two models"
     return {
-        "compare": f"a difference of {100 * options.difference:g} points between {models}",
+        "compare": f"a difference of {100 * difference:.3g} points between {models}",
         "interval": f"an accuracy to ± {100 * options.width:g} points",
         "clean": f"no attacker above {percent(options.threshold)} %",
         "leak": f"a cue above {percent(options.threshold)} % that {options.through} sees",

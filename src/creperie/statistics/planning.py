@@ -51,7 +51,9 @@ class PowerOptions:
         minimum=0,
         maximum=1,
     )
-    difference: float = option(0.03, "Accuracy of the better model minus that of the other.", minimum=0, maximum=1)
+    difference: float | None = option(
+        None, "Accuracy of the better model minus that of the other (0.03); runs have their own.", minimum=0, maximum=1
+    )
     discordant: float | None = option(
         None,
         "Share of items that only one of two models gets right; by default as if they erred independently.",
@@ -83,6 +85,7 @@ class PowerEstimate:
     needed: int | None  #: None: more than 100,000 items
     target: float
     curve: tuple[tuple[int, float], ...] = ()  #: every number of items that was simulated, and the power there
+    difference: float = 0.0  #: compare: the difference of accuracies that is planned for
 
     def document(self) -> dict[str, Any]:
         return asdict(self)
@@ -101,9 +104,17 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     if runs and claim != "compare":
         raise UsageError(f"runs are not used to plan {claim!r}", hint="leave them out, or plan for `compare`")
     pilot = _pilot(runs) if runs else None
+    if pilot and options.difference is not None:
+        hint = f"leave it out, or plan without runs: --discordant {pilot.discordant:.3g} --difference …"
+        raise UsageError("the difference to plan for is that of the runs", hint=hint)
     items = options.items or (len(pilot.right) if pilot else 500)
     usual = {"clean": 0.5, "leak": 0.6}.get(claim, 0.75)
-    plan = replace(options, items=items, accuracy=usual if options.accuracy is None else options.accuracy)
+    plan = replace(
+        options,
+        items=items,
+        accuracy=usual if options.accuracy is None else options.accuracy,
+        difference=pilot.difference if pilot else 0.03 if options.difference is None else options.difference,
+    )
     simulators = {"compare": _better, "interval": _narrow, "clean": _audited, "leak": _audited, "kappa": _agreeing}
     shows = pilot.shows if pilot else simulators[claim]
     tried: dict[int, float] = {}
@@ -117,7 +128,8 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     reached = share(items, plan.simulations)
     error = math.sqrt(max(reached * (1 - reached), 0.25 / plan.simulations) / plan.simulations)
     needed = _smallest(share, items, plan.target)
-    return PowerEstimate(claim, items, reached, error, needed, plan.target, tuple(sorted(tried.items())))
+    curve = tuple(sorted(tried.items()))
+    return PowerEstimate(claim, items, reached, error, needed, plan.target, curve, plan.difference or 0.0)
 
 
 def _smallest(share: Callable[[int], float], items: int, target: float) -> int | None:
@@ -141,6 +153,14 @@ class _Pilot:
 
     right: np.ndarray
     sizes: np.ndarray
+
+    @property
+    def difference(self) -> float:
+        return float(self.right[:, 0].mean() - self.right[:, 1].mean())
+
+    @property
+    def discordant(self) -> float:
+        return float((self.right[:, 0] != self.right[:, 1]).mean())
 
     def shows(self, plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
         """Resample images with all their items until there are enough items; return True if `compare` shows the better
@@ -187,10 +207,10 @@ def _images(plan: PowerOptions, items: int) -> np.ndarray:
 
 def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
     """Simulate two models and return True if `compare` shows that the better one is better."""
-    best = plan.accuracy or 0.0
-    other = best - plan.difference
+    best, ahead = plan.accuracy or 0.0, plan.difference or 0.0
+    other = best - ahead
     apart = best * (1 - other) + other * (1 - best) if plan.discordant is None else plan.discordant
-    shares = np.array([(apart + plan.difference) / 2, (apart - plan.difference) / 2, 0, 0])
+    shares = np.array([(apart + ahead) / 2, (apart - ahead) / 2, 0, 0])
     shares[2:] = best - shares[0], 1 - best - shares[1]
     if shares.min() < -1e-9:
         hint = "lower `difference=` or raise `discordant=`"

@@ -43,9 +43,11 @@
     const name = svg.getAttribute("aria-label").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60) + "." + kind;
     if (kind === "csv") return hand(new Blob([figure.dataset.csv], { type: "text/csv" }), name);
     const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number), look = getComputedStyle(document.body), copy = svg.cloneNode(true);
-    for (const [key, value] of Object.entries({ width, height, style: `color:${look.color};background:${look.backgroundColor}` })) copy.setAttribute(key, value);
+    copy.removeAttribute("style");  // a strict content policy lets no script set it: it is written into the text
+    for (const [key, value] of Object.entries({ width, height })) copy.setAttribute(key, value);
+    const style = `<svg style="color:${look.color};background:${look.backgroundColor}" `;
     const shade = (name) => { const probe = document.body.appendChild(Object.assign(document.createElement("i"), { hidden: true })); probe.style.color = `var(${name})`; const value = getComputedStyle(probe).color; probe.remove(); return value; };
-    const text = new XMLSerializer().serializeToString(copy).replace(/var\((--[a-z-]+)\)/g, (_, variable) => shade(variable));
+    const text = new XMLSerializer().serializeToString(copy).replace("<svg ", style).replace(/var\((--[a-z-]+)\)/g, (_, variable) => shade(variable));
     if (kind === "svg") return hand(new Blob([text], { type: "image/svg+xml" }), name);
     const image = new Image(), canvas = Object.assign(document.createElement("canvas"), { width: 3 * width, height: 3 * height });
     image.src = "data:image/svg+xml," + encodeURIComponent(text);
