@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -200,6 +200,25 @@ def test_answers_that_follow_the_order_of_options_are_ties_and_said_to_be(world:
     shown = CliRunner().invoke(cli, args).output
     assert "8 of 8 items are ties and count as wrong" in " ".join(shown.split())
     assert [word for word in ("ties", "chance", "50.0") if word not in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "says", "scored"),
+    [
+        (lambda k: k % 2 == 0, "every question was asked in one order", 8),
+        (lambda k: k not in (1, 3), "2 items were asked in fewer orders", 6),
+    ],
+)
+def test_one_order_alone_is_no_evidence(
+    world: Benchmark, tmp_path: Path, kept: Callable[[int], bool], says: str, scored: int
+) -> None:
+    """A model that always answers "the first" was 100 % right where only one order of each item was in the log."""
+    bench = pairs_of(world)
+    lines = [json.dumps({"doc_id": k, "filtered_resps": "(1)"}) for k in range(2 * len(bench)) if kept(k)]
+    (tmp_path / "first.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    run = import_replies(tmp_path / "first.jsonl", bench, partial=True)
+    assert any(says in note for note in run.document["notes"])
+    assert run.scored == scored
 
 
 def test_a_response_matrix_becomes_runs_with_blind_twins(tmp_path: Path) -> None:

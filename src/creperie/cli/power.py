@@ -41,10 +41,8 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
 
     def show() -> None:
         reached = f"{percent(plan.power)} % (± {100 * 1.96 * plan.error:.0f})"
-        say(
-            f"{_claimed(claim, bool(runs), options, plan.difference)}: {plan.items:,} items show it in {reached} of studies; "
-            f"target {percent(plan.target)} %"
-        )
+        claimed = _claimed(claim, bool(runs), options, plan.difference)
+        say(f"{claimed}: {plan.items:,} items show it in {reached} of studies; target {percent(plan.target)} %")
         say(needed)
         if plot:
             say("wrote {}", plot)

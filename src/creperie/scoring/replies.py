@@ -104,6 +104,7 @@ def replied_run(
     sums, asked = (np.zeros(int(widths.sum())) for _ in range(2))
     findings: list[Row] = []
     unmatched: list[UnmatchedRow] = []
+    orders: dict[tuple[int, frozenset[int]], set[tuple[int, ...]]] = {}
     for reply in replies:
         if isinstance(reply, UnmatchedRow):
             unmatched.append(reply)
@@ -118,14 +119,36 @@ def replied_run(
             )
         sums[int(starts[number]) + cells] += reply.values
         asked[int(starts[number]) + cells] += 1
+        if reply.cells and len(cells) > 1:
+            orders.setdefault((number, frozenset(reply.cells)), set()).add(tuple(reply.cells))
         if reply.unread:
             code = CUT_OFF if reply.cut else UNREAD
             findings.append({"code": code, "subset": reply.subset, "item": reply.item, "message": reply.unread})
     scores = np.divide(sums, asked, out=np.full(len(sums), np.nan), where=asked > 0).astype(np.float32)
     notes = check_matched(unmatched, total, source[2], partial=partial)
+    notes = [*notes, *_in_fewer_orders(orders, scores, starts, widths)]
     run = answered_run(bench, scores, f"{source[1]}:{source[0]}", findings=findings, notes=notes)
     run.document["unmatched"] = [asdict(row) for row in unmatched[:LISTED]]
     return run
+
+
+def _in_fewer_orders(
+    orders: Mapping[tuple[int, frozenset[int]], set[tuple[int, ...]]],
+    scores: np.ndarray,
+    starts: np.ndarray,
+    widths: np.ndarray,
+) -> list[str]:
+    """Void items that were asked in fewer orders than the others: one order alone rewards answers that follow it."""
+    most = max(map(len, orders.values()), default=0)
+    if most == 1:
+        return [
+            "every question was asked in one order of its captions: answers that follow the order are not told apart"
+        ]
+    short = {number for (number, _), asked in orders.items() if len(asked) < most}
+    for number in short:
+        scores[starts[number] : starts[number] + widths[number]] = np.nan
+    what = f"{len(short):,} items were asked in fewer orders of their captions than the others ({most}): no score"
+    return [what] if short else []
 
 
 def answered_run(
