@@ -51,14 +51,14 @@ def test_a_stopped_making_goes_on(
     common = ("make", "test:slow", "--captions", str(captions), "--out", str(out), "--workers", workers)
     first = creperie(*common, "--others", f"0.3:{marks}")
     parts = tmp_path / ".mine.making"
-    wait_for(lambda: len(list(parts.glob("part-*.json"))) >= 3)
+    wait_for(lambda: len(list(parts.glob("part-*.parquet"))) >= 3)
     first.send_signal(stop)
     _, told = first.communicate(timeout=280)
     if stop != signal.SIGKILL:
         assert first.returncode == 130
         assert told.splitlines()[-1] == "creperie: interrupted; run the same command to continue"
         assert "Traceback" not in told
-    kept = {p.name for p in parts.glob("part-*.json")}
+    kept = {p.name for p in parts.glob("part-*.parquet")}
     assert len(kept) >= 3
     assert not out.exists()
     second = creperie(*common, "--others", f"0:{marks}")

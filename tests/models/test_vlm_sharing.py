@@ -38,6 +38,7 @@ TOWERS = {
     "internvl": "model.vision_tower",
 }
 TOWERS |= {"paligemma": "model.vision_tower", "blip": "vision_model", "instructblip": "vision_model"}
+TOWERS |= {"glm46v": "model.visual", "deepseek_vl": "model.vision_model"}
 TOWERS |= {"smolvlm": "model.vision_model", "idefics": "model.vision_model"}
 
 

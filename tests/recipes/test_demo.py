@@ -64,7 +64,7 @@ def test_the_demo_runs_from_a_plain_install(tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    command = [sys.executable, "-c", PLAIN, "demo", "--items", "16", "--out", str(tmp_path), "--json"]
+    command = [sys.executable, "-c", PLAIN, "demo", "--items", "40", "--out", str(tmp_path), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

@@ -140,11 +140,11 @@ def test_killed_and_started_again_it_loses_and_doubles_nothing(
     start = [sys.executable, "-c", small, "make", *words, "--out", str(out)]
     process = subprocess.Popen(start, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
-    while not list(parts.glob("part-*.json")) and process.poll() is None and time.monotonic() < deadline:
+    while not list(parts.glob("part-*.parquet")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait(30)
-    kept = {p.name: p.read_bytes() for p in parts.glob("part-*.json")}
+    kept = {p.name: p.read_bytes() for p in parts.glob("part-*.parquet")}
     assert 0 < len(kept) < 4
     assert not out.exists()
     for folder in (out, tmp_path / "whole"):
