@@ -125,7 +125,7 @@ def told(file: str) -> Told:
 
 
 def models_for(scores: str) -> AttackerModels:
-    if not scores:
+    if not scores:  # also for planted words, which the models were not asked about
         return AttackerModels()
     models = AttackerModels(lm="lm:told", encoder="st:told")
     models.__dict__.update(language_model=told(scores), text_encoder=told(scores))  # where cached properties are kept
@@ -148,7 +148,7 @@ def singles(captions: str) -> Pairs:
 
 def audited(pairs: Pairs, row: Row, scores: str) -> tuple[str, list[AuditRow]]:
     names = [entry.name for entry in planned_battery(BATTERIES[row.battery])]
-    attack = Attack(tuple(make_attackers(names, models_for(scores))), 0, 0.55, silent)
+    attack = Attack(tuple(make_attackers(names, models_for(scores if row.battery == "whole" else ""))), 0, 0.55, silent)
     pairs = attack.counted(pairs)
     rows = attack.in_steps(pairs, str)[1] if row.battery == "whole" else attack.on(pairs)[0]
     rows = [found for found in corrected(rows, 0.55) if found.subset != ALL]
@@ -244,8 +244,9 @@ def main() -> None:
     done: dict[str, dict] = {}
     for file in chosen.source:
         read = json.loads(Path(file).read_text(encoding="utf-8"))
-        done |= {at: found for at, found in read.items() if len(found["seen"]) > len(done.get(at, {"seen": ()})["seen"])}
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        done |= {at: found for at, found in read.items() if found["seen"]}
+    page = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""  # where it only simulates, there may be none
+    before, _, rest = page.partition(BEGIN)
     old, _, rest = rest.partition(END)
     text = table(done if chosen.source else simulated(chosen), old)
     print(text)
