@@ -45,9 +45,9 @@
     const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number), look = getComputedStyle(document.body), copy = svg.cloneNode(true);
     copy.removeAttribute("style");  // a strict content policy lets no script set it: it is written into the text
     for (const [key, value] of Object.entries({ width, height })) copy.setAttribute(key, value);
-    const style = `<svg style="color:${look.color};background:${look.backgroundColor}" `;
+    const style = (start) => `${start} style='color:${look.color};background:${look.backgroundColor}'`;
     const shade = (name) => { const probe = document.body.appendChild(Object.assign(document.createElement("i"), { hidden: true })); probe.style.color = `var(${name})`; const value = getComputedStyle(probe).color; probe.remove(); return value; };
-    const text = new XMLSerializer().serializeToString(copy).replace("<svg ", style).replace(/var\((--[a-z-]+)\)/g, (_, variable) => shade(variable));
+    const text = new XMLSerializer().serializeToString(copy).replace(/^<\w+/, style).replace(/var\((--[a-z-]+)\)/g, (_, variable) => shade(variable));
     if (kind === "svg") return hand(new Blob([text], { type: "image/svg+xml" }), name);
     const image = new Image(), canvas = Object.assign(document.createElement("canvas"), { width: 3 * width, height: 3 * height });
     image.src = "data:image/svg+xml," + encodeURIComponent(text);
