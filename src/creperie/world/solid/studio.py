@@ -1,7 +1,7 @@
 """The studio: rendering of rooms with Mitsuba, which the extra `render` installs.
 
 Scenes, captions and labels need no renderer and are the same everywhere. Pixels differ between Mitsuba's variants by
-the noise of their samples: at the default quality by less than 4 of 255 on average.
+the noise of their samples; how much was not measured.
 """
 
 from __future__ import annotations
