@@ -71,6 +71,7 @@ ROWS = (
     Row("no leak", "whole", 3000, "clean"),
     Row("a word, right on 60 %", "cheap", 300, "leaks", 0.4),
     Row("a word, right on 60 %", "cheap", 450, "leaks", 0.4),
+    Row("a word, right on 60 %", "quick", 450, "leaks", 0.4),
 )
 
 
