@@ -16,6 +16,8 @@ from PIL import Image
 
 from creperie.core import CreperieError
 from creperie.models import load_model
+from creperie.models.prompts import find_prompt
+from creperie.models.protocols import Prompt
 
 CAPTIONS = ["a dog", "The small brown dog chases a cat across the green lawn near the water.", "A man rides a horse. "]
 VISION = {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8}
@@ -240,6 +242,25 @@ def test_transformers_folders_beside_torchvision(tmp_path: Path) -> None:
 
     model: Any = load_model(f"hf:{tiny_clip(tmp_path)}", device="cpu")
     assert type(model.pixels).__name__ == "DirectPixels"
+
+
+def test_llama_4_equals_the_librarys_loss(tmp_path: Path) -> None:
+    """Its processor gives pixels in bfloat16, and needs torchvision; one layer looks back sixteen tokens."""
+    from tiny_2025 import tiny_llama4
+    from vlm_reference import Reference
+
+    folder = tiny_llama4(tmp_path)
+    model: Any = load_model(f"vlm:{folder}?prompt=one-sentence", device="cpu")
+    reference, shown = Reference("llama4", folder), pictures()[:2]
+    shown[1] = shown[1].resize((30, 90))  # other tiles
+    scores = model.forward_groups([model.prepare_image(p) for p in shown], [model.prepare_texts(CAPTIONS)] * 2)
+    question = find_prompt("one-sentence", "caption").text
+    for own, picture in zip(scores, shown, strict=True):
+        expected = [-reference.loss(picture, question, caption) for caption in CAPTIONS]
+        np.testing.assert_allclose(own, expected, atol=1e-4, rtol=0)
+    generator: Any = load_model(f"vlm:{folder}?score=choice&by=generate", device="cpu").generator
+    asked = [Prompt((("user", "a dog or a cat?"),), (picture,), max_tokens=8) for picture in shown for _ in range(2)]
+    assert generator.generate(asked) == [generator.generate([one])[0] for one in asked]
 
 
 def named_models() -> list[str]:

@@ -230,13 +230,14 @@ ANSWERED += ["instructblip-t5", "blip-vqa"]
 def test_answers_in_batches_are_those_of_the_library_one_by_one(
     name: str, temperature: float, vlm_folders: Mapping[str, Path], pictures: list[Image.Image]
 ) -> None:
-    """Two images with three questions each, of several lengths: the tower is shown each image once."""
+    """Three images, one of another shape, with three questions each, of several lengths: the tower is shown each image
+    once."""
     model = load(vlm_folders[name], "score=choice&by=generate")
     generator, seen = model.generator, looks(model.generator, name)
     questions = ["What is it?", "What is this? Say it in a few words.", "Is it a dog?"]
     prompts = [
         Prompt((("user", question),), images=(picture,), max_tokens=4 + 2 * k, temperature=temperature, seed=k)
-        for picture in (pictures[0], pictures[0].transpose(Image.Transpose.ROTATE_180))
+        for picture in (pictures[0], pictures[0].transpose(Image.Transpose.ROTATE_180), pictures[1])
         for k, question in enumerate(questions)
     ]
     together = generator.generate(prompts)
@@ -245,7 +246,7 @@ def test_answers_in_batches_are_those_of_the_library_one_by_one(
     assert generator.generate(prompts[::-1]) == together[::-1]
     assert [generator.generate([prompt])[0] for prompt in prompts] == together
     if RULES[generator.engine.model.config.model_type].interleaves:
-        assert sum(seen) == 4 * rows  # once per image, then six prompts one by one
+        assert sum(seen) == 4 * rows  # once per image, then nine prompts one by one
     engine, prompt = generator.engine, prompts[1]
     inputs = engine.question_inputs(engine.see(prompt.images[0]), prompt.messages[0][1])
     ids = engine.model.generate(**inputs, max_new_tokens=prompt.max_tokens, do_sample=False)[0]

@@ -1,4 +1,4 @@
-"""Tiny checkpoints of families that appeared in 2025: Gemma 3, GLM-4.1V to 4.6V, InternVL3.5, Qwen3-VL with
+"""Tiny checkpoints of families that appeared in 2025: Gemma 3, GLM-4.1V to 4.6V, InternVL3.5, Llama 4, Qwen3-VL with
 experts, and DeepSeek-VL."""
 
 from __future__ import annotations
@@ -93,6 +93,25 @@ def tiny_glm4v(folder: Folder, seed: int = 0, name: str = "Glm4v", **more: int) 
 def tiny_glm46v(folder: Folder, seed: int = 0) -> Path:
     """GLM-4.6V."""
     return tiny_glm4v(folder, seed, "Glm46V")
+
+
+def tiny_llama4(folder: Folder, seed: int = 0) -> Path:
+    """Llama 4: experts, tiles, a layer that looks back a chunk only. Its processor needs torchvision."""
+    from transformers import Llama4Config, Llama4ForConditionalGeneration, Llama4ImageProcessor, Llama4Processor
+
+    marks = [f"<|{name}|>" for name in ("image_start", "image_end", "patch", "tile_x_separator", "tile_y_separator")]
+    tokenizer = chat_tokenizer(["<|image|>", *marks])
+    experts = {"num_local_experts": 2, "intermediate_size_mlp": 64, "head_dim": 16, "num_key_value_heads": 1}
+    sizes = {f"{name}_dim": WIDTH for name in ("vision_output", "projector_input", "projector_output")}
+    vision = {**VISION, **sizes, "image_size": 32, "patch_size": 8, "intermediate_size": 4 * WIDTH}
+    config = Llama4Config(
+        vision_config=vision,
+        text_config={**decoder_config(tokenizer), **experts, "attention_chunk_size": 16, "no_rope_layers": [1, 0]},
+        **{f"{name}_token_index": token_id(tokenizer, m) for name, m in zip(("boi", "eoi", "image"), marks)},
+    )
+    images = Llama4ImageProcessor(size={"height": 32, "width": 32}, max_patches=4)
+    processor = Llama4Processor(images, tokenizer, patch_size=8, chat_template=chatml("<|image|>"))
+    return save(Path(folder), enliven(Llama4ForConditionalGeneration(config), seed), processor)
 
 
 def tiny_qwen3_vl_moe(folder: Folder, seed: int = 0) -> Path:

@@ -83,7 +83,8 @@ class Reference:
         return {**whole, "labels": labels}
 
     def _read(self, picture: Image.Image, text: str) -> dict[str, Any]:
-        return dict(self.processor(images=[*self.shown, picture], text=[text], return_tensors="pt"))
+        made = self.processor(images=[*self.shown, picture], text=[text], return_tensors="pt")
+        return dict(made.to(self.model.dtype))  # Llama 4's processor gives bfloat16
 
     def _suffix(self, picture: Image.Image, question: str, answer: str) -> dict[str, Any]:
         return dict(self.processor(images=[picture], text=["<image>" + question], suffix=[answer], return_tensors="pt"))

@@ -132,7 +132,7 @@ class VlmGenerator:
         for n in sorted(range(len(prompts)), key=lambda n: shown.index(shown[n])):
             own = inputs[n]
             fixed = own.keys() - SEQUENCES if self._pads else own.keys()
-            shape = tuple((name, own[name].shape[1:]) for name in sorted(fixed))
+            shape = tuple((name, own[name].shape) for name in sorted(fixed))  # tiles and patches are counted first
             alike.setdefault(shape, {})[n] = longest[shown[n]]
         answers = [""] * len(prompts)
         for group in alike.values():

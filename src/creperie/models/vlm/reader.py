@@ -90,9 +90,7 @@ class Reader:
 
     def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
         """Return the tokens of a whole prompt, as made by the processor."""
-        with quiet_libraries():
-            text = (frame.head + frame.tail).removesuffix(self.family.appends)
-            return self.processor(images=[*images], text=[text], return_tensors="np")["input_ids"][0]
+        return self._read(images, (frame.head + frame.tail).removesuffix(self.family.appends))["input_ids"][0]
 
     def _rendered(self, question: str, turns: Turns) -> str:
         if self.chats:
@@ -199,13 +197,20 @@ class Reader:
 
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
         """Return the processor's arrays, by name, for an image, the images `before` it and the text up to it."""
-        with quiet_libraries():
-            made = self.processor(images=[*before, image.convert("RGB")], text=[head or ""], return_tensors="np")
-        arrays = {name: np.asarray(value) for name, value in made.items() if name not in ("labels", "num_patches")}
+        arrays = self._read([*before, image.convert("RGB")], head or "")
         keep = arrays["input_ids"].shape[1] - self._appended
         for name in SEQUENCES & arrays.keys():
             arrays[name] = arrays[name][:, :keep]
         return arrays
+
+    def _read(self, images: Sequence[Image.Image], text: str) -> dict[str, np.ndarray]:
+        """Return the processor's arrays, by name; NumPy has no bfloat16, in which Llama 4 has its pixels."""
+        import torch
+
+        with quiet_libraries():
+            made = self.processor(images=[*images], text=[text], return_tensors="pt")
+        given = {name: torch.as_tensor(value) for name, value in made.items() if name not in NOT_READ}
+        return {name: (v.float() if v.dtype == torch.bfloat16 else v).numpy() for name, v in given.items()}
 
 
 def images_of(turns: Turns) -> list[Image.Image]:
@@ -217,5 +222,6 @@ def _text(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
+NOT_READ = ("labels", "num_patches")
 #: inputs with one value per token of the text
 SEQUENCES = {"input_ids", "attention_mask", "mm_token_type_ids", "token_type_ids"}
