@@ -111,6 +111,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
     """Which model wrote, by which instructions, how many people judged, how far they agreed, what was left out."""
     settings = {"model": "lm:writer", "prompts": "ab12", "seed": 0, "others": "/home/me/captions.txt"}
     made = {"maker": "llm:add-object", "settings": settings, "made": 12, "rejected": 3, "reasons": {"too long": 3}}
+    made["skipped"] = {"no object": 5}
     people = {"task": "foil-check", "annotators": ["a", "b", "c"], "answers": 30, "alpha": 0.714}
     steps = (
         ProvenanceStep("read", {"format": "coco-captions", "sha256": {"captions.json": "ff"}}),
@@ -119,19 +120,26 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         ProvenanceStep("validate", {"removed": 2, "model": "lm:judge"}),
         ProvenanceStep("annotate", {**people, "fates": {"confirmed": 9, "removed": 1}}),
         ProvenanceStep("refine", {"method": "grid", "attackers": ["lm-mean"], "removed": {"cell": 4}}),
+        ProvenanceStep("annotate", {**people, "task": "triplet-check", "scripted": True, "fates": {"removed": 2}}),
+        ProvenanceStep("filter", {"condition": "mask of 352", "why": "limit 4 a subset, seed 0"}),
     )
     save(replace(bench(Info()), provenance=(), skipped=()), tmp_path / "none")
-    save(replace(bench(Info()), provenance=steps, skipped=()), tmp_path / "all")
+    judged = [replace(i, tags={"people.foil-check": "confirmed"} if i.id == "1" else {}) for i in bench()]
+    save(from_items("judged", judged, provenance=steps), tmp_path / "all")
     told = [
         "- files in the format `coco-captions`: captions.json",
         "- by the language model `lm:writer`, with the instructions of maker `llm:add-object`, which "
         "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): 12 made, 3 rejected",
         "- by the script `lm:pkg:creperie.testing.scripted_writer`, with the instructions of maker `llm:x`: 0 made",
         "- the validator model `lm:judge` left out 2 items",
-        "- 3 people in the task `foil-check`: 30 answers, Krippendorff's alpha 0.71; 9 items confirmed, 1 items "
-        "removed",
+        "- 3 people in the task `foil-check`: 30 answers, Krippendorff's alpha 0.71, about 10 items as they were then "
+        "(9 confirmed, 1 removed); of the 4 items here they judged 2",  # of 535 items, none of which were left, it said
+        "- 3 scripted annotators, not people, in the task `triplet-check`: 30 answers",
         "- 3 candidates of `llm:add-object`: too long",
+        "- 5 captions of `llm:add-object`: no object",
         "- 1 items by people, in the task `foil-check`",
+        "- 2 items by scripts, not people, in the task `triplet-check`",
+        "- all but a part of 352 items: limit 4 a subset, seed 0",
         "- 4 items, by refinement against blind attackers (lm-mean): method `grid`, reason `cell`",
     ]
     sheet = (tmp_path / "all" / "DATASHEET.md").read_text(encoding="utf-8")
@@ -256,6 +264,12 @@ def test_the_day_can_be_fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(files) == 5
     assert all((tmp_path / "one" / f).read_bytes() == (tmp_path / "two" / f).read_bytes() for f in files)
     assert '"1970-01-02"' in (tmp_path / "one" / "croissant.json").read_text()
+
+
+def test_one_caption_leaves_nothing_to_choose(tmp_path: Path) -> None:
+    """True and false captions alone, as in VSR: guessing was said to be right on 100 %."""
+    save(from_items("vsr", [Item(str(i), "s", ("a.jpg",), ("x",), ((i > 0,),)) for i in range(2)]), tmp_path / "one")
+    assert "| s | 2 | nothing to choose |" in (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
 
 
 def test_an_empty_benchmark_has_cards_too(tmp_path: Path) -> None:

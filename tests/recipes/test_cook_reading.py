@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,15 @@ from creperie.core.errors import CreperieError, DataError
 from creperie.models import KINDS
 from creperie.models.uri import parse_uri
 from creperie.recipes import check_plan, plan_recipe
-from creperie.recipes.recipe import PROFILES, RecipeStage, find_recipe, list_recipes, parse_changes, read_recipe
+from creperie.recipes.recipe import (
+    BY_SCRIPTS,
+    PROFILES,
+    RecipeStage,
+    find_recipe,
+    list_recipes,
+    parse_changes,
+    read_recipe,
+)
 from creperie.recipes.steps import STEPS, work_of
 from creperie.recipes.yaml_lines import read_marked
 from creperie.reporting.tables import published_table
@@ -284,6 +293,31 @@ def test_stand_ins_for_the_two_sources_of_hit_or_be_hit_say_so_in_their_names() 
         assert [stages[name]["name"] for name in ("make-swig", "make")] == [f"hit-or-be-hit-{name}" for name in names]
     stages = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit")).stages}
     assert stages["captions"]["split"] != stages["captions-swig"]["split"]  # other things and combinations
+
+
+PUBLISHED = r"\b(COCO|Flickr30k|ARO|CREPE|VL-CheckList|Winoground|SWiG|Conceptual|NegCLIP|people|experts)\b"
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_progress_of_a_small_run_names_no_set_and_nobody_it_does_not_have(name: str) -> None:
+    """Lines such as "Winoground, kept whole" and "experts choose" stood for 40 drawn items and for one script."""
+    stages = {s.name: s for s in read_recipe(find_recipe(name), "small").stages if not s.skip}
+    for stage in stages.values():
+        said = re.sub(r"as in [^;(]*|\(?[^(]* in the paper\)?|ARO's and CREPE's foils, by rules", "", stage.about)
+        assert not re.search(PUBLISHED, said.replace(BY_SCRIPTS, "")), stage.about
+        assert stage.about.endswith(BY_SCRIPTS) == bool(stage.options.get("scripted"))
+        own = stage.options.get("name", "")  # "sade-cooked", "aro+crepe-rebuilt": nobody takes it for the paper's own
+        assert "world-" in own or not own or own == "templates-as-vsr", own
+        assert stage.does in ("train", "trainings") or stage.sources[:1] != ("lessons",)  # none is tested on these
+
+
+def test_the_parts_of_visla_are_what_their_columns_say() -> None:
+    """Section 3.2: the spatial negative is a contradictory arrangement of the same things. Exchanged agents were in
+    that column, and places in the other."""
+    options = {s.name: s.options for s in read_recipe(find_recipe("visla")).stages}
+    assert options["pictured"]["kinds"] == ["replace_obj", "replace_att", "spatial"]
+    assert options["pictured"]["rename"] == {"replace_*": "generic", "spatial*": "spatial"}
+    assert options["generic"]["kinds"] == ["replace_obj", "replace_att"]
 
 
 def test_captions_are_compared_with_a_second_one_where_no_real_model_describes_images() -> None:

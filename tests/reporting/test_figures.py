@@ -17,6 +17,8 @@ from PIL import Image
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
+from matplotlib.text import Text
+
 from creperie.bench import load, save
 from creperie.cli.table import figure
 from creperie.core.errors import CreperieError, UsageError
@@ -196,7 +198,10 @@ def test_figures_of_benchmarks(room: Path, tmp_path: Path) -> None:
     sizes = {c.get_label(): len(c.get_offsets()) for c in plane.collections}
     assert sizes == {"left out": 38 - 14, "kept": 14}
     rows = draw_figure("syntaxbias", [whole], FigureOptions(attackers=("length-chars",))).axes[0]
-    assert [t.get_text() for t in rows.get_yticklabels()] == ["swap", "pairs", "two"]
+    labels = [t.get_text() for t in rows.get_yticklabels()]
+    assert [label.partition(", n = ")[0] for label in labels] == ["swap", "pairs", "two"]
+    assert sum(int(label.partition(", n = ")[2]) for label in labels) == 38
+    assert load(whole).name in rows.get_title() + rows.get_title(loc="left")  # panels read as ARO and CREPE
     tags = draw_figure("words", [whole], FigureOptions(tag="animal")).axes[0]
     assert sorted(bar.get_width() for bar in tags.patches) == [8, 16]
     words = draw_figure("words", [whole], FigureOptions(most=3)).axes[0]
@@ -273,7 +278,8 @@ def test_categories_come_from_annotations(room: Path, tmp_path: Path) -> None:
 
 def test_figures_of_probes(tmp_path: Path) -> None:
     row = {"model": "hf:a/clip", "subset": "shuffled", "accuracy": 0.9, "low": 0.8, "high": 0.95, "chance": 1 / 3}
-    spread = {"model": "hf:a/clip", "kind": "caption", "mean": 0.3, "quartiles": [0.1, 0.2, 0.3, 0.4, 0.5]}
+    row["n"] = 12  # without it, a change of one item of 12 was a bar of 8.3 points
+    spread = {"model": "hf:a/clip", "kind": "caption", "n": 12, "mean": 0.3, "quartiles": [0.1, 0.2, 0.3, 0.4, 0.5]}
     probes = {
         "shuffles": {"probe": "order", "benchmark": "mine", "spreads": [spread, spread | {"kind": "shuffle-trigrams"}]},
         "cases": {
@@ -286,7 +292,10 @@ def test_figures_of_probes(tmp_path: Path) -> None:
     for name, document in probes.items():
         file = tmp_path / f"{name}.json"
         file.write_text(json.dumps(document), encoding="utf-8")
-        assert draw_figure(name, [str(file)]).axes
+        figure = draw_figure(name, [str(file)])
+        texts = [text.get_text() for text in figure.findobj(Text)]
+        assert any("n = 12" in text for text in texts)
+        assert any(text.startswith("mine: ") for text in texts)
     named = probes["shuffles"] | {"spreads": [spread | {"metric": "BERTScore"}]}
     (tmp_path / "named.json").write_text(json.dumps(named), encoding="utf-8")
     assert draw_figure("shuffles", [str(tmp_path / "named.json")]).axes[0].get_title(loc="left") == "BERTScore\nclip"

@@ -312,11 +312,19 @@ def test_real_minilm_stands_beside_its_published_rows(
 
 def test_a_row_says_that_scripts_checked_its_items_and_that_items_share_images() -> None:
     """VISLA's experts are people (section 3.3), and its items share images: the interval is wider than a binomial's."""
-    run = hand_run("visla-rebuilt", {"generic": 6, "spatial": 5}, size=10)
-    checked = {"op": "annotate", "args": {"scripted": True, "fates": {"not judged": 450, "confirmed": 40}}}
-    run.document["benchmark"]["provenance"] = [{"op": "concatenate", "args": {"history": [[checked]]}}]
+    run = hand_run("templates-and-world-as-visla", {"generic": 6, "spatial": 5}, size=10)
+    fates = {"not judged": 450, "confirmed": 40}  # of the set that the study was about, of which 20 items are left
+    study = {"op": "annotate", "args": {"scripted": True, "task": "positive-check", "fates": fates}}
+    run.document["benchmark"] |= {
+        "provenance": [{"op": "concatenate", "args": {"history": [[study]]}}],
+        "checked": {"people.positive-check": 3},
+    }
     filled = fill_table(published_table("visla/2"), [run], any_benchmark=True)
-    assert filled.ours[0].label == f"{MINILM} on visla-rebuilt, 40 of 490 items checked by scripts"
+    items = "templates-and-world-as-visla"
+    assert filled.ours[0].label == f"{MINILM} on {items}, 3 of 20 items checked by scripts"
+    (made,) = [note for note in filled.notes if note.startswith(f"{items}: ")]
+    assert "its drawn world and template sentences" in made  # a set of these names was taken for one of COCO's captions
+    assert made.endswith("no item of a published set.")
     assert not any("share images" in note for note in filled.notes)  # ten items, ten images
     assert filled.ours[0].figures["spatial"].clusters == 10
     few = replace(filled.ours[0].figures["spatial"], n=60, clusters=26)

@@ -283,6 +283,8 @@ def _not_shown_text(j: Judgement) -> str:
     best = f"{row.title} may reach {percent(_upper(row))} %{where}" if row else "no attacker could be measured"
     there = " there" if where else ""
     enough = f"; about {j.needed:,} items{there} would decide" if j.needed else ""
+    if row and j.needed and _is_above(row, j.measured.threshold):
+        enough = f"; it reaches {percent(_further(row))} %{there}: if that stays so, more items can only show a leak"
     if j.needed and j.measured.sample:
         enough += ": --full takes as many" if j.full else ", with --full"
     return f"not shown{_headline(j)}: too few items to exclude {percent(j.measured.threshold, 0)} % ({best}){enough}"
@@ -374,6 +376,16 @@ def _upper(row: AuditRow) -> float:
     return 1.0 if math.isnan(m.accuracy + m.low + m.high) else max(m.high, 1 - m.low)
 
 
+def _further(row: AuditRow) -> float:
+    """Return an attacker's accuracy; that of the opposite answers if it is mostly wrong."""
+    return max(row.measure.accuracy, 1 - row.measure.accuracy)
+
+
+def _is_above(row: AuditRow, threshold: float) -> bool:
+    """Return whether an attacker's estimate is at the threshold or above, so that no number of items excludes it."""
+    return _further(row) >= threshold - 0.005
+
+
 def _needed(row: AuditRow, threshold: float) -> int:
     """Return the number of items that would decide, if the attacker's accuracy stayed the same; 0 if unknown.
 
@@ -381,9 +393,9 @@ def _needed(row: AuditRow, threshold: float) -> int:
     """
     if math.isnan(row.measure.accuracy + row.measure.low + row.measure.high):
         return 0
-    far = max(row.measure.accuracy, 1 - row.measure.accuracy)
+    far = _further(row)
     width, aim = _upper(row) - far, threshold - far
-    if far >= threshold - 0.005:
+    if _is_above(row, threshold):
         width, aim = far - max(row.measure.low, 1 - row.measure.high), far - 0.5
     return max(row.measure.n + 1, math.ceil(row.measure.n * (width / aim) ** 2))
 

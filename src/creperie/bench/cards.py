@@ -221,7 +221,12 @@ def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchSh
     types = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
     tags = {_tag_name(f.name): types.get(f.type, str(f.type)) for f in bench.schema if f.name not in CORE_COLUMNS.names}
     skipped = Counter(record.reason for record in bench.skipped).most_common()
-    return _filled("DATASHEET.md", bench, manifest, kinds, tags=tags, skipped=skipped, short=_short)
+
+    def judged(task: str) -> int:  # of these items: the history counts those of the set that the study was about
+        column = f"{TAG_PREFIX}people.{task}"
+        return len(bench) - bench.column(column).null_count if column in bench.columns else 0
+
+    return _filled("DATASHEET.md", bench, manifest, kinds, tags=tags, skipped=skipped, short=_short, judged=judged)
 
 
 def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:

@@ -296,9 +296,9 @@ def mean_over_groups(
     if len(parts) == 1:
         return parts[0]
     value = float(np.mean([part.value for part in parts]))
-    correlation = _correlation(pulled, clusters)
     if any(part.ends is None or len(np.unique(own)) < FEW for part, own in zip(parts, clusters, strict=True)):
-        return _score_mean(np.array([part.value for part in parts]), pulled, clusters, correlation, bounds)
+        return _score_mean(np.array([part.value for part in parts]), pulled, clusters, bounds)
+    correlation = _correlation(pulled, clusters)
 
     def ends(level: float) -> tuple[float, float]:
         limits = np.array([part.ends(level) for part in parts if part.ends])
@@ -313,13 +313,13 @@ def _score_mean(
     values: np.ndarray,
     pulled: Sequence[np.ndarray],
     clusters: Sequence[np.ndarray],
-    correlation: np.ndarray,
     bounds: tuple[float, float],
 ) -> Confidence:
     """Return the confidence of a mean over groups, some with few clusters: a score interval that varies the mean by
     adding one shift to the logits of all groups.
 
-    The variance is that of right and wrong answers, times the variance ratio observed over all answers together.
+    The variance is that of right and wrong answers, times the variance ratio observed over all answers together. Few
+    clusters show no negative correlation: groups that are right where others are wrong would cancel to nothing.
     Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
     """
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
@@ -334,7 +334,9 @@ def _score_mean(
     if len(heavy) < 3 or heavy.max() / heavy.sum() > (HEAVIEST if abs(spread - 1) < 1e-9 else HEAVIEST_OTHER):
         return Confidence(value, f"none (one image decides: the smallest subset has {sizes.min()} items)")
     sizes = sizes / np.array([inflation(pull, own) for pull, own in zip(pulled, clusters, strict=True)])
-    steadied = np.clip((sizes * shares + ADDED * whole) / (sizes + ADDED), 1e-9, 1 - 1e-9)
+    correlation = np.maximum(_correlation([_varied(pull) for pull in pulled], clusters), 0)
+    prior = min(max(whole, 0.5 / len(answers)), 1 - 0.5 / len(answers))  # shifts move no group away from 0 or 1
+    steadied = np.clip((sizes * shares + ADDED * prior) / (sizes + ADDED), 1e-9, 1 - 1e-9)
     moved = 1 / (1 + np.exp(-np.log(steadied / (1 - steadied)) - SHIFTS[:, None]))
     single = moved * (1 - moved)
     deviations = np.sqrt(spread * single / sizes) / groups
@@ -353,6 +355,12 @@ def _score_mean(
         return min(value, bounds[0] + span * float(low)), max(value, bounds[0] + span * float(high))
 
     return Confidence(value, "score", ends)
+
+
+def _varied(pull: np.ndarray) -> np.ndarray:
+    """Return the influence of items; if all answers are the same, as if each counted alike, so that groups about the
+    same clusters are taken to agree."""
+    return pull if pull.any() else np.ones(len(pull))
 
 
 def inflation(pull: np.ndarray, clusters: np.ndarray) -> float:

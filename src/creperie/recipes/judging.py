@@ -187,10 +187,12 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         wish = AnalysisExtras(job.option("per_model"), lenient=True, required=chosen.plot[1], cells=chosen.plot)
         ready = with_families(long.table, analyses, "", chosen.ours)
         done = fit_study(ready.table, ready.analyses, wish, job.progress)
-        write_json(job.out / f"{name}.json", done.document())
+        about = {"grammar": job.option("grammar") or LINK_GRAMMAR, "benchmarks": [bench.name for bench in benches]}
+        write_json(job.out / f"{name}.json", done.document() | about)
         number = FIGURES.get(name)
         if number and any(f.cells for f in done.fits):
-            save_figure(interactions(done.fits, chosen.plot), job.out / f"figure-{number}.svg")
+            title = " and ".join(about["benchmarks"])
+            save_figure(interactions(done.fits, chosen.plot, title), job.out / f"figure-{number}.svg")
             drawn[number] = "interaction"
         fitted[name] = {
             "converged": done.converged,

@@ -14,7 +14,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -223,7 +223,7 @@ def passed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
     return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
 
 
-def nothing_to_do(stage: RecipeStage, full: Collection[str]) -> str:
+def nothing_to_do(stage: RecipeStage, full: Set[str]) -> str:
     """Return why a stage cannot run, or an empty text: an optional source is missing, or its input was skipped."""
     if stage.options.get("optional") and "source" in stage.options:
         if stage.step.gives != "benchmark":
@@ -234,7 +234,7 @@ def nothing_to_do(stage: RecipeStage, full: Collection[str]) -> str:
             return f"the source is missing: {e.what}"
     if stage.sources and not stage.step.any_input and stage.sources[0] not in full:
         return f"{stage.sources[0]} is skipped"
-    return ""
+    return "all its inputs are skipped" if stage.sources and not full & {*stage.sources} else ""
 
 
 def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:

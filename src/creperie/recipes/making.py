@@ -15,6 +15,7 @@ import numpy as np
 
 from creperie.bench import (
     Benchmark,
+    Info,
     Item,
     concatenate,
     from_items,
@@ -31,12 +32,16 @@ from creperie.recipes.steps import StageJob, engine_for
 if TYPE_CHECKING:
     from creperie.making import Captions
 
+STAND_IN = "Sentences in the format of {}, which they stand in for; none of its items is among them."
+
 
 def run_captions(job: StageJob) -> dict[str, Any]:
     """Save the source captions: the items of a benchmark unchanged, or lines of text as items."""
     bench = caption_source(job.options)
     if not len(bench):
         raise DataError("has no captions", where=job.option("source"))
+    if name := job.option("name"):  # a stand-in in a published format, without that benchmark's title and licence
+        bench = replace(bench, name=name, info=Info(description=STAND_IN.format(bench.info.title or bench.name)))
     return _saved(bench, job)
 
 

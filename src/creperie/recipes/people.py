@@ -174,16 +174,22 @@ def run_people(job: StageJob) -> dict[str, Any]:
                 f"stage {job.name!r} asks about some items of each subset and cannot change the benchmark",
                 hint="write `apply: false`",
             )
-        bench = limited(bench, each, job.option("seed"))
+        bench = _part(bench, each, job.option("seed"))
     database = job.work / "people.db" if job.option("scripted") else job.out.parent / f"{job.name}.db"
     other = load(job.inputs[1]) if len(job.inputs) > 1 else None
     if other is not None and each:
-        other = limited(other, each, job.option("seed"))
+        other = _part(other, each, job.option("seed"))
     if other is not None and other.name == bench.name:
         raise UsageError(f"both benchmarks are called {bench.name!r}", where=f"stage {job.name}", hint="rename one")
     if job.option("scripted") or not database.is_file():
         _prepare(bench, other, job, database)
     return _by_study(bench, other, job, database)
+
+
+def _part(bench: Benchmark, each: int, seed: int) -> Benchmark:
+    """Return some items of every subset, under a name of their own unless these are all."""
+    part = limited(bench, each, seed)
+    return part if len(part) == len(bench) else replace(part, name=f"{len(part)}-of-{bench.name}")
 
 
 def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> None:

@@ -17,6 +17,7 @@ PROFILES = ("small", "local", "paper")
 PAPER_NAMES = {"sugarcrepe++": "sugarcrepe-pp", "scpp": "sugarcrepe-pp", "hit or be hit": "hit-or-be-hit"}
 HERE = "{recipe}"  #: in options: stands for the folder of the recipe's file
 DATA = "{data}"  #: in options: stands for the folder of released files, which the user names
+BY_SCRIPTS = " (answered by scripts, not by people)"  #: what is said of stages whose annotators are programs
 _TOP = ("recipe", "title", "about", "stages")
 _STAGE = ("name", "does", "about", "from", "with", *PROFILES)
 
@@ -161,9 +162,8 @@ def _stage(
     options = _options(STEPS[does], given, doc.where(*at), places, skipped=bool(skip))
     if not isinstance(skip, (str, bool)):
         raise DataError("'skip' must be true, or the reason in words", where=at_skip)
-    return RecipeStage(
-        name, does, options, sources, str(entry.get("about", "")), "as requested" if skip is True else str(skip or "")
-    )
+    about = str(entry.get("about", "")) + (BY_SCRIPTS if options.get("scripted") else "")
+    return RecipeStage(name, does, options, sources, about, "as requested" if skip is True else str(skip or ""))
 
 
 def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple[str, ...]:

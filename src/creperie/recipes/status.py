@@ -22,7 +22,7 @@ from creperie.reporting import BY, PublishedTable, published_tables
 
 EXACT, PARTLY = "whose computed results agree", "whose computed results agree in part"
 FILLED, OPEN = "with stand-ins only", "not made"
-DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
+DRAWN, WORDED, NOTHING = "drawn", "prompts in creperie's words", "nothing to compute"
 #: rows of people and of released answers: no model is loaded for them
 ANSWERED = ("Human", "GPT-4V")
 
@@ -167,14 +167,14 @@ def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput)
 
 def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
     prompts = entry.get("prompts", ())
-    command = f"creperie prompts show {prompts[0]}" if prompts else entry.get("shown_by", "")
-    about = (paper["name"], kind, entry["number"], entry["what"], SHOWN if command else NOTHING, command)
+    command = f"creperie prompts show {prompts[0]}" if prompts else ""
+    about = (paper["name"], kind, entry["number"], entry["what"], WORDED if command else NOTHING, command)
     return PaperPart(*about, why=entry.get("none", ""), prompts=_own_words(prompts, own))
 
 
 def run_shown(parts: Sequence[PaperPart]) -> list[str]:
-    """Run the commands of all parts with the status "shown" and return them; raise an error if one fails."""
-    commands = list(dict.fromkeys(part.command for part in parts if part.status == SHOWN))
+    """Run the commands that show the prompts of all parts and return them; raise an error if one fails."""
+    commands = list(dict.fromkeys(part.command for part in parts if part.status == WORDED))
     for command in commands:
         done = subprocess.run(
             [sys.executable, "-m", *shlex.split(command)], capture_output=True, text=True, check=False
@@ -187,6 +187,8 @@ def run_shown(parts: Sequence[PaperPart]) -> list[str]:
 # -- the page --------------------------------------------------------------------------------------------------------
 
 HEADS = ("table", "results", "computed", "agree", "stand-ins", "missing", "our prompts")
+READING = """*Yes* and *no* are beyond the intervals, on the papers' items. *Stand-in: not evidence*: beyond them too,
+but on other items, which say nothing about the papers'. *By construction*: items were chosen by the very score."""
 DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 
@@ -236,7 +238,7 @@ def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command
     lines = f"""# The papers, table by table
 
 Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables. The lines
-"Needed for" are written by hand, all others are derived; every command after "Shown by" was run.
+"Needed for" are written by hand, all others are derived; every command that shows a prompt was run.
 
 {len(parts)} entries for tables and figures: {counts}. The tables print {whole["printed"]:,} results.
 {whole["computed"]:,} of these were computed from what the authors released: {computed_words(whole)}.
@@ -253,7 +255,7 @@ loads; *our prompts* are prompts in creperie's words (`--prompts FILE` takes the
         lines += [f"## {paper}", "", *_paper_lines([p for p in parts if p.paper == paper])]
     rows = [(f"{c.recipe}, {c.profile}", c.claim, c.who, c.numbers, c.holds) for c in claims]
     said = [runs, ""] if runs else []
-    return "\n".join([*lines, "## Directions", "", *said, *_markdown(DIRECTION_HEADS, rows)])
+    return "\n".join([*lines, "## Directions", "", *said, READING, "", *_markdown(DIRECTION_HEADS, rows)])
 
 
 def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:
@@ -268,8 +270,8 @@ def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:
     yield from (f"- Needed for {where}: {needs}." for needs, where in _grouped(parts, lambda p: p.needs))
     yield from (f"- Drawn: {where}." for _, where in _grouped(parts, lambda p: p.status == DRAWN))
     yield from (f"- Not made: {where}: {why}." for why, where in _grouped(parts, lambda p: p.status == OPEN and p.why))
-    shown = _grouped(parts, lambda p: p.status == SHOWN and p.command)
-    yield from (f"- Shown by `{command}`: {where}." for command, where in shown)
+    shown = _grouped(parts, lambda p: p.status == WORDED and p.command)
+    yield from (f"- In creperie's words, not the paper's, by `{command}`: {where}." for command, where in shown)
     nothing = _grouped(parts, lambda p: p.status == NOTHING and p.why)
     yield from (f"- Nothing to compute in {where}: {why}." for why, where in nothing)
     yield ""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from creperie.bench import Benchmark
+from creperie.bench import TAG_PREFIX, Benchmark
 from creperie.core import UNCHECKED, __version__, packaged
 from creperie.metrics import MetricSettings
 from creperie.models import Fingerprint
@@ -36,7 +36,9 @@ def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: MetricS
 
 
 def benchmark_header(bench: Benchmark) -> dict[str, Any]:
-    """Return the description of a benchmark in a run's document."""
+    """Return the description of a benchmark in a run's document; `checked` counts the items that a study judged."""
+    judged = [name for name in bench.columns if name.startswith(f"{TAG_PREFIX}people.")]
+    checked = {name.removeprefix(TAG_PREFIX): len(bench) - bench.column(name).null_count for name in judged}
     return {
         "name": bench.name,
         "hash": bench.hash,
@@ -44,6 +46,7 @@ def benchmark_header(bench: Benchmark) -> dict[str, Any]:
         "subsets": bench.subsets,
         "images": bench.images.location,
         "provenance": [asdict(step) for step in bench.provenance],
+        **({"checked": checked} if checked else {}),
     }
 
 

@@ -77,11 +77,11 @@ def draw_syntaxbias(sources: Sequence[str], options: FigureOptions) -> Figure:
     for bench in benches:
         score = syntaxbias_scores(np.nan_to_num(gaps_of(bench, [name], options)[name]))
         if len(benches) > 1:
-            scores[bench.name] = score
+            scores[f"{bench.name}, n = {len(bench):,}"] = score
             continue
         subset = np.array(bench.column("subset").to_pylist())
-        scores = {s: score[subset == s] for s in bench.subsets}
-    return bias_distributions(scores, title=name)
+        scores = {f"{s}, n = {n:,}": score[subset == s] for s, n in bench.subsets.items()}
+    return bias_distributions(scores, title=f"{benches[0].name}: {name}" if len(benches) == 1 else name)
 
 
 def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:

@@ -173,7 +173,8 @@ def draw_shuffles(sources: Sequence[str], options: FigureOptions) -> Figure:
         box = Box(tuple(spread["quartiles"]), spread["mean"])
         name = f"{spread.get('metric', '')}\n{model_tail(spread['model'])}".strip()  # older files do not name the score
         panels.setdefault(name, {})[spread["kind"]] = box
-    return boxes_by_model(panels, title=f"{probe['benchmark']}: scores of captions and their shuffles")
+    title = f"{probe['benchmark']}: scores of captions and their shuffles, {_numbers(probe['spreads'])}"
+    return boxes_by_model(panels, title=title)
 
 
 def draw_cases(sources: Sequence[str], options: FigureOptions) -> Figure:
@@ -183,20 +184,30 @@ def draw_cases(sources: Sequence[str], options: FigureOptions) -> Figure:
         by.setdefault(model_tail(row["model"]), {})[row["subset"]] = value_and_interval(row)
     chance = {row["subset"]: float(row["chance"]) for row in probe["rows"] if row["chance"] is not None}
     series = [Series(model, values) for model, values in by.items()]
-    return grouped_bars(series, chance=chance, title=f"{probe['benchmark']}: three cases")
+    return grouped_bars(series, chance=chance, title=f"{probe['benchmark']}: three cases, {_numbers(probe['rows'])}")
 
 
 def draw_noise(sources: Sequence[str], options: FigureOptions) -> Figure:
     probe = _probe(sources, "images", "rows")
     several = len({row["model"] for row in probe["rows"]}) > 1
     rows = [
-        (f"{model_tail(r['model'])} {r['subset']}" if several else r["subset"], r["accuracy"], r["noise"]["accuracy"])
+        (f"{model_tail(r['model'])} " * several + f"{r['subset']}, n = {r['n']}", r["accuracy"], r["noise"]["accuracy"])
         for r in probe["rows"]
         if r["subset"] != "macro" and r["accuracy"] is not None and r["noise"]["accuracy"] is not None
     ]
     chance = {row["chance"] for row in probe["rows"]}
     level = float(chance.pop()) if len(chance) == 1 and None not in chance else math.nan
     return drops(rows, chance=level, title=f"{probe['benchmark']}: noise in place of the images")
+
+
+def _numbers(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the number of items behind the rows of a probe.
+
+    >>> _numbers([{"n": 12}, {"n": 12}]), _numbers([{"n": 12}, {"n": 6}])
+    ('n = 12', 'n = 6 to 12')
+    """
+    sizes = sorted({int(row["n"]) for row in rows})
+    return f"n = {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
 
 
 def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:

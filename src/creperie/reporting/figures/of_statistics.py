@@ -10,7 +10,16 @@ import numpy as np
 
 from creperie.core import UsageError
 from creperie.reporting.figures.ranks import rank_changes
-from creperie.reporting.figures.style import SOFT, colour, legend_below, marker, new_figure, percent_axis, styled
+from creperie.reporting.figures.style import (
+    SOFT,
+    colour,
+    heading,
+    legend_below,
+    marker,
+    new_figure,
+    percent_axis,
+    styled,
+)
 from creperie.reporting.gather import model_tail
 
 if TYPE_CHECKING:
@@ -25,10 +34,10 @@ MAX_COLUMNS = 3
 
 
 @styled
-def interactions(fits: Sequence[Analysed], names: tuple[str, str]) -> Figure:
+def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = "") -> Figure:
     """Return a figure of the estimated means of all combinations of two factors, one panel per fit.
 
-    Bars are 95 % intervals.
+    Bars are 95 % intervals; n counts rows: a model's answer to a caption of an item.
     """
     shown = [fit for fit in fits if fit.cells]
     if not shown:
@@ -47,6 +56,8 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str]) -> Figure:
     for k in range(0, len(shown), columns):
         axes[k].set_ylabel(_outcome(shown[k]))
     marks[PLAIN] = marks.pop(PLAIN)  # last in the legend
+    if title:
+        heading(figure, title)
     legend_below(figure, list(marks.values()), list(marks), names[1])
     return figure
 
@@ -67,7 +78,8 @@ def _panel(axis: Axes, one: Analysed, factor: str) -> dict[str, Any]:
     axis.set_xlim(-0.5, len(levels) - 0.5)
     axis.set_xlabel(factor)
     doubt = "" if one.fit.convergence.converged else "did not converge"
-    axis.set_title("\n".join(filter(None, (model_tail(one.sample), one.label, doubt))), fontsize=9)
+    sample = f"{model_tail(one.sample)}, n = {one.fit.n:,}"
+    axis.set_title("\n".join(filter(None, (sample, one.label, doubt))), fontsize=9)
     axis.grid(axis="y")
     return marks
 

@@ -203,7 +203,8 @@ def _trained(
                 for ours, theirs in columns.items()
                 if exams and theirs in exams[0]["values"]
             }
-            who, seeds = model_label(document["model"]), counted(len(exams), "seed")
+            who, few = model_label(document["model"]), " (too few for an interval)" * (len(exams) < 3)
+            seeds = counted(len(exams), "seed") + few
             way = "trained" if document.get("scratch") else "tuned"
             label = f"{stage}: {who}" + (f", {arm}, {way} with {document['data']}, {seeds}" if arm != "base" else "")
             n = {ours: int(document["sizes"][columns[ours]]) for ours in values}
@@ -363,7 +364,7 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
             ("references", "size", texts),
             ("random results", "chance, %", levels),
         ):
-            rows.append(FactRow(f"items after stage {stage}", model, group, values, benchmarks=(bench.name,)))
+            rows.append(FactRow(f"{model} after stage {stage}", model, group, values, benchmarks=(bench.name,)))
     for stage, document in findings.people.items():
         if document.get("task") == "bias-rating":
             for source, model in zip(document["sources"], ("original references", "SADE references")):
@@ -413,9 +414,11 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
             for effect in fit["coefficients"]:
                 values = {"beta": effect["estimate"], "t": effect["statistic"]}
                 n, intervals = dict.fromkeys(values, fit["n"]), {"beta": (effect["low"], effect["high"])}
-                label = f"{stage}, {fit['label']}, {model_label(fit['sample'])}: {effect['name']}"
+                by = f" by {document.get('grammar')}" if "grammaticality" in effect["name"] else ""
+                label = f"{stage}, {fit['label']}, {model_label(fit['sample'])}: {effect['name']}{by}"
                 for group, name in printed.intersection(_printed_effects(fit["label"], alone, effect["name"])):
-                    rows.append(FactRow(label, name, group, values, n, (), intervals, stands_in=True))
+                    sets = tuple(document.get("benchmarks", ()))
+                    rows.append(FactRow(label, name, group, values, n, sets, intervals, stands_in=True))
     return rows
 
 

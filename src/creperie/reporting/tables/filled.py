@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from creperie.scoring import Run, load_run
 NO_INTERVAL = (math.nan, math.nan)
 #: rule for ties → what a note says of them
 TIES = {
-    "wrong": "ties are counted as wrong, so that many of them lead far below chance",
+    "wrong": "ties are counted as wrong",
     "half": "ties are counted as half right",
     "right": "ties are counted as right",
     "": "ties",
@@ -36,6 +37,12 @@ AVERAGE = "the mean of each one's share, as in SugarCrepe++; n counts answers, t
 VOTES = "all answers to an item are pooled and a tie is wrong; not compared"
 OUR_WORDS = "creperie's words, not the paper's (cook and score take these with --prompts FILE)"
 HUMAN = "human:"  #: the kind of the model URI of annotators
+#: words in the names of benchmarks that stand in for published ones → what their items are
+STAND_IN_SETS = {
+    "world": "made by creperie, with pictures and captions of its drawn world",
+    "templates": "template sentences about pictures that were never drawn",
+    "flickr8k": "captions of Flickr8k",
+}
 COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
 GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about ways of scoring
 
@@ -212,8 +219,8 @@ def _our_row(
     printed = _printed_row(table, model, same, group)
     if printed is None and table.prompts:  # another model that is asked as the paper's was
         printed, stands_in = _asked_alike(table, model), True
-    checked = dict.fromkeys(said for i in sorted(used) for said in by_scripts(runs[i].document["benchmark"]))
-    label = ", ".join([_with_items(table, who, benchmarks), *checked])
+    checked = dict.fromkeys(by_scripts(runs[i].document["benchmark"]) for i in sorted(used))
+    label = ", ".join([_with_items(table, who, benchmarks), *filter(None, checked)])
     return OurRow(model, figures, printed, benchmarks, label, group or "", stands_in=stands_in)
 
 
@@ -264,21 +271,29 @@ def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> s
     return who + (f" on {', '.join(others)}" if others else "")
 
 
-def by_scripts(history: Any) -> Iterator[str]:
-    """Yield how many items scripts checked in the place of people, wherever in a benchmark's history they did.
+def by_scripts(about: Mapping[str, Any]) -> str:
+    """Return how many items of a benchmark scripts checked in the place of people, from its description in a run:
+    its history names the studies, its own items say how many of them were judged. Empty if none was.
 
-    >>> study = {"scripted": True, "fates": {"not judged": 450, "confirmed": 36, "undecided": 4}}
-    >>> list(by_scripts({"provenance": [{"op": "concatenate", "args": {"history": [[{"args": study}]]}}]}))
-    ['40 of 490 items checked by scripts']
+    >>> study = {"scripted": True, "task": "foil-check"}
+    >>> history = [{"op": "concatenate", "args": {"history": [[{"op": "annotate", "args": study}]]}}]
+    >>> by_scripts({"items": 352, "provenance": history, "checked": {"people.foil-check": 25}})
+    '25 of 352 items checked by scripts'
     """
+    tasks = dict.fromkeys(_scripted(about.get("provenance")))
+    counts = [n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))]
+    told = " and ".join(f"{n:,}" for n in counts)
+    return f"{told} of {about['items']:,} items checked by scripts" if counts else ""
+
+
+def _scripted(history: Any) -> Iterator[str]:
+    """Yield the tasks of scripted studies anywhere in a benchmark's history."""
     if isinstance(history, Mapping):
         if history.get("scripted") is True:
-            fates = history.get("fates") or {}
-            left, items = fates.get("not judged", 0), sum(fates.values())
-            yield f"{items - left:,} of {items:,} items checked by scripts" if fates else "items checked by scripts"
+            yield str(history.get("task"))
         history = list(history.values())
     for part in history if isinstance(history, list) else ():
-        yield from by_scripts(part)
+        yield from _scripted(part)
 
 
 def _score_of(model: str) -> str:
@@ -366,7 +381,15 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
         for text in _said_of(table, row):
             said.setdefault(text, []).append(row.label or row.model)
     rows = len(ours)
-    return [
+    sets = dict.fromkeys(name for row in ours for name in row.benchmarks if name not in table.item_names())
+    kinds = {n: [text for word, text in STAND_IN_SETS.items() if re.search(rf"(?:^|-){word}-", n)] for n in sets}
+    made_here: dict[str, list[str]] = {}
+    for name, found in kinds.items():
+        made_here.setdefault(" and ".join(found), []).append(name)
+    stand_ins = [
+        f"{', '.join(names)}: {text}; no item of a published set." for text, names in made_here.items() if text
+    ]
+    return stand_ins + [
         f"{'All our rows' if len(names) == rows > 1 else '; '.join(names)}: {text}." for text, names in said.items()
     ]
 
@@ -382,9 +405,13 @@ def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
     votes = row.model.startswith(HUMAN)
     if votes:
         yield VOTES if row.model.endswith(COMBINED) else AVERAGE
+        if "scripted" in row.label:
+            yield "scripts look at no picture: with and without images are not two measurements"
     if tied := [(c.title, cell) for c, cell in cells.items() if cell.ties]:
         counts = ", ".join(f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied)
-        yield f"{TIES[tied[0][1].tie_rule]}: {counts}"
+        rule = tied[0][1].tie_rule
+        many = rule == "wrong" and any(2 * cell.ties > cell.n for _, cell in tied)
+        yield f"{TIES[rule]}{', and so many lead far below chance' if many else ''}: {counts}"
     shared = [(c.title, cell) for c, cell in cells.items() if 0 < cell.clusters < cell.n and not math.isnan(cell.low)]
     if shared and not votes:
         counts = ", ".join(f"{title} {cell.n:,} items of {cell.clusters:,} images" for title, cell in shared)
