@@ -214,19 +214,18 @@ def test_people_who_answer_the_same_items_do_not_make_them_certain() -> None:
     apart = people(np.array([[1, 1, 0, 0], [0, 0, 1, 1]]))
     low, high = wilson(4, 8)
     assert apart.low <= low < high <= apart.high
-    wrong = people(np.zeros((2, 4)))
-    assert wrong.low == 0
-    assert wilson(0, 4)[1] <= wrong.high < 0.75
+    for items in (3, 4, 28):
+        wrong = people(np.zeros((2, items)))
+        assert wrong.low == 0
+        assert wilson(0, items)[1] - 0.003 <= wrong.high < 0.85
 
 
-@pytest.mark.parametrize(("mean", "alike"), [(0.1, 0.0), (0.3, 0.5), (0.8, 0.9)])
+@pytest.mark.parametrize(("mean", "alike"), [(0.1, 0.1), (0.5, 0.9), (0.8, 0.5)])
 def test_the_average_over_people_holds_the_truth(mean: float, alike: float) -> None:
-    """Simulated: two people on 4 items whose difficulty they share (intraclass correlation `alike`, beta-binomial).
-    With 400 draws, 93 % of a true 95 % has a standard error of 1.1; here the intervals are wide, 98 % and more."""
+    """Simulated: two people on 4 items whose difficulty they share (intraclass correlation `alike`, beta-binomial). By
+    Wilson's interval of 4, which Student's t is wider than, it would be 88 % at one half."""
     rng = np.random.default_rng(7)
-    share = np.full((150, 4), mean)
-    if alike:
-        share = rng.beta(mean * (1 / alike - 1), (1 - mean) * (1 / alike - 1), (150, 4))
+    share = rng.beta(mean * (1 / alike - 1), (1 - mean) * (1 / alike - 1), (150, 4))
     found = [people(rng.random((2, 4)) < row) for row in share]
     assert np.mean([row.low <= mean <= row.high for row in found]) >= 0.93
 

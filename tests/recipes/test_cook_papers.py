@@ -181,7 +181,7 @@ def test_sade(tmp_path: Path, makers: None) -> None:
     biased, kept = served["biased"].summary, served["refine"].summary
     assert kept["items"] + kept["removed"] == biased["items"]
     bench = load(served["make"].place)
-    assert bench.name == "sade-cooked"  # nobody takes it for the paper's own
+    assert bench.name == "world-as-sade-whole"  # nobody takes it for the paper's own
     assert {"content-coco", "content-flickr30k", "comprehensive"} <= set(bench.subsets)
     content = next(iter(bench.only(["content-coco"])))
     assert " , " in content.positives[0]
@@ -288,15 +288,6 @@ def test_local_captions_score_above_their_shuffles(tmp_path: Path) -> None:
     gaps = {(row["metric"], row["kind"]): row["gap"] for row in found["spreads"] if row["kind"] != "caption"}
     assert {metric for metric, _ in gaps} == {"GPTScore", "BERTScore"}
     assert all(gap > 0 for gap in gaps.values())
-
-
-@needs_released
-def test_local_refinement_lowers_what_its_attackers_get(tmp_path: Path, makers: None) -> None:
-    """SugarCrepe's grid on ChatGPT's foils before refinement, with SmolLM2 and link-grammar."""
-    served = cook_part("sugarcrepe", {"captions", "make", "validate", "refine"}, tmp_path / "out", captions__limit=12)
-    attackers = {k: a for k, a in served["refine"].summary["attackers"].items() if not a["held_out"]}
-    assert set(attackers) == {"lm-mean", "grammar"}
-    assert all(abs(a["after"] - 0.5) <= abs(a["before"] - 0.5) for a in attackers.values())
 
 
 @needs_released

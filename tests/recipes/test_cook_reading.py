@@ -189,18 +189,6 @@ def test_the_local_profile_reads_released_files_and_trains_on_photographs() -> N
         assert [s for s in cooked if str(s.options.get("source", "")).partition(":")[2].startswith("/released/")]
 
 
-def test_the_local_profile_has_foils_by_a_language_model_without_a_key() -> None:
-    """SugarCrepe, section 4.1: captions, foils by a language model, blind models on them; replace, swap and add."""
-    stages = {s.name: s for s in read_recipe(find_recipe("sugarcrepe"), "local", data="/released").stages}
-    chain = ["few-captions", "written", "audit-written"]
-    assert [stages[later].sources for later in chain[1:]] == [("few-captions",), ("written",)]
-    written = stages["written"].options
-    assert {maker.partition("-")[0] for maker in written["makers"]} == {"llm:replace", "llm:swap", "llm:add"}
-    assert written["model"].startswith("lm:pkg:")
-    assert written["optional"]  # a small model may write nothing that can be used, and the run goes on
-    assert not any("api:" in uri for s in stages.values() if not s.skip for uri in models_of(s))
-
-
 def test_table_5_and_19_have_the_stages_that_their_columns_need() -> None:
     """SugarCrepe's Table 5: people and the released NegCLIP on ARO+CREPE; SugarCrepe++'s Table 19: SugarCrepe."""
 

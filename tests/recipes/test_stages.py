@@ -513,17 +513,22 @@ def test_two_runs_are_compared_stage_by_stage(tmp_path: Path) -> None:
 
 
 def test_a_tiny_language_model_walks_the_stages_that_write_foils(tmp_path: Path) -> None:
-    """SugarCrepe's profile `local`: what a model writes that knows no words is rejected, with its calls counted, and
-    the stages after it say that there is nothing to do."""
+    """SugarCrepe, section 4.1, in the profile `local`, without a key: what a model writes that knows no words is
+    rejected, with its calls counted, and the stages after it say that there is nothing to do."""
     transformers = pytest.importorskip("transformers")
     from creperie.testing.tokenizers import wordpiece_tokenizer
 
     config = transformers.GPT2Config(vocab_size=200, n_positions=2048, n_embd=8, n_layer=1, n_head=1)
     transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "lm")
-    wordpiece_tokenizer(2048).save_pretrained(tmp_path / "lm")
+    tokenizer = wordpiece_tokenizer(2048)
+    tokenizer.chat_template = "{% for message in messages %}{{ message.content }} {% endfor %}"
+    tokenizer.save_pretrained(tmp_path / "lm")
     save(from_items("few", [Item("1", "s", (), ("A dog chases a cat.",), ((True,),))]), tmp_path / "few")
     own = ("few-captions", "written", "audit-written", "score-written")
     stages = read_recipe(find_recipe("sugarcrepe"), "local", data=tmp_path).stages
+    (written,) = [s.options for s in stages if s.name == "written"]
+    assert {maker.partition("-")[0] for maker in written["makers"]} == {"llm:replace", "llm:swap", "llm:add"}
+    assert written["model"].startswith("lm:pkg:")
     changes: dict[str, Any] = {f"{s.name}.skip": True for s in stages if s.name not in own}
     changes |= {"written.model": f"lm:{tmp_path / 'lm'}", "written.makers": ["llm:swap-object"]}
     recipe = read_recipe(find_recipe("sugarcrepe"), "local", changes, tmp_path)

@@ -47,7 +47,7 @@ def test_a_scripted_study_is_answered_through_the_server_and_marked(cooked: Path
     bench = load(str(cooked / "02-people"))
     assert bench.provenance[-1].args["scripted"] is True
     sheet = (cooked / "02-people" / "DATASHEET.md").read_text(encoding="utf-8")
-    assert "2 scripted annotators, not people in the task `foil-check`: 12 answers" in sheet
+    assert "2 scripted annotators, not people, in the task `foil-check`: 12 answers" in sheet
     assert "by the grammar of creperie's built-in world" in sheet
 
 

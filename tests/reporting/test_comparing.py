@@ -263,5 +263,5 @@ def test_a_share_below_chance_is_explained_by_its_ties() -> None:
     run = run_of("sugarcrepe", "blind:length", {"swap_obj": [RIGHT] + [same] * 79 + [WRONG] * 5})
     filled = fill_table(published_table("sugarcrepe/6"), [run])
     assert round(filled.ours[0].figures["swap_obj"].value, 1) == 1.2
-    says = "ties are counted as wrong, so that many of them lead far below chance"
+    says = "ties are counted as wrong, and so many lead far below chance"
     assert f"blind:length: {says}: Swap obj 79 of 85." in filled.notes

@@ -318,6 +318,7 @@ def test_a_row_says_that_scripts_checked_its_items_and_that_items_share_images()
     run.document["benchmark"] |= {
         "provenance": [{"op": "concatenate", "args": {"history": [[study]]}}],
         "checked": {"people.positive-check": 3},
+        "items": 20,
     }
     filled = fill_table(published_table("visla/2"), [run], any_benchmark=True)
     items = "templates-and-world-as-visla"

@@ -111,14 +111,13 @@ def _list_answer() -> CommandResult:
 def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
     """Return the status of every table and figure, from the named recipe runs or all under out/cook."""
     from creperie.core import write_text
-    from creperie.recipes import directions, paper_status, run_shown, runs_said, status_page, totals
+    from creperie.recipes import directions, paper_status, runs_said, status_page, totals
 
     chosen = [Path(folder) for folder in folders] or sorted(p.parent for p in Path("out/cook").glob("*/recipe.json"))
     parts = paper_status(chosen)
     claims = [claim for folder in chosen for claim in directions(folder)]
     page = status_page(parts, claims, "creperie cook status", runs_said(chosen))
     if out is not None:
-        run_shown(parts)
         write_text(out, page + "\n")
     whole = totals(parts)
     document = {"totals": whole, "parts": [asdict(part) for part in parts], "written": str(out) if out else None}
@@ -248,7 +247,7 @@ def _numbers_of(s: StageResult) -> str:
         parts.append(f"{model}: " + ", ".join(f"{task} {percent(value)} %" for task, value in tasks.items()))
     if counts := summary.get("decidable"):
         text = ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
-        parts.append(f"without the image: {text}")
+        parts.append(f"by the logic of words for place and role alone: {text}")
     for name, fitted in summary.get("presets", {}).items():
         fits = ", ".join(f"{label}: {n:,} rows" for label, n in fitted["rows"].items())
         parts.append(f"{name} ({fits}; {'converged' if fitted['converged'] else 'not converged'})")

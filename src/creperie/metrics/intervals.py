@@ -318,8 +318,8 @@ def _score_mean(
     """Return the confidence of a mean over groups, some with few clusters: a score interval that varies the mean by
     adding one shift to the logits of all groups.
 
-    The variance is that of right and wrong answers, times the variance ratio observed over all answers together. Few
-    clusters show no negative correlation: groups that are right where others are wrong would cancel to nothing.
+    The variance is that of right and wrong answers, times the variance ratio observed over all answers together; few
+    clusters show no negative correlation, by which it would vanish.
     Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
     """
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
@@ -334,7 +334,7 @@ def _score_mean(
     if len(heavy) < 3 or heavy.max() / heavy.sum() > (HEAVIEST if abs(spread - 1) < 1e-9 else HEAVIEST_OTHER):
         return Confidence(value, f"none (one image decides: the smallest subset has {sizes.min()} items)")
     sizes = sizes / np.array([inflation(pull, own) for pull, own in zip(pulled, clusters, strict=True)])
-    correlation = np.maximum(_correlation([_varied(pull) for pull in pulled], clusters), 0)
+    correlation = np.maximum(_correlation(pulled, clusters), 0)
     prior = min(max(whole, 0.5 / len(answers)), 1 - 0.5 / len(answers))  # shifts move no group away from 0 or 1
     steadied = np.clip((sizes * shares + ADDED * prior) / (sizes + ADDED), 1e-9, 1 - 1e-9)
     moved = 1 / (1 + np.exp(-np.log(steadied / (1 - steadied)) - SHIFTS[:, None]))
@@ -357,12 +357,6 @@ def _score_mean(
     return Confidence(value, "score", ends)
 
 
-def _varied(pull: np.ndarray) -> np.ndarray:
-    """Return the influence of items; if all answers are the same, as if each counted alike, so that groups about the
-    same clusters are taken to agree."""
-    return pull if pull.any() else np.ones(len(pull))
-
-
 def inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
     """Return the ratio of the variance with clusters to that of as many independent items; at least 1."""
     alone = float((pull**2).sum())
@@ -371,8 +365,10 @@ def inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
 
 
 def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the matrix of correlations between groups' values, caused by clusters with items in several groups."""
+    """Return the matrix of correlations between groups' values, caused by clusters with items in several groups. Groups
+    whose answers are all alike are taken to agree."""
     groups = len(pulled)
+    pulled = [pull if pull.any() else np.ones(len(pull)) for pull in pulled]
     group = np.repeat(np.arange(groups), [len(pull) for pull in pulled])
     _, codes = np.unique(np.concatenate(clusters), return_inverse=True)
     sums = np.bincount(codes * groups + group, np.concatenate(pulled), (int(codes.max()) + 1) * groups)

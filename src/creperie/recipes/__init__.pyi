@@ -19,7 +19,6 @@ from creperie.recipes.recipe import list_recipes as list_recipes
 from creperie.recipes.recipe import read_recipe as read_recipe
 from creperie.recipes.status import PaperPart as PaperPart
 from creperie.recipes.status import paper_status as paper_status
-from creperie.recipes.status import run_shown as run_shown
 from creperie.recipes.status import runs_said as runs_said
 from creperie.recipes.status import status_page as status_page
 from creperie.recipes.status import totals as totals

@@ -30,11 +30,7 @@ Claim = tuple[str, str, str, Holds]  #: claim, who, numbers, holds
 
 
 def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
-    """Return whether a claim holds, given what lies beyond the intervals. Only a run on the paper's items can say so.
-
-    >>> held(True, False), held(False, False), held(True, False, evidence=False)
-    ('yes', 'not shown', 'stand-in: not evidence')
-    """
+    """Return whether a claim holds, given what lies beyond the intervals; only runs on the paper's items say so."""
     if above == below:
         return "not shown"
     return ("yes" if above else "no") if evidence else "stand-in: not evidence"
@@ -155,7 +151,7 @@ def plain_variance(share: float, n: int) -> float:
 
 def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[Claim]:
     """Yield one claim about all columns of a table: whether the best blind model is ahead of the best one that sees."""
-    sides = [[row for row in rows if _is_blind(row) is blind] for blind in (True, False)]
+    sides = [[row for row in rows if str(row["uri"]).startswith(BLIND) is blind] for blind in (True, False)]
     sets = dict.fromkeys(bench for row in rows if not row.get("released") for bench in row["benchmarks"])
     who = f"the best of {len(sides[0])} without the image against the best of {len(sides[1])} with it"
     who += f", on {', '.join(sets)}, not the published sets" if sets else ""
@@ -173,10 +169,6 @@ def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns:
         yield claim["says"], who, numbers, held(2 * clear > n, 2 * behind > n, evidence=not sets)
     elif sides[0]:
         yield claim["says"], who, "no image-text model was scored on these benchmarks", "not shown"
-
-
-def _is_blind(row: Mapping[str, Any]) -> bool:
-    return str(row["uri"]).startswith(BLIND)
 
 
 def _end(row: Mapping[str, Any], end: str, column: str) -> float:

@@ -157,12 +157,13 @@ def _stage(
     if not isinstance(does, str) or does not in STEPS:
         raise unknown("step", str(does), STEPS, where=at_does)
     skip, at_skip = given.pop("skip", ("", ""))
+    told, _ = given.pop("about", (entry.get("about", ""), ""))
     value, at_from = given.pop("from", (entry.get("from"), doc.where(*at, "from")))
     sources = _sources(STEPS[does], [s.name for s in before], value, at_from)
     options = _options(STEPS[does], given, doc.where(*at), places, skipped=bool(skip))
     if not isinstance(skip, (str, bool)):
         raise DataError("'skip' must be true, or the reason in words", where=at_skip)
-    about = str(entry.get("about", "")) + (BY_SCRIPTS if options.get("scripted") else "")
+    about = str(told) + (BY_SCRIPTS if options.get("scripted") else "")
     return RecipeStage(name, does, options, sources, about, "as requested" if skip is True else str(skip or ""))
 
 

@@ -5,16 +5,13 @@ The status is read from the folders of recipe runs; `creperie cook status` write
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, __version__, read_json
+from creperie.core import __version__, read_json
 from creperie.recipes.claims import Direction
 from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
@@ -172,18 +169,6 @@ def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], ow
     return PaperPart(*about, why=entry.get("none", ""), prompts=_own_words(prompts, own))
 
 
-def run_shown(parts: Sequence[PaperPart]) -> list[str]:
-    """Run the commands that show the prompts of all parts and return them; raise an error if one fails."""
-    commands = list(dict.fromkeys(part.command for part in parts if part.status == WORDED))
-    for command in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", *shlex.split(command)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise DataError(f"this command fails: {done.stderr.strip()[:200]}", where=command)
-    return commands
-
-
 # -- the page --------------------------------------------------------------------------------------------------------
 
 HEADS = ("table", "results", "computed", "agree", "stand-ins", "missing", "our prompts")
@@ -238,7 +223,7 @@ def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command
     lines = f"""# The papers, table by table
 
 Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables. The lines
-"Needed for" are written by hand, all others are derived; every command that shows a prompt was run.
+"Needed for" are written by hand, all others are derived.
 
 {len(parts)} entries for tables and figures: {counts}. The tables print {whole["printed"]:,} results.
 {whole["computed"]:,} of these were computed from what the authors released: {computed_words(whole)}.

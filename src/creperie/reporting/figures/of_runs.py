@@ -201,11 +201,6 @@ def draw_noise(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def _numbers(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the number of items behind the rows of a probe.
-
-    >>> _numbers([{"n": 12}, {"n": 12}]), _numbers([{"n": 12}, {"n": 6}])
-    ('n = 12', 'n = 6 to 12')
-    """
     sizes = sorted({int(row["n"]) for row in rows})
     return f"n = {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")
 

@@ -26,24 +26,21 @@ from creperie.training import seed_share_interval
 Document = Mapping[str, Any]
 _NAMES: dict[str, Any] = packaged_toml("creperie.reporting.tables", "facts.toml")
 #: attacker → SugarCrepe's score that it gives; a language model stands in for the plausibility model
-SCORES = {"plausibility": "Commonsense", "lm-mean": "Commonsense", "grammar": "Grammar"}
-EVALUATIONS = {"sense": "Commonsense", "grammar": "Grammar"}
-KINDS = {"replace": "Replace", "swap": "Swap", "negate / add": "Negate / Add"}
-#: what gave a row's values → its words in the ledger
-BY = {
-    "model": "by a model on the published items",
-    "files": "counted from released files",
-    "answers": "from released answers",
-}
+SCORES = _NAMES["scores"]
+EVALUATIONS = _NAMES["evaluations"]
+KINDS = _NAMES["kinds"]
+BY = _NAMES["by"]  #: what gave a row's values → its words in the ledger
+STAND_IN_SETS = _NAMES["stand_in_sets"]
+TIES = _NAMES["ties"]
 #: SADE's branches: column of Table 1 → subset
-BRANCHES: dict[str, str] = _NAMES["branches"]
-ARM_ROWS: dict[str, dict[str, str]] = _NAMES["arm_rows"]  #: by the paper's model: from scratch RN50, tuned ViT-B/32
-REFINED_ROWS: dict[str, str] = _NAMES["refined_rows"]
+BRANCHES = _NAMES["branches"]
+ARM_ROWS = _NAMES["arm_rows"]  #: by the paper's model: from scratch RN50, tuned ViT-B/32
+REFINED_ROWS = _NAMES["refined_rows"]
 #: what the paper's trainings of Tables 5 and 10 start from
 STARTS = {"RN50": ("open_clip:RN50/random",), "ViT-B/32": model_uris("CLIP pretrained", "ViT-B/32")}
-WAYS = {"frozen": "frozen", "full": "fine-tuned", "lora": "LoRA"}
-TUNED = {"flava": "FLAVA", "xlm": "XLM-RoBERTa-ViT-B/32"}  #: part of a model's name → its group in the table
-ANALYSES = {"active or passive": "first model", "alike or different": "second model"}
+WAYS = _NAMES["ways"]
+TUNED = _NAMES["tuned"]  #: part of a model's name → its group in the table
+ANALYSES = _NAMES["analyses"]
 
 
 @dataclass(frozen=True)
@@ -453,23 +450,13 @@ def _printed_effects(analysis: str, alone: str, effect: str) -> Iterator[tuple[s
         yield f"{alone} alone", "ditransitive sub-sample, grammaticality foil"
 
 
-_EFFECTS = {
-    "grammaticality[[]equal[]]": "grammaticality equal",
-    "grammaticality[[]foil[]]": "grammaticality foil",
-    "simplified[[]true[]]": "simplified",
-    "source[[]*swig[]]": "source SWiG",
-    "model*flava*": "model FLAVA",
-    "model*[lL]i[tT]*": "model LiT",
-}
-
-
 def _effect_name(name: str) -> str | None:
     """Return the paper's name of a term; None if the paper does not print it.
 
     >>> _effect_name("grammaticality[equal]"), _effect_name("type[passive]")
     ('grammaticality equal', None)
     """
-    return next((known for pattern, known in _EFFECTS.items() if fnmatchcase(name, pattern)), None)
+    return next((known for pattern, known in _NAMES["effects"].items() if fnmatchcase(name, pattern)), None)
 
 
 _Fill = Callable[[RecipeFindings], list[FactRow]]

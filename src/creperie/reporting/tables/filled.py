@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from creperie.core import UsageError, unknown
 from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
-from creperie.reporting.tables.facts import FactRow
+from creperie.reporting.tables.facts import STAND_IN_SETS, TIES, FactRow
 from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, change, figure
 from creperie.reporting.tables.published import (
     Column,
@@ -26,23 +25,12 @@ from creperie.reporting.tables.published import (
 from creperie.scoring import Run, load_run
 
 NO_INTERVAL = (math.nan, math.nan)
-#: rule for ties → what a note says of them
-TIES = {
-    "wrong": "ties are counted as wrong",
-    "half": "ties are counted as half right",
-    "right": "ties are counted as right",
-    "": "ties",
-}
-AVERAGE = "the mean of each one's share, as in SugarCrepe++; n counts answers, the interval is over their images"
+AVERAGE = (
+    "the mean of each one's share, as in SugarCrepe++; n counts answers, the interval is over images by Student's t"
+)
 VOTES = "all answers to an item are pooled and a tie is wrong; not compared"
 OUR_WORDS = "creperie's words, not the paper's (cook and score take these with --prompts FILE)"
 HUMAN = "human:"  #: the kind of the model URI of annotators
-#: words in the names of benchmarks that stand in for published ones → what their items are
-STAND_IN_SETS = {
-    "world": "made by creperie, with pictures and captions of its drawn world",
-    "templates": "template sentences about pictures that were never drawn",
-    "flickr8k": "captions of Flickr8k",
-}
 COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
 GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about ways of scoring
 
@@ -272,13 +260,8 @@ def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> s
 
 
 def by_scripts(about: Mapping[str, Any]) -> str:
-    """Return how many items of a benchmark scripts checked in the place of people, from its description in a run:
-    its history names the studies, its own items say how many of them were judged. Empty if none was.
-
-    >>> study = {"scripted": True, "task": "foil-check"}
-    >>> history = [{"op": "concatenate", "args": {"history": [[{"op": "annotate", "args": study}]]}}]
-    >>> by_scripts({"items": 352, "provenance": history, "checked": {"people.foil-check": 25}})
-    '25 of 352 items checked by scripts'
+    """Return how many items of a benchmark scripts checked in the place of people, given its description in a run:
+    the history names the studies, the items say which of them were judged. Empty if none was.
     """
     tasks = dict.fromkeys(_scripted(about.get("provenance")))
     counts = [n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))]
@@ -287,7 +270,6 @@ def by_scripts(about: Mapping[str, Any]) -> str:
 
 
 def _scripted(history: Any) -> Iterator[str]:
-    """Yield the tasks of scripted studies anywhere in a benchmark's history."""
     if isinstance(history, Mapping):
         if history.get("scripted") is True:
             yield str(history.get("task"))
@@ -382,14 +364,8 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
             said.setdefault(text, []).append(row.label or row.model)
     rows = len(ours)
     sets = dict.fromkeys(name for row in ours for name in row.benchmarks if name not in table.item_names())
-    kinds = {n: [text for word, text in STAND_IN_SETS.items() if re.search(rf"(?:^|-){word}-", n)] for n in sets}
-    made_here: dict[str, list[str]] = {}
-    for name, found in kinds.items():
-        made_here.setdefault(" and ".join(found), []).append(name)
-    stand_ins = [
-        f"{', '.join(names)}: {text}; no item of a published set." for text, names in made_here.items() if text
-    ]
-    return stand_ins + [
+    stand_ins = {n: " and ".join(text for word, text in STAND_IN_SETS.items() if f"{word}-" in n) for n in sets}
+    return [f"{name}: {text}; no item of a published set." for name, text in stand_ins.items() if text] + [
         f"{'All our rows' if len(names) == rows > 1 else '; '.join(names)}: {text}." for text, names in said.items()
     ]
 
