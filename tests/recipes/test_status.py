@@ -66,6 +66,8 @@ def test_the_status_of_every_table_and_figure(cooked: Path) -> None:
     assert (failed.status, bool(failed.why)) == ("not made", True)  # a benchmark is not a run
     page = status_page(list(parts.values()), [], "creperie cook status")
     assert "|2|7|0|0|1|0|0|" in page
+    assert "- In creperie's words, not the paper's, by `creperie prompts show replace-object`: figures 3, 7." in page
+    assert parts["sugarcrepe", "table", "7"].status == "nothing to compute"  # no command shows it as printed
     assert str(cooked) not in page  # nothing of this machine
     with pytest.raises(CreperieError, match="not the folder of a recipe run"):
         paper_status([cooked / "01-make"])

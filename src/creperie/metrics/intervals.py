@@ -335,7 +335,7 @@ def _score_mean(
         return Confidence(value, f"none (one image decides: the smallest subset has {sizes.min()} items)")
     sizes = sizes / np.array([inflation(pull, own) for pull, own in zip(pulled, clusters, strict=True)])
     correlation = np.maximum(_correlation(pulled, clusters), 0)
-    prior = min(max(whole, 0.5 / len(answers)), 1 - 0.5 / len(answers))  # shifts move no group away from 0 or 1
+    prior = np.clip(whole, 0.5 / len(answers), 1 - 0.5 / len(answers))  # shifts move no group away from 0 or 1
     steadied = np.clip((sizes * shares + ADDED * prior) / (sizes + ADDED), 1e-9, 1 - 1e-9)
     moved = 1 / (1 + np.exp(-np.log(steadied / (1 - steadied)) - SHIFTS[:, None]))
     single = moved * (1 - moved)

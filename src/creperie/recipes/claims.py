@@ -53,13 +53,12 @@ def directions(folder: Path) -> list[Direction]:
     """Return the claims that the stages of a recipe run can check, in the order of the stages."""
     card = read_card(folder)
     stages = [folder / name for name in card["stages"] if (folder / name / RECORD).is_file()]
-    own = card["profile"] == "small"  # all its items and models stand in for the papers'
     claims = [
         Direction(card["recipe"], card["profile"], stage.name.partition("-")[2], claim, who, numbers, holds)
         for stage in stages
         for claim, who, numbers, holds in _claims(stage, card["recipe"])
     ]
-    if own:
+    if card["profile"] == "small":  # all its items and models stand in for the papers'
         claims = [replace(c, holds="stand-in: not evidence") if c.holds in ("yes", "no") else c for c in claims]
     return list({(c.claim, c.who, c.numbers): c for c in claims}.values())  # two stages may fill the same table
 

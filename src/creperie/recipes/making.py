@@ -119,7 +119,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
     items = _renamed(made, job.option("rename"))
     if not items and not job.option("optional"):
         raise DataError("the makers made no item", where=job.input, hint="give more captions or another model")
-    bench = from_items(job.option("name") or f"{job.recipe}-cooked", items, images=captions.images)
+    bench = from_items(job.option("name") or f"{captions.name}-{job.name}", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
     summary = _saved(replace(bench, provenance=provenance), job)
     for maker in reports:  # all candidates, with the reasons for rejections
@@ -155,7 +155,7 @@ def run_shots(job: StageJob) -> dict[str, Any]:
 def run_join(job: StageJob) -> dict[str, Any]:
     """Save the items of all inputs as one benchmark, under the subset names of the recipe."""
     parts = one_image_folder([load(spec) for spec in job.inputs], job.work / "images")
-    joined = concatenate(job.option("name") or f"{job.recipe}-cooked", parts)
+    joined = concatenate(job.option("name") or f"{parts[0].name}-{job.name}", parts)
     return _saved(_under_names(joined, job), job, copy_images=(job.work / "images").is_dir())
 
 

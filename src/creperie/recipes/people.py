@@ -167,18 +167,16 @@ def run_people(job: StageJob) -> dict[str, Any]:
 
     A second input is the benchmark to compare with.
     """
-    bench = load(job.input)
+    benches = [load(place) for place in job.inputs[:2]]
     if each := job.option("per_subset"):
         if job.option("apply"):
             raise UsageError(
                 f"stage {job.name!r} asks about some items of each subset and cannot change the benchmark",
                 hint="write `apply: false`",
             )
-        bench = _part(bench, each, job.option("seed"))
+        benches = [_part(bench, each, job.option("seed")) for bench in benches]
+    bench, other = benches[0], benches[1] if benches[1:] else None
     database = job.work / "people.db" if job.option("scripted") else job.out.parent / f"{job.name}.db"
-    other = load(job.inputs[1]) if len(job.inputs) > 1 else None
-    if other is not None and each:
-        other = _part(other, each, job.option("seed"))
     if other is not None and other.name == bench.name:
         raise UsageError(f"both benchmarks are called {bench.name!r}", where=f"stage {job.name}", hint="rename one")
     if job.option("scripted") or not database.is_file():

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TABLE = "sugarcrepe/6"
-#: before r: neither the ImageNet accuracies nor the r of the average are printed in the paper
-FROM = "computed here from its Table 6 and open_clip's ImageNet results:"
 
 
 @cache
@@ -66,5 +64,5 @@ def draw_imagenet(sources: Sequence[str], options: FigureOptions) -> Figure:
             cells = fill_table(published_table(TABLE), [run], any_benchmark=True).ours[0].figures
             if column in cells:
                 points[f"{run.model} (run)"], other[f"{run.model} (run)"] = cells[column].value, known
-    labels = ("ImageNet top-1, %", f"SugarCrepe {column}, %")
-    return scatter(other, points, imagenet_correlation(column), labels=labels, title=FROM)
+    labels = ("ImageNet top-1, %: open_clip's results", f"SugarCrepe {column}, %: its Table 6")
+    return scatter(other, points, imagenet_correlation(column), labels=labels, title="computed here:")
