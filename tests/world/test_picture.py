@@ -41,17 +41,19 @@ CAST = Scene(
 @pytest.mark.parametrize(
     ("size", "digest"),
     [
-        (64, "b1bbf676b227603d58b198de938c340d7ae020b7a87abb9c6b425765fcec9e7c"),
-        (224, "558aaec33b65f407b4cc72b87717e0df3f25442fadc00cd9de868210ba1a4af8"),
+        (64, "977a273983e816356e173cc4dc8d8856aa99e7910202a1d4d375b7d5621064f1"),
+        (224, "4065510c062f4b48e84fd32737a0089f46e26ab585c4a2d200500b0bd5e248e5"),
     ],
 )
 def test_the_same_pixels_on_every_machine(size: int, digest: str) -> None:
-    """All drawings in all sizes. The digests are from the first run: a changed drawing moves them, nothing else may."""
+    """All drawings. The digests are from the first run: a changed drawing moves them, nothing else may."""
     whole = hashlib.sha256(render(CAST, size).tobytes())
     for action in ACTIONS:
         whole.update(render(replace(CAST, action=action), size).tobytes())
     for k, kind in enumerate(NAMES):
         for j, extent in enumerate(SIZES):
+            if size > 64 and j != k % len(SIZES):
+                continue
             pattern = ("plain", "striped", "spotted")[(k + j) % 3]
             thing = Thing(kind, COLOURS[(k + j) % 10], pattern, extent, 80 + 3 * k, 226, 1 if (k + j) % 2 else -1)
             whole.update(render(Scene((thing, replace(CAST.things[1], x=30)), None, k), size).tobytes())
@@ -77,6 +79,10 @@ def test_pictures_are_uint8_rgb_of_the_size_asked_for() -> None:
         assert picture.dtype == np.uint8
     with pytest.raises(UsageError, match="32 to 1024 pixels"):
         render(CAST, 16)
+
+
+def test_edges_have_no_steps_at_the_usual_size() -> None:
+    assert len(np.unique(sprite("ball", "red", "plain", 80, 224, False).through)) > 12  # 3 × 3 samples give 10 levels
 
 
 def test_small_and_large_pictures_show_the_same() -> None:

@@ -16,7 +16,7 @@ from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.parse import parse
 from creperie.world.solid import space, studio
 from creperie.world.solid.foils import ROOM_KINDS
-from creperie.world.solid.models import SOLIDS, extent
+from creperie.world.solid.models import SOLIDS, extent, parts_of
 from creperie.world.solid.scene import Room, Solid, read_room
 from creperie.world.solid.space import RoomGraph, box_of, fits_in_view
 from creperie.world.truth import Desc, evaluate
@@ -36,6 +36,9 @@ def test_rooms_are_sound_and_their_captions_certified(kind: str) -> None:
         assert isinstance(one, Room)
         assert isinstance(two, Room)
         assert replace(one, things=two.things) == two  # wall, ground, light and camera are the same
+        boxes = [box_of(thing) for room in (one, two) for thing in room.things]
+        corners = np.array([[x, y, z] for b in boxes for x in b[::3] for y in b[1::3] for z in b[2::3]])
+        assert np.ptp(space.project(corners, one)[0], axis=1).max() > 1.4, "small things in an empty picture"
         for scene, row in zip((one, two), item.match, strict=True):
             graph = RoomGraph(scene)
             assert read_room(scene.code) == scene == Room.from_json(scene.to_json())
@@ -109,6 +112,7 @@ def test_a_hidden_thing_and_one_that_is_cut_off_are_seen_to_be() -> None:
     box = Solid("box", "green", size="big", state="closed")
     hidden, cut = Room((MUG, at(box, 0, -20)), slope=5, away=200), Room((at(MUG, 60), box), away=100)
     assert RoomGraph(hidden).seen[0].share < 0.3
+    assert not fits_in_view([space.Seen(0.5, 900, True)], [MUG])  # half a thing is not enough
     assert not RoomGraph(cut).seen[0].whole
 
 
@@ -118,6 +122,20 @@ def test_every_thing_stands_on_the_ground() -> None:
             low, high = extent(kind, state)[2], extent(kind, state)[5]
             assert abs(low) < 1e-6, kind
             assert 1 < high < 200, kind
+    (_, cushion), boat = parts_of("cushion", "")[0], dict(parts_of("toy boat", ""))
+    edge = np.abs(cushion.points[..., :2]).max(2) > 18
+    assert cushion.points[edge][:, 2].max() < 4, "its corners are in the air"
+    assert np.abs(boat["paper"].points[..., 0] - 0.5).min() < 0.35, "its sail does not touch the mast"
+
+
+def test_large_patches_are_split_for_their_texture() -> None:
+    (_, top), *_ = parts_of("table", "")
+    small = top.split(2.0)
+    areas = [
+        np.linalg.norm(np.cross(p[:, 1] - p[:, 0], p[:, 3] - p[:, 0]), axis=1).sum() for p in (top.points, small.points)
+    ]
+    assert np.ptp(small.uv, axis=1).max() <= 2.0 + 1e-9 < np.ptp(top.uv, axis=1).max()
+    assert areas[0] == pytest.approx(areas[1], rel=0.05)
 
 
 def test_a_benchmark_of_rooms() -> None:
@@ -166,18 +184,15 @@ def test_old_libraries_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("stray", [np.nan, np.inf])
 def test_a_ray_that_went_astray_does_not_blacken_the_picture(stray: float) -> None:
     light, guide = np.full((24, 24, 3), 0.5), np.ones((24, 24, 7))
-    whole = studio.develop(light, guide)
+    whole = studio.expose(studio.smooth(light, guide))
     light[3, 4] = guide[3, 4] = stray
-    picture = studio.develop(light, guide)
+    picture = studio.expose(studio.smooth(light, guide))
     assert picture[12:, 12:].tolist() == whole[12:, 12:].tolist()
     assert whole.min() > 100
 
 
-@pytest.mark.parametrize("light", range(4))
-def test_no_light_hides_the_view_of_a_camera_far_away(light: int) -> None:
-    """A scene of three small things far apart, seen from 2.4 m, was black: its camera was behind the light."""
-    seen_from = {"slope": 36, "aim_x": -21, "aim_y": -1, "aim_z": 24, "away": 488}
-    room = Room((Solid("ball", "red"),), setting="table", light=light, **seen_from)
-    (corners,) = studio._window(room)[0].points
-    behind = corners.mean(0)
-    assert behind @ space.camera_of(room)[0] < behind @ behind
+@pytest.mark.parametrize("speckle", [0, 9])
+def test_a_single_pixel_is_no_speckle(speckle: float) -> None:
+    light, guide = np.full((24, 24, 3), 0.5), np.ones((24, 24, 7))
+    light[12, 12] = speckle
+    assert np.ptp(studio.smooth(light, guide)) < 1e-9

@@ -19,6 +19,7 @@ from creperie.world.sprites import (
     Rgb,
     Sprite,
     count_labels,
+    oversampling,
     pixels_from_sums,
     shade_of,
     sprite,
@@ -250,7 +251,7 @@ def _motion(gift: Thing, taker: Thing) -> Strokes:
 
 def _draw_strokes(picture: np.ndarray, strokes: Strokes, size: int) -> None:
     """Draw strokes onto the image; `border` is half the widest pen and its outline, in pixels."""
-    border, steps, times = 1 + 10 * size // CANVAS, CANVAS * UNIT, 4 if size <= 128 else 3
+    border, steps, times = 1 + 10 * size // CANVAS, CANVAS * UNIT, oversampling(size)
     starts, spans = [], []
     for k in (0, 1):
         places = [p * size // CANVAS for _, _, points, _ in strokes for p in points[k::2]]

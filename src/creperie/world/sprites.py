@@ -65,8 +65,8 @@ class Sprite:
 
 
 def oversampling(canvas: int) -> int:
-    """Return the samples per pixel in each direction: about 384 per image side, from 3 to 8."""
-    return max(3, min(8, 384 // canvas))
+    """Return the samples per pixel in each direction: 6 in small images, 4 at 224 pixels, at least 3."""
+    return max(3, min(6, 960 // canvas))
 
 
 @cache

@@ -16,13 +16,14 @@ import numpy as np
 from creperie.world.dice import Tape, TapeEnd
 from creperie.world.solid.models import SCALES, SOLIDS
 from creperie.world.solid.scene import Room, Solid
-from creperie.world.solid.space import CENTIMETRES, WALL, RoomGraph, box_of, fits_in_view, project
+from creperie.world.solid.space import CENTIMETRES, VIEW, WALL, RoomGraph, box_of, fits_in_view, project
 from creperie.world.truth import LogicalForm
 
 Slot = tuple[Solid, Solid]
 Box = tuple[float, ...]
 #: setting → half the width of the ground that is used, its near and far end, gaps between things
 _GROUND = {"table": (34, -24, 34, 2, 7), "room": (125, -70, 120, 8, 24)}
+_BELOW = 0.08  #: how far below the middle of the picture the things are
 _FAR = 1.6  #: of a front thing's gap, so that it hides less of what is behind
 
 
@@ -53,7 +54,7 @@ def lay_out(draft: RoomDraft, tape: Tape) -> tuple[Room, Room] | None:
         mains = _mains(draft, hulls, tape)
         if mains is None:
             return None
-        slope, spare = tape.pick((20, 25, 30, 36)), 1.04 + tape.roll(25) / 100
+        slope, spare = tape.pick((14, 18, 22, 27)), 1.09 + tape.roll(10) / 100
         placed = [[_put(slots[k][side], spot) for k, spot in enumerate(mains[side])] for side in (0, 1)]
         for k in range(draft.arity, len(slots)):
             spot = _free_spot(draft.setting, slots[k], hulls[k], placed, tape)
@@ -71,17 +72,21 @@ def lay_out(draft: RoomDraft, tape: Tape) -> tuple[Room, Room] | None:
 
 
 def _framed(rooms: Sequence[Room], spare: float) -> list[Room]:
-    """Return the rooms with one camera that sees all things of both, with some space around them."""
-    hull = _hull([box_of(thing) for room in rooms for thing in room.things])
-    corners = np.array([[x, y, z] for x in hull[::3] for y in hull[1::3] for z in hull[2::3]])
-    aim = [round((hull[k] + hull[k + 3]) / 2 / CENTIMETRES) for k in (0, 1, 2)]
-    away = 100 if rooms[0].setting == "table" else 240
-    while True:
-        seen = [replace(room, aim_x=aim[0], aim_y=aim[1], aim_z=max(0, aim[2]), away=away) for room in rooms]
+    """Return the rooms with one camera that sees all things of both, with some space around and above them."""
+    boxes = [box_of(thing) for room in rooms for thing in room.things]
+    corners = np.array([[x, y, z] for b in boxes for x in b[::3] for y in b[1::3] for z in b[2::3]])
+    x, y, z = (corners.min(0) + corners.max(0)) / 2
+    away = 600.0
+    for _ in range(6):
+        aims = {"aim_x": round(x / CENTIMETRES), "aim_y": round(y / CENTIMETRES), "aim_z": round(z / CENTIMETRES)}
+        seen = [replace(room, **aims, away=min(2047, round(away))) for room in rooms]
         places, _ = project(corners, seen[0])
-        if np.abs(places).max() * spare < 0.92 or away > 1800:
-            return seen
-        away = away * 21 // 20
+        low, high = places.min(1), places.max(1)
+        half = away * CENTIMETRES * math.tan(math.radians(VIEW / 2))
+        x += half * (low[0] + high[0]) / 2
+        z = max(0.0, z - half * ((low[1] + high[1]) / 2 - _BELOW))
+        away *= max(high[0] - low[0], high[1] - low[1] + 2 * _BELOW) / 2 * spare
+    return seen
 
 
 def _turn(slot: Slot, tape: Tape) -> int:
@@ -197,9 +202,11 @@ def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bo
 def _free_spot(
     setting: str, slot: Sequence[Solid], hull: Box, placed: Sequence[Sequence[Solid]], tape: Tape
 ) -> Spot | None:
-    """Return a place where a bystander has room in both scenes; None if none is found."""
+    """Return the most central of some places where a bystander has room in both scenes; None if none is found."""
     wide, near, far, low, _ = _GROUND[setting]
     taken = [box_of(thing) for things in placed for thing in things]
+    middle = [(min(box[k] for box in taken) + max(box[k + 3] for box in taken)) / 2 if taken else 0.0 for k in (0, 1)]
+    free = []
     for _ in range(14):
         x = wide * (tape.roll(1001) / 500 - 1)
         spot = Spot(x, near + (far - near) * tape.roll(1001) / 1000)
@@ -208,8 +215,8 @@ def _free_spot(
             spot = Spot(x, _wall_y(setting, hull), high)
         box = tuple(v + s for v, s in zip(hull, (spot.x, spot.y, spot.z) * 2))
         if box[4] < WALL[setting] and all(_gap(box, other) >= low for other in taken):
-            return spot
-    return None
+            free.append(spot)
+    return min(free, key=lambda spot: math.hypot(spot.x - middle[0], spot.y - middle[1]), default=None)
 
 
 def _gap(a: Box, b: Box) -> float:

@@ -28,6 +28,20 @@ class Patches:
         normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)
         return Patches(self.points @ matrix.T + np.asarray(shift, float), normals, self.uv)
 
+    def split(self, widest: float) -> Patches:
+        """Return the patches with those whose texture is wider than `widest` cut into smaller ones."""
+        n = int(np.ceil(2 * np.ptp(self.uv, axis=1).max() / widest))  # corners of unlike sides need half the width
+        if n < 2:
+            return self
+        a, b = (at.ravel() for at in np.mgrid[:n, :n] / n)
+        u, v = (
+            np.stack([a, a + 1 / n, a + 1 / n, a], 1)[..., None],
+            np.stack([b, b, b + 1 / n, b + 1 / n], 1)[..., None],
+        )
+        weights = np.concatenate([(1 - u) * (1 - v), u * (1 - v), u * v, (1 - u) * v], 2)  # (n², 4, 4)
+        cut = (np.einsum("kij,qjd->qkid", weights, f) for f in (self.points, self.normals, self.uv))
+        return Patches(*(f.reshape(-1, 4, f.shape[-1]) for f in cut))
+
 
 def joined(patches: Sequence[Patches]) -> Patches:
     """Return all patches as one."""
@@ -172,6 +186,12 @@ def _tube(numbers: Numbers) -> Patches:
     return joined([body, *caps])
 
 
+def _arc(numbers: Numbers) -> Patches:
+    radius, x, z, wide, high, start, end = numbers
+    at = np.radians(np.linspace(start, end, 13))
+    return _tube((radius, *np.stack([x + wide * np.cos(at), 0 * at, z + high * np.sin(at)], 1).ravel()))
+
+
 def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0) -> Patches:
     """Return an outline in x and y between two heights; the lower one is scaled."""
     ring = np.array([*numbers, *numbers[:2]], float).reshape(-1, 2)
@@ -218,8 +238,8 @@ def _pillow(numbers: Numbers) -> Patches:
     bulge = ((1 - np.abs(x) ** 2.5) * (1 - np.abs(y) ** 2.5)) ** 0.55
     pinch = 1 - 0.08 * (1 - y**2) * np.abs(x), 1 - 0.08 * (1 - x**2) * np.abs(y)
     sides = []
-    for sign in (1, -1):
-        points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high / 2 * (1 + sign * bulge)], 2)
+    for sign, share in ((1, 0.92), (-1, 0.08)):  # its own weight flattens it below
+        points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high * (0.08 + sign * share * bulge)], 2)
         dx, dy = np.gradient(points, axis=1), np.gradient(points, axis=0)
         normals = sign * np.cross(dx, dy)
         normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)
@@ -233,6 +253,7 @@ _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
     "ball": _ball,
     "box": _box,
     "tube": _tube,
+    "arc": _arc,
     "cut z": lambda numbers: _cut(numbers[3:], *numbers[:3]),
     "cut y": _cut_y,
     "cut x": _cut_x,

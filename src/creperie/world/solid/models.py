@@ -26,7 +26,6 @@ class SolidKind:
     states: tuple[str, ...] = ()
     plain: bool = False  #: never striped, checked or spotted
     upright: bool = False
-    leans: bool = False
     top: tuple[float, ...] | None = None
     inner: tuple[float, ...] | None = None
     under: float | None = None

@@ -4,68 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+from creperie.core import packaged_toml
+
 Rgb = tuple[int, int, int]
-COLOURS: dict[str, Rgb] = {
-    "red": (196, 30, 34),
-    "orange": (240, 116, 16),
-    "yellow": (246, 200, 30),
-    "green": (40, 132, 58),
-    "blue": (30, 84, 190),
-    "purple": (112, 48, 158),
-    "pink": (244, 138, 176),
-    "black": (26, 26, 30),
-    "white": (238, 238, 234),
-    "brown": (122, 74, 40),
-}
-#: Paints that do not depend on the thing: colour, roughness, metallic.
-FIXED: dict[str, tuple[Rgb, float, float]] = {
-    "coffee": ((52, 28, 14), 0.15, 0),
-    "orange": ((242, 126, 20), 0.4, 0),
-    "apple": ((186, 24, 24), 0.25, 0),
-    "paper": ((240, 236, 224), 0.8, 0),
-    "dark": ((34, 34, 38), 0.4, 0),
-    "ink": ((24, 24, 28), 0.6, 0),
-    "metal": ((206, 206, 210), 0.25, 1),
-    "steel": ((176, 178, 184), 0.3, 1),
-    "stem": ((70, 130, 50), 0.6, 0),
-    "leaf": ((48, 116, 44), 0.45, 0),
-    "petal": ((232, 96, 130), 0.6, 0),
-    "sun": ((246, 204, 60), 0.5, 0),
-    "ribbon": ((240, 236, 226), 0.5, 0),
-    "bark": ((92, 58, 34), 0.6, 0),
-    "night": ((40, 48, 60), 0.08, 0),
-    "soil": ((56, 40, 30), 1, 0),
-    "cream": ((244, 226, 196), 0.9, 0),
-    "sky": ((150, 196, 232), 0.7, 0),
-    "red cloth": ((150, 44, 44), 0.8, 0),
-    "green cloth": ((62, 104, 72), 0.8, 0),
-    "blue cloth": ((58, 82, 128), 0.8, 0),
-}
-#: Material → roughness, metallic, what the texture multiplies.
-MATERIALS: dict[str, tuple[float, float, str]] = {
-    "ceramic": (0.15, 0, ""),
-    "plastic": (0.35, 0, ""),
-    "fruit": (0.28, 0, ""),
-    "wax": (0.5, 0, ""),
-    "wood": (0.45, 0, "wood"),
-    "metal": (0.22, 1, ""),
-    "cloth": (0.9, 0, "weave"),
-    "fur": (1, 0, "fur"),
-    "wicker": (0.8, 0, "wicker"),
-    "glass": (0.02, 0, ""),
-    "clay": (0.8, 0, ""),
-}
-#: What a thing of this material looks like if it has no colour of its own.
-NATURAL: dict[str, Rgb] = {
-    "wood": (178, 122, 70),
-    "metal": (200, 202, 208),
-    "wicker": (186, 140, 84),
-    "glass": (226, 240, 236),
-    "clay": (176, 92, 58),
-}
+_TABLES: dict[str, Any] = packaged_toml("creperie.world.solid", "paints.toml")
+COLOURS: dict[str, Rgb] = {name: tuple(rgb) for name, rgb in _TABLES["colours"].items()}
+MATERIALS: dict[str, tuple[float, float, str]] = _TABLES["materials"]
+NATURAL: dict[str, Rgb] = {name: tuple(rgb) for name, rgb in _TABLES["natural"].items()}
+LIGHTS: list[Any] = _TABLES["lights"]
+
+
+def linear(colour: Any) -> np.ndarray:
+    """Return a colour in 0 to 255 as an amount of light in 0 to 1."""
+    return np.asarray(((np.asarray(colour) / 255 + 0.055) / 1.055) ** 2.4)
 
 
 @cache
@@ -83,10 +38,10 @@ def _noise(size: int, cells: int, seed: int, stretch: int = 1) -> np.ndarray:
 
 
 def _grain() -> np.ndarray:
-    """Return wood: rings that run along x, with fibres."""
+    """Return wood: soft rings that run along x, with fine fibres."""
     y = np.arange(256)[:, None] / 256
-    rings = np.sin(2 * np.pi * (5 * y + 0.9 * _noise(256, 4, 1).T + 0.25 * _noise(256, 16, 2, 2).T)) * 0.5 + 0.5
-    return 0.66 + 0.26 * rings + 0.14 * (_noise(256, 128, 3, 16).T - 0.5)
+    rings = np.sin(2 * np.pi * (4 * y + 0.8 * _noise(256, 4, 1).T + 0.15 * _noise(256, 16, 2, 2).T)) * 0.5 + 0.5
+    return 0.8 + 0.12 * rings + 0.16 * (_noise(256, 128, 3, 32).T - 0.5)
 
 
 def _texture(name: str) -> np.ndarray:
@@ -108,9 +63,9 @@ def _marks(pattern: str) -> np.ndarray:
     """Return the share of the second colour over a tile of a pattern."""
     y, x = (np.mgrid[:64, :64] + 0.5) / 64
     if pattern == "striped":
-        return (y < 0.42).astype(float)
+        return (y < 0.3).astype(float)
     if pattern == "checked":
-        return 0.5 * (x < 0.5) + 0.5 * (y < 0.5)
+        return 0.36 * (x < 0.5) + 0.36 * (y < 0.5)
     near = [np.hypot((x - a + 0.5) % 1 - 0.5, (y - b + 0.5) % 1 - 0.5) for a, b in ((0.25, 0.25), (0.75, 0.75))]
     return np.clip((0.17 - np.minimum(*near)) * 40, 0, 1)
 
@@ -143,56 +98,41 @@ class Surface:
 
     @property
     def plain(self) -> bool:
-        return not (self.texture or self.pattern or self.glass or self.light)
+        return not (self.texture or self.pattern)
+
+    def shine(self) -> np.ndarray:
+        """Return the light that the surface sends out: (n, n, 3), linear."""
+        if self.texture == "flame":
+            return np.array(_TABLES["flame"])[:, None, :]
+        return linear(self.picture()) * self.light
 
     def picture(self) -> np.ndarray:
         """Return what is drawn on the surface: (n, n, 3) uint8."""
         if self.texture.startswith("large "):
             return large_picture(self.rgb, self.texture[6:])
-        drawn = bitmap(self.rgb, self.texture, self.pattern)
-        return (
-            np.tile(drawn, (512 // len(drawn),) * 2 + (1,))
-            if len(drawn) == 1
-            else drawn.repeat(512 // len(drawn), 0).repeat(512 // len(drawn), 1)
-        )
+        return bitmap(self.rgb, self.texture, self.pattern)
 
 
 def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     """Return the look of a part of a thing."""
     if paint == "wood":
         return Surface(NATURAL["wood"], 0.45, texture="wood", tiles=6)
-    if paint in _GLOWING:
-        return Surface((255, 240, 220), light=_GLOWING[paint])
-    if paint != "main":
-        rgb, roughness, metallic = FIXED[paint]
-        return Surface(rgb, roughness, metallic)
+    if paint == "flame":
+        return Surface((255, 240, 220), light=(1, 1, 1), texture="flame", tiles=1.2)
+    if paint not in ("main", "lit"):
+        rgb, roughness, metallic = _TABLES["fixed"][paint]
+        return Surface(tuple(rgb), roughness, metallic)
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
     tiles = 6 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
-    return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass")
+    light = (1.0, 0.74, 0.5) if paint == "lit" else ()
+    return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
 
 
-_GLOWING = {"flame": (60.0, 34.0, 10.0), "glow": (7.0, 5.4, 3.4)}
-_WALLS: tuple[tuple[Rgb, str], ...] = (
-    ((226, 220, 206), ""), ((188, 200, 208), ""), ((196, 206, 186), ""), ((214, 196, 172), ""), ((222, 204, 200), ""),
-    ((216, 208, 192), "stripes"), ((214, 214, 210), "tiles"), ((168, 104, 84), "bricks"),
-)  # fmt: skip
-_GROUNDS: tuple[tuple[Rgb, str], ...] = (
-    ((176, 124, 76), "planks"), ((122, 82, 54), "planks"), ((206, 172, 130), "planks"), ((150, 148, 144), "tiles"),
-    ((214, 206, 190), "cloth"), ((122, 138, 158), "cloth"), ((158, 168, 142), "cloth"), ((190, 178, 160), "tiles"),
-)  # fmt: skip
-
-
-def wall_look(number: int, tiles: float) -> Surface:
-    """Return the look of a wall; textures repeat after so many tiles."""
-    rgb, style = _WALLS[number]
-    return Surface(rgb, 0.9, texture=f"large {style}", tiles=tiles)
-
-
-def ground_look(number: int, tiles: float) -> Surface:
-    """Return the look of a floor or a table."""
-    rgb, style = _GROUNDS[number]
-    return Surface(rgb, 0.9 if style == "cloth" else 0.5, texture=f"large {style}", tiles=tiles)
+def large_look(table: str, number: int, tiles: float) -> Surface:
+    """Return the look of one of the walls or grounds; its picture repeats after so many tiles."""
+    rgb, style, roughness = _TABLES[table][number]
+    return Surface(tuple(rgb), roughness, texture=f"large {style}", tiles=tiles)
 
 
 @cache
@@ -204,20 +144,18 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
         shade = shade * np.where(x // 64 % 2, 1.0, 0.92)
     if style == "tiles":
         shade = shade * np.where((x % 128 < 4) | (y % 128 < 4), 0.72, 0.96 + 0.08 * _noise(512, 8, 8))
-    if style == "bricks":
-        shifted = x + 64 * (y // 64 % 2)
-        joint = (shifted % 128 < 8) | (y % 64 < 8)
-        tone = 0.8 + 0.35 * _noise(512, 16, 9)
-        return np.clip(
-            np.where(joint[..., None], np.array([190, 182, 172.0]), np.array(colour, float) * tone[..., None]), 0, 255
-        ).astype(np.uint8)
+    if style == "plaster":
+        shade = 0.95 + 0.07 * _noise(512, 8, 11) + 0.03 * _noise(512, 64, 7)
+    if style == "terrazzo":
+        chips = _noise(512, 64, 12)
+        shade = np.where(chips > 0.78, 0.88, np.where(chips < 0.16, 0.94, 1.0))
     if style == "planks":
         row = y // 64
-        grain = np.tile(_grain(), (2, 2))
-        moved = np.take_along_axis(grain, (x + row * 137) % 512, 1)
-        tone = np.array([1, 0.9, 1.06, 0.95, 0.88, 1.03, 0.93, 1.0])[row]
+        grain = np.tile(_grain().repeat(2, 1), (2, 1))
+        moved = np.take_along_axis(np.roll(grain, 64, 0), (x + row * 137) % 512, 1)
+        tone = np.array([1, 0.93, 1.04, 0.96, 0.9, 1.02, 0.95, 0.99])[row]
         seam = (y % 64 < 2) | ((x + row * 190) % 512 < 2)
-        shade = (0.55 + 0.45 * moved) * tone * np.where(seam, 0.55, 1)
+        shade = (0.45 + 0.55 * moved) * tone * np.where(seam, 0.7, 1.05)
     if style == "cloth":
         shade = shade * (0.93 + 0.07 * np.sin(x * np.pi / 2) * np.sin(y * np.pi / 2))
     return np.clip(np.array(colour, float) * shade[..., None], 0, 255).astype(np.uint8)

@@ -22,8 +22,8 @@ from creperie.world.truth import Desc, and_
 
 CENTIMETRES = 0.5  #: of a step of a position
 DEGREES = 5  #: of a step of a turn
-RASTER = 96  #: width and height of the identity picture
-VIEW = 36.0  #: field of view in degrees
+RASTER = 40  #: width and height of the identity picture
+VIEW = 25.0  #: field of view in degrees
 WALL = {"table": 120.0, "room": 150.0}  #: distance of the wall behind
 
 
@@ -32,7 +32,7 @@ def _cloud(kind: str, state: str) -> np.ndarray:
     """Return points spread evenly over the surface of a thing at the origin."""
     quads = np.concatenate([patches.points for _, patches in parts_of(kind, state)])
     areas = np.linalg.norm(np.cross(quads[:, 2] - quads[:, 0], quads[:, 3] - quads[:, 1]), axis=1) / 2
-    steps = np.ceil(np.sqrt(areas / areas.sum() * 7000)).astype(int)
+    steps = np.ceil(np.sqrt(areas / areas.sum() * 16000)).astype(int)
     found = []
     for n in np.unique(steps[steps > 0]):
         t = (np.arange(n) + 0.5) / n
@@ -267,4 +267,4 @@ def _mounted(thing: Solid) -> bool:
 
 def fits_in_view(seen: Sequence[Seen], things: Sequence[Solid]) -> bool:
     """Return whether everything is whole in the picture, large enough, and not hidden by other things."""
-    return all(s.whole and s.pixels >= 40 and s.share >= (0.3 if t.inside else 0.45) for s, t in zip(seen, things))
+    return all(s.whole and s.pixels >= 14 and s.share >= (0.4 if t.inside else 0.6) for s, t in zip(seen, things))

@@ -6,6 +6,7 @@ the noise of their samples; how much was not measured.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
@@ -27,12 +28,12 @@ from PIL import Image
 from creperie.core import Progress, UsageError, cache_home, missing_extra, option, silent, write_bytes
 from creperie.world.solid.meshes import TILE, Patches, joined, turned
 from creperie.world.solid.models import parts_of
-from creperie.world.solid.paints import Surface, ground_look, surface, wall_look
+from creperie.world.solid.paints import LIGHTS, Surface, large_look, surface
 from creperie.world.solid.scene import Room
 from creperie.world.solid.space import VIEW, WALL, camera_of, place
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
-SAMPLES = 16  #: per pixel
+SAMPLES = 8  #: per pixel
 _LIBRARY = "DRJIT_LIBLLVM_PATH"
 _LIBRARIES = (
     "usr/lib/*/libLLVM*.so*",
@@ -41,13 +42,6 @@ _LIBRARIES = (
     "opt/homebrew/opt/llvm*/lib/libLLVM.dylib",
 )
 _OLDEST = 17  #: older libraries abort while they generate code
-#: where the main light is, its half size, its colour; then the light from all sides
-_LIGHTS = (
-    ((-1.1, -0.8, 1.5), 0.55, (11, 10.4, 9.6), 0.42),
-    ((1.2, -0.7, 1.4), 0.55, (11, 10.6, 10), 0.42),
-    ((0.3, -0.5, 1.8), 0.4, (16, 13.5, 10.5), 0.3),
-    ((-0.6, -1.3, 1.6), 0.9, (4.4, 4.5, 4.7), 0.55),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ class RenderOptions:
 
     def photograph(self, room: Room, size: int) -> bytes:
         """Return the picture of a room as a PNG file, from the cache if it is there."""
-        file = cache_home() / "rooms" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-2" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -146,46 +140,81 @@ def render_room(
     mi: Any = import_module("mitsuba")
 
     mi.set_variant(VARIANTS[variant if variant in VARIANTS else find_variant(variant)])
-    made: dict[str, Any] = {"type": "scene", "sensor": _camera(mi, room, size, samples, turn)}
-    made["sky"] = {"type": "constant", "radiance": _LIGHTS[room.light][3]}
-    made |= {f"part{k}": mesh(mi, f"part{k}", parts) for k, parts in enumerate(_groups(room))}
+    camera = _camera(mi, room, size, samples, turn)
+    light, guide = _light_in(mi, room, camera, True)
+    if any(look.glass for _, look in _parts(room)):
+        beyond, clear = _light_in(mi, room, camera, False)
+        eye, aim = camera_of(room)
+        facing = np.abs(guide[..., 3:6] @ (turned("z", turn) @ (aim - eye))) / np.linalg.norm(aim - eye)
+        glass = np.abs(guide[..., 6] - clear[..., 6]) > 0.003 * clear[..., 6]
+        share = np.where(glass, 0.26 + 0.74 * (1 - np.minimum(facing, 1)) ** 1.2, 0.55)[..., None]  # 0.55 of its shadow
+        light = share * light + (1 - share) * beyond * np.where(glass[..., None], _TINT, 1)
+    return expose(light)
+
+
+_TINT = (0.72, 0.87, 0.84)  #: of light that passes through glass
+
+
+def _light_in(mi: Any, room: Room, camera: dict[str, Any], glass: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the light at each pixel, and the colour, normal and depth of what is seen; with or without the glass."""
+    made: dict[str, Any] = {"type": "scene", "sensor": camera, "sky": _sky(mi, room), "sun": _sun(mi, room)}
+    parts = [part for part in _parts(room) if glass or not part[1].glass]
+    made["things"] = _painted(mi, [part for part in parts if not part[1].light])
+    shining: dict[Surface, list[Patches]] = {}
+    for patches, look in parts:
+        if look.light:
+            shining.setdefault(look, []).append(patches)
+    for k in range(2 - len(shining)):  # always as many lights: another number would be compiled anew
+        shining[Surface((k, 0, 0), light=(0, 0, 0))] = [_plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))]
+    dull = mi.load_dict({"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.2}})
+    for k, (look, patches_of) in enumerate(shining.items()):
+        made[f"light{k}"] = _shining(mi, look, joined(patches_of), dull)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
-    if variant != "scalar":  # lights as data: as constants, each would be compiled anew
-        values = mi.traverse(scene)
-        values.keep(".*radiance.*")
-        for key in values.keys():  # noqa: SIM118  (no dict)
-            import_module("drjit").make_opaque(values[key])
-            values[key] = values[key]
-        values.update()
-    light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 5}), seed=seed)
-    guide = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
-    return develop(np.array(light), np.array(mi.render(scene, integrator=guide, seed=seed, spp=8)))
+    light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 5, "rr_depth": 3}), seed=seed)
+    aovs = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
+    guide = np.array(mi.render(scene, integrator=aovs, seed=seed, spp=8))[..., -7:]
+    return smooth(np.array(light), guide), guide
 
 
-def _groups(room: Room) -> list[list[tuple[Patches, Surface]]]:
-    """Return the parts of the picture by their look, those with plain looks together.
+def _sky(mi: Any, room: Room) -> dict[str, Any]:
+    """Return the light from all sides: a window with four panes, bright above, less at the sides, little from below."""
+    where, half, colour, above, beside = (np.array(v) for v in LIGHTS[room.light])
+    up = np.cos(np.linspace(0, np.pi, 64))[:, None, None]
+    level = np.where(up > 0, up * above + (1 - up) * beside, beside * (1 + 0.7 * up)) + np.zeros((64, 128, 3))
+    x, y, z = where / np.linalg.norm(where)
+    row, column = round(64 * math.acos(z) / math.pi), round(128 * math.atan2(x, y) / (2 * math.pi))
+    for down in (-1, 1):
+        for right in (-1, 1):
+            wide = np.arange(1, round(32 * float(half))) // 2
+            level[np.ix_(row + down * (1 + wide), (column + right * (1 + wide)) % 128)] = colour
+    upright = mi.ScalarTransform4f().rotate([1, 0, 0], 90)
+    return {"type": "envmap", "bitmap": mi.Bitmap(level.astype(np.float32)), "to_world": upright}
 
-    Unseen parts are added until the number of groups is a usual one: every new number is compiled anew, for seconds.
-    """
-    groups: dict[Surface | None, list[tuple[Patches, Surface]]] = {}
-    parts = [*_surroundings(room), _window(room)]
+
+def _sun(mi: Any, room: Room) -> dict[str, Any]:
+    """Return the sun: it shines through the window onto the things and the wall behind them."""
+    eye, aim = camera_of(room)
+    where, _, colour, *_ = LIGHTS[room.light]
+    wide = float(np.linalg.norm(aim - eye)) * math.tan(math.radians(VIEW / 2))
+    at = aim + 4 * wide * np.array(where)
+    y, x = np.mgrid[:64, :64]
+    panes = np.prod([np.clip(np.minimum(v - 2, 28 - v) / 3, 0, 1) for v in ((x + 15) % 30, (y + 8) % 28)], axis=0)
+    far = float(np.linalg.norm(at - aim))
+    picture = (panes[..., None] * np.array(colour) * 0.17 * far**2).astype(np.float32)
+    return {
+        "type": "projector",
+        "irradiance": {"type": "bitmap", "bitmap": mi.Bitmap(picture), "raw": True},
+        "fov": 2 * math.degrees(math.atan(2.8 * wide / far)),
+        "to_world": mi.ScalarTransform4f().look_at(at.tolist(), aim.tolist(), [0, 0, 1]),
+    }
+
+
+def _parts(room: Room) -> list[tuple[Patches, Surface]]:
+    parts = _surroundings(room)
     for thing in room.things:
         for paint, patches in parts_of(thing.kind, thing.state):
             parts.append((patches.moved(*place(thing)), surface(paint, thing.colour, thing.material, thing.pattern)))
-    nowhere = _plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))
-    parts += [(nowhere, surface(*look, "")) for look in _ALWAYS]
-    for patches, look in parts:
-        groups.setdefault(None if look.plain else look, []).append((patches, look))
-    drawn = [group for look, group in groups.items() if look and not (look.glass or look.light)]
-    drawn += [[(nowhere, Surface((k, 0, 0), texture="wood"))] for k in range(-len(drawn) % 6)]
-    return [
-        *drawn,
-        groups[None],
-        *(group for look, group in sorted(groups.items(), key=str) if look and (look.glass or look.light)),
-    ]
-
-
-_ALWAYS = (("flame", "", ""), ("glow", "", ""), ("main", "", "glass"), ("main", "red", "plastic"))
+    return parts
 
 
 def _camera(mi: Any, room: Room, size: int, samples: int, turn: float) -> dict[str, Any]:
@@ -195,21 +224,9 @@ def _camera(mi: Any, room: Room, size: int, samples: int, turn: float) -> dict[s
         "type": "perspective",
         "fov": VIEW,
         "to_world": mi.ScalarTransform4f().look_at(moved.tolist(), aim.tolist(), [0, 0, 1]),
-        "film": {"type": "hdrfilm", "width": size, "height": size, "rfilter": {"type": "gaussian"}},
-        "sampler": {"type": "independent", "sample_count": samples},
+        "film": {"type": "hdrfilm", "width": size, "height": size, "rfilter": {"type": "box"}},
+        "sampler": {"type": "multijitter", "sample_count": samples},
     }
-
-
-def _window(room: Room) -> tuple[Patches, Surface]:
-    """Return the main light: a bright square that faces the things, behind the camera."""
-    where, half, colour, _ = _LIGHTS[room.light]
-    beyond = 1.1 * float(np.linalg.norm(camera_of(room)[0]) / np.linalg.norm(where))
-    far = max({"table": 110.0, "room": 380.0}[room.setting], beyond)
-    at = far * np.array(where)
-    across = np.cross(at, [0, 0, 1.0])
-    across *= 2 * half * far / np.linalg.norm(across)
-    along = np.cross(across, at) / np.linalg.norm(at)
-    return _plane(tuple(at - (across + along) / 2), tuple(across), tuple(along)), Surface((255, 255, 255), light=colour)
 
 
 def _plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]) -> Patches:
@@ -221,79 +238,102 @@ def _plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]
 
 
 def _surroundings(room: Room) -> list[tuple[Patches, Surface]]:
-    """Return the ground or the table, the wall behind and its skirting board."""
-    back = WALL[room.setting]
-    paper = wall_look(room.wall, 6 if room.setting == "table" else 10)
-    below = ground_look(room.ground, 10 if room.setting == "table" else 24)
-    low = -80.0 if room.setting == "table" else 0.0
-    wall = _plane((-700, back, low), (1400, 0, 0), (0, 0, 600)), paper
-    if room.setting == "table":
-        top, edge = ((-90, -300, 0), (180, 0, 0), (0, 355, 0)), ((-90, 55, -5), (180, 0, 0), (0, 0, 5))
-        return [wall, (_plane(*top), below), (_plane(*edge), below)]
-    floor = _plane((-700, -500, 0), (1400, 0, 0), (0, 500 + back, 0)), below
-    return [wall, floor, (_plane((-700, back - 0.4, 0), (1400, 0, 0), (0, 0, 9)), Surface((236, 236, 232)))]
+    """Return the ground or the table, the wall behind and, in a room, its skirting board."""
+    back, wide = WALL[room.setting], 1400.0
+    paper = large_look("walls", room.wall, 14)
+    below = large_look("grounds", room.ground, 10 if room.setting == "table" else 24)
+    wall = _plane((-wide / 2, back, 0), (wide, 0, 0), (0, 0, 600)), paper
+    ground = _plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below
+    board = _plane((-wide / 2, back - 0.8, 0), (wide, 0, 0), (0, 0, 9)), Surface((236, 232, 222))
+    return [wall, ground] if room.setting == "table" else [wall, ground, board]
 
 
-def mesh(mi: Any, name: str, parts: Sequence[tuple[Patches, Surface]]) -> Any:
-    """Return patches as one mesh of triangles; parts with plain looks keep their colours, others share the first look.
+def _cell(k: int) -> tuple[int, int, int]:
+    """Return the corner and the width of a cell of the one picture that holds all textures: two large, then small."""
+    return (512 * k, 0, 512) if k < 2 else (256 * ((k - 2) % 4), 512 + 256 * ((k - 2) // 4), 256)
 
-    Surfaces differ in data only, never in structure: the renderer compiles each structure anew, which takes seconds.
-    """
-    patches, look = joined([part for part, _ in parts]), parts[0][1]
-    n = len(patches.points) * 4
+
+def _painted(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
+    """Return all surfaces that do not shine as one mesh with one picture: more meshes or materials take longer."""
+    cells: dict[Surface, int] = {}
+    picture = np.zeros((1536, 1024, 3), np.uint8)
+    placed: list[tuple[Patches, Surface]] = []
+    for patches, look in parts:
+        if look.plain:
+            x, y, side = (v + w for v, w in zip(_cell(17), (8 * (len(placed) % 30), 8 * (len(placed) // 30), -248)))
+            at = np.full(patches.uv.shape, 0.5)
+            picture[y : y + side, x : x + side] = look.rgb
+        else:
+            x, y, side = _cell(min(cells.setdefault(look, len(cells)), 16))
+            repeats = 2 if side == 512 or look.texture == "wood" else 4
+            patches = patches.split(look.tiles * (repeats - 1.2))
+            at = (patches.uv / look.tiles - np.floor(patches.uv / look.tiles).min(1, keepdims=True) + 0.1) / repeats
+            drawn = Image.fromarray(look.picture()).resize((side // repeats,) * 2, Image.Resampling.BOX)
+            picture[y : y + side, x : x + side] = np.tile(np.asarray(drawn), (repeats, repeats, 1))
+        placed.append((Patches(patches.points, patches.normals, (at * side + (x, y)) / (1024, 1536)), look))
+    names = ("roughness", "metallic")
+    body: dict[str, Any] = {name: {"type": "mesh_attribute", "name": f"vertex_{name}"} for name in names}
+    body |= {"type": "principled", "specular": 0.5, "base_color": {"type": "bitmap", "bitmap": mi.Bitmap(picture)}}
     props = mi.Properties()
-    props["bsdf"] = mi.load_dict(_bsdf(mi, look))
-    if look.light:
-        props["emitter"] = mi.load_dict({"type": "area", "radiance": {"type": "rgb", "value": list(look.light)}})
-    made = mi.Mesh(name, n, n // 2, props=props, has_vertex_normals=True, has_vertex_texcoords=True)
-    counts = [len(part.points) * 4 for part, _ in parts]
-    for key, values in (
-        ("color", [[((v / 255 + 0.055) / 1.055) ** 2.4 for v in each.rgb] for _, each in parts]),
-        ("roughness", [[each.roughness] for _, each in parts]),
-        ("metallic", [[each.metallic] for _, each in parts]),
-    ):
-        data = np.repeat(np.array(values, np.float32), counts, 0)
-        made.add_attribute(f"vertex_{key}", data.shape[1], data.ravel())
+    props["bsdf"] = mi.load_dict({"type": "twosided", "bsdf": body})
+    data = {
+        name: np.concatenate([np.full(p.points[..., 0].size, getattr(look, name), np.float32) for p, look in placed])
+        for name in names
+    }
+    return _mesh(mi, joined([p for p, _ in placed]), props, data)
+
+
+def _shining(mi: Any, look: Surface, patches: Patches, dull: Any) -> Any:
+    """Return surfaces that send out light as a mesh; `dull` is how they reflect it."""
+    radiance = {"type": "bitmap", "bitmap": mi.Bitmap(look.shine().astype(np.float32)), "raw": True}
+    weight = 1.0 if any(look.light) else 0.001
+    props = mi.Properties()
+    props["bsdf"] = dull
+    props["emitter"] = mi.load_dict({"type": "area", "radiance": radiance, "sampling_weight": weight})
+    return _mesh(mi, Patches(patches.points, patches.normals, patches.uv / look.tiles), props, {})
+
+
+def _mesh(mi: Any, patches: Patches, props: Any, data: dict[str, np.ndarray]) -> Any:
+    n = len(patches.points) * 4
+    made = mi.Mesh("", n, n // 2, props=props, has_vertex_normals=True, has_vertex_texcoords=True)
+    for name, values in data.items():
+        made.add_attribute(f"vertex_{name}", 1, values)
     first = np.arange(0, n, 4)[:, None]
     params = mi.traverse(made)
-    for key, value in (
-        ("positions", patches.points),
-        ("normals", patches.normals),
-        ("texcoords", patches.uv / look.tiles),
-    ):
+    for key, value in (("positions", patches.points), ("normals", patches.normals), ("texcoords", patches.uv)):
         params[f"vertex_{key}"] = np.ascontiguousarray(value, np.float32).ravel()
     params["faces"] = np.concatenate([first + [0, 1, 2], first + [0, 2, 3]]).astype(np.uint32).ravel()
     params.update()
     return made
 
 
-def _bsdf(mi: Any, look: Surface) -> dict[str, Any]:
-    if look.glass:
-        return {"type": "thindielectric", "specular_transmittance": {"type": "rgb", "value": [0.84, 0.94, 0.91]}}
-    if look.light:
-        return {"type": "diffuse"}
-    names = {"base_color": "color", "roughness": "roughness", "metallic": "metallic"}
-    body: dict[str, Any] = {key: {"type": "mesh_attribute", "name": f"vertex_{name}"} for key, name in names.items()}
-    body |= {"type": "principled", "specular": 0.5}
-    if not look.plain:
-        body["base_color"] = {"type": "bitmap", "bitmap": mi.Bitmap(look.picture()), "wrap_mode": "repeat"}
-    return {"type": "twosided", "bsdf": body}
-
-
-def develop(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
-    """Return light as a picture, its noise smoothed within surfaces; the guide has albedo, normal and depth."""
+def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
+    """Return light with its noise smoothed within surfaces; the guide has colour, normal and depth."""
     light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
     albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
     albedo = np.clip(albedo, 0.04, 1)
-    light = np.minimum(light / albedo, 12)
-    for step in (1, 2, 4):
-        light = _smooth(
-            light, np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)], 2), step
-        )
-    seen = 1.35 * light * albedo
-    mapped = seen * (1 + seen / 9) / (1 + seen * 0.55)  # a soft shoulder for bright parts
+    light = _calm(np.minimum(light / albedo, 12))
+    likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)], 2)
+    for step in (1, 2, 4, 8):
+        light = _smooth(light, likeness, step)
+    return np.asarray(light * albedo)
+
+
+def expose(light: np.ndarray) -> np.ndarray:
+    """Return light as a picture, with a soft shoulder for bright parts."""
+    seen = 0.62 * light
+    mapped = seen * (2.51 * seen + 0.03) / (seen * (2.43 * seen + 0.59) + 0.14)
     coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
     return (np.clip(coded, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def _calm(light: np.ndarray) -> np.ndarray:
+    """Return light without speckles: no pixel is brighter or darker than all but two of those around it."""
+    wide = np.pad(light, ((1, 1), (1, 1), (0, 0)), mode="edge")
+    high, across = light.shape[:2]
+    around = [wide[y : y + high, x : x + across] for y in range(3) for x in range(3) if (y, x) != (1, 1)]
+    ranked = np.partition(np.stack(around), (2, 5), axis=0)
+    return np.clip(light, ranked[2], ranked[5])
 
 
 def _smooth(light: np.ndarray, guide: np.ndarray, step: int) -> np.ndarray:
