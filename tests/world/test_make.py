@@ -15,10 +15,9 @@ from creperie.bench.images import ImageError
 from creperie.core.errors import UnknownNameError, UsageError
 from creperie.world import World, make_world, render, training_pairs
 from creperie.world.biased import BIASED
-from creperie.world.foils import CLEAN, FORMS
+from creperie.world.foils import CLEAN, FORMS, ROOM_ONLY
 from creperie.world.make import ALL_KINDS, forms_of, kinds_named, scene_of
 from creperie.world.sheet import contact_sheet
-from creperie.world.solid.foils import ROOM_ONLY
 
 
 def test_every_kind_in_every_form_as_many_as_asked_for() -> None:
