@@ -27,7 +27,6 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
 @pytest.mark.parametrize(
     ("form", "plan", "text"),
     [
-        (("left", CAT, DOG), SentencePlan(), "An orange cat is to the left of a dog."),
         (("left", CAT, DOG), SentencePlan("turned", "the", 1), "The dog is to the right of the orange cat."),
         (("left", CAT, Desc("cat", "red")), SentencePlan(), "An orange cat is to the left of a red one."),
         (("on", CAT, CUP), SentencePlan("there", posture="sits"), "There is an orange cat sitting on a big cup."),
@@ -37,20 +36,14 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
             "An orange cat is sitting in a large cup.",
         ),
         (("front", CAT, DOG), SentencePlan("with"), "There is a dog with an orange cat in front of it."),
-        (("near", CAT, DOG), SentencePlan("turned there", finish=2), "There is a dog next to an orange cat"),
         (("far", CAT, DOG), SentencePlan(), "The orange cat is far away from the dog."),
-        (("pushes", CAT, DOG), SentencePlan(), "An orange cat pushes a dog."),
         (("pushes", CAT, DOG), SentencePlan("turned"), "A dog is being pushed by an orange cat."),
-        (("faces", CAT, DOG), SentencePlan("there", flavour=2), "There is an orange cat looking at a dog."),
-        (("hands", CAT, CUP, DOG), SentencePlan("to", flavour=2), "An orange cat gives a big cup to a dog."),
-        (("hands", CAT, CUP, DOG), SentencePlan("double", flavour=2), "An orange cat gives a dog a big cup."),
         (
             ("hands", CAT, CUP, DOG),
             SentencePlan("taker passive", flavour=2),
             "A dog is being given a big cup by an orange cat.",
         ),
         (("depth", CAT, CUP, DOG), SentencePlan("middle"), "A big cup is behind an orange cat and in front of a dog."),
-        (("bigger", CAT, Desc("cat", "red")), SentencePlan(), "The orange cat is bigger than the red one."),
         (
             ("between", CAT, CUP, Desc("mug", state="full")),
             SentencePlan(),
@@ -178,18 +171,12 @@ def ordered(form: LogicalForm) -> tuple[object, ...]:
 
 
 @given(sentences())
-def test_what_is_written_is_read_back(sentence: tuple[LogicalForm, SentencePlan]) -> None:
+def test_what_is_written_is_tidy_and_read_back(sentence: tuple[LogicalForm, SentencePlan]) -> None:
     form, plan = sentence
     text = write_sentence(form, plan)
     claim = parse(text)
     assert claim is not None, text
     assert ordered(claim) == ordered(form), text
-
-
-@given(sentences())
-def test_text_is_tidy(sentence: tuple[LogicalForm, SentencePlan]) -> None:
-    form, plan = sentence
-    text = write_sentence(form, plan)
     assert text == " ".join(text.split())
     assert not re.search(r" [,.]|,,|\ba [aeiou]|\ban [^aeiou]|[A-Z].*[A-Z]", text)
     assert text.endswith(".") == (plan.finish == 0)

@@ -56,7 +56,7 @@ class BiasedKind:
     says: str
     cue: str
     spoil: Spoil
-    source: tuple[str, ...] = ("replace_obj", "swap_obj", "swap_att", "spatial", "active_passive", "dative")
+    source: tuple[str, ...]
 
 
 # -- negation (CREPE) ----------------------------------------------------------------------------------------------
@@ -165,25 +165,11 @@ def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     )
 
 
-_LONE = ("replace_obj", "replace_att", "spatial")
-BIASED: dict[str, BiasedKind] = {
-    "negate_there": BiasedKind("crepe", 'a "there is no" template', "negation", negate_there),
-    "negate_relation": BiasedKind(
-        "crepe", '"not" before the relation', "negation", negate_relation, ("swap_obj", "spatial")
-    ),
-    "shuffle_trigrams": BiasedKind("aro", "groups of three words shuffled", "order", shuffle_trigrams),
-    "swap_implausible": BiasedKind(
-        "template",
-        "noun phrases swapped against sense",
-        "plausibility",
-        swap_implausible,
-        ("replace_obj", "replace_att"),
-    ),
-    "replace_ungrammatical": BiasedKind("template", "relation as a bare verb", "grammar", replace_ungrammatical),
-    "replace_rare": BiasedKind("template", "a noun from outside the world", "frequency", replace_rare),
-    "add_obj_longer": BiasedKind("sugarcrepe", "the foil adds an object", "length", add_obj_longer, _LONE),
-    "replace_restyled": BiasedKind("sugarcrepe", "an untidy caption, a tidy foil", "surface", replace_restyled, _LONE),
-}
+_SPOILERS = (
+    negate_there, negate_relation, shuffle_trigrams, swap_implausible, replace_ungrammatical, replace_rare,
+    add_obj_longer, replace_restyled,
+)  # fmt: skip
+BIASED = {f.__name__: BiasedKind(spoil=f, **TABLES["biased"][f.__name__]) for f in _SPOILERS}
 
 
 def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:

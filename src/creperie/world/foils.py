@@ -13,7 +13,7 @@ from creperie.world.kinds import UNWRITTEN
 from creperie.world.sample import HEAVY, SIDES, Draft, Sampler, Slot, arity_of, opposite
 from creperie.world.scene import GIVING
 from creperie.world.solid.models import SOLIDS
-from creperie.world.sprites import WORDS
+from creperie.world.sprites import TABLES, WORDS
 from creperie.world.truth import CONVERSE, Fact, LogicalForm
 
 CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS, HALF = "choice", "triple", "quad", "winoground", "twins", "half"
@@ -31,7 +31,7 @@ class CleanKind:
     family: str
     says: str
     propose: Propose
-    forms: tuple[str, ...] = (CHOICE, TRIPLE, QUAD, TWINS)
+    forms: tuple[str, ...]
     worlds: tuple[str, ...] = ("2d", "3d")
 
 
@@ -198,8 +198,8 @@ def negation(s: Sampler) -> Draft | None:
 def _not_the_opposite(s: Sampler) -> Draft | None:
     """Propose "The cat is pushing the dog, not pulling it"."""
     relation = s.relation("opposed")
-    contrary = opposite(relation)
-    draft = _other_relation(s, relation, [contrary] if contrary else ())
+    contrary = opposite(relation) or relation
+    draft = _other_relation(s, relation, [contrary])
     if draft is None:
         return None
     facts = [(Fact(r, (0, 1)), Fact(other, (0, 1), True)) for r, other in ((relation, contrary), (contrary, relation))]
@@ -365,30 +365,11 @@ def state(s: Sampler) -> Draft | None:
     return replace(draft, forms=(first, second))
 
 
-_SAME_WORDS = FORMS[:5]
-_ADDED = (CHOICE, TRIPLE, QUAD, TWINS, HALF)
-_2D, _3D = ("2d",), ("3d",)
-EVERY: dict[str, CleanKind] = {
-    "replace_obj": CleanKind("sugarcrepe", "one thing is another kind of thing", replace_obj),
-    "replace_att": CleanKind("sugarcrepe", "one thing has another colour, pattern, material or state", replace_att),
-    "replace_rel": CleanKind("sugarcrepe", "the things stand in another relation", replace_rel),
-    "swap_obj": CleanKind("sugarcrepe", "two things change places", swap_obj, _SAME_WORDS),
-    "swap_att": CleanKind("sugarcrepe", "two things change colour, pattern or size", swap_att, _SAME_WORDS),
-    "add_obj": CleanKind("sugarcrepe", "a thing is added that is not there", add_obj, _ADDED),
-    "add_att": CleanKind("sugarcrepe", "an attribute is added that is not true", add_att, _ADDED),
-    "spatial": CleanKind("visla", "the things are in another place", spatial, _SAME_WORDS),
-    "active_passive": CleanKind("hit-or-be-hit", "agent and patient change roles", active_passive, _SAME_WORDS, _2D),
-    "dative": CleanKind("hit-or-be-hit", "giver and taker change roles", dative, _SAME_WORDS, _2D),
-    "negation": CleanKind("negation", "something is denied that is true", negation, _SAME_WORDS),
-    "depth": CleanKind("crowd", "things stand in another order from front to back", depth, _SAME_WORDS),
-    "text": CleanKind("crowd", "a sign says another word, or two exchange theirs", text, _SAME_WORDS, _2D),
-    "count": CleanKind("crowd", "there are more or fewer of some things", count, _SAME_WORDS),
-    "confusion": CleanKind("crowd", "two of six things exchange colours that others have too", confusion, _SAME_WORDS),
-    "compare": CleanKind(
-        "rooms", "the taller or bigger of two things is the shorter or smaller one", compare, worlds=_3D
-    ),
-    "state": CleanKind("rooms", "a thing is open or closed, full or empty, lit or not", state, worlds=_3D),
-}
+_PROPOSALS = (
+    replace_obj, replace_att, replace_rel, swap_obj, swap_att, add_obj, add_att, spatial, active_passive, dative,
+    negation, depth, text, count, confusion, compare, state,
+)  # fmt: skip
+EVERY = {f.__name__: CleanKind(propose=f, **TABLES["clean"][f.__name__]) for f in _PROPOSALS}
 CLEAN = {name: kind for name, kind in EVERY.items() if "2d" in kind.worlds}  #: of the drawn world
 ROOM_KINDS = {name: kind for name, kind in EVERY.items() if "3d" in kind.worlds}
 ROOM_ONLY = {name: kind for name, kind in EVERY.items() if "2d" not in kind.worlds}
