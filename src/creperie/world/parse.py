@@ -158,11 +158,11 @@ def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
         (rf"there is @ {going}{at} @", _placed(0, 1)),
         (rf"there is % {at} @", _placed(0, 1, denied=True)),
         (rf"there is @ with @ {its}", lambda m, names: LogicalForm(tuple(names), (Fact(_ITS[m[1]], (1, 0)),))),
-        (rf"(?:there is @ {going}|@ {be} )between @ and @", _stated("between", (0, 1, 2))),
-        (r"@ is in front, @ is in the middle and @ is at the back", _stated("depth", (0, 1, 2))),
-        (r"@ is at the back, @ is in the middle and @ is in front", _stated("depth", (2, 1, 0))),
-        (r"@ is behind @ and in front of @", _stated("depth", (1, 0, 2))),
-        (r"@ is in front of @ and behind @", _stated("depth", (2, 0, 1))),
+        (rf"(?:there is @ {going}|@ {be} )between @ and @", _says(Fact("between", (0, 1, 2)))),
+        (r"@ is in front, @ is in the middle and @ is at the back", _says(Fact("depth", (0, 1, 2)))),
+        (r"@ is at the back, @ is in the middle and @ is in front", _says(Fact("depth", (2, 1, 0)))),
+        (r"@ is behind @ and in front of @", _says(Fact("depth", (1, 0, 2)))),
+        (r"@ is in front of @ and behind @", _says(Fact("depth", (2, 0, 1)))),
         (rf"@ is {at} @, not {at} it", _opposed(0, 1)),
         (rf"@ is not {at} @ but {at} it", _opposed(1, 0)),
         (rf"@ is {at} @, not {at} @", _opposed(0, 1)),
@@ -184,8 +184,8 @@ def _placed(first: int, second: int, negated: bool = False, denied: bool = False
     return lambda m, names: LogicalForm(tuple(names), (Fact(_AT[m[1]], (first, second), negated),), denied=denied)
 
 
-def _stated(relation: str, args: tuple[int, ...], negated: bool = False, denied: bool = False) -> Build:
-    return lambda _, names: LogicalForm(tuple(names), (Fact(relation, args, negated),), denied=denied)
+def _says(*facts: Fact, denied: bool = False) -> Build:
+    return lambda _, names: LogicalForm(tuple(names), facts, denied=denied)
 
 
 def _opposed(true: int, false: int) -> Build:
@@ -237,15 +237,15 @@ def _action_patterns() -> list[tuple[str, Build]]:
     going = {forms[1]: action for action, verbs in VERBS.items() for forms in verbs if action not in GIVING}
     for action, (simple, doing, done, stem) in ((a, forms) for a in VERBS for forms in VERBS[a] if a not in GIVING):
         patterns += [
-            (rf"@ (?:{simple}|is {doing}) @|there is @ {doing} @", _stated(action, (0, 1))),
-            (rf"(?:there is @|@ is) being {done} by @", _stated(action, (1, 0))),
-            (rf"@ (?:is not {doing}|does not {stem}) @", _stated(action, (0, 1), negated=True)),
-            (rf"@ is not being {done} by @", _stated(action, (1, 0), negated=True)),
-            (rf"there is % {doing} @", _stated(action, (0, 1), denied=True)),
-            (rf"@ is {doing} @, not @", _chosen(action, (0, 1, 2))),
-            (rf"@, not @, is being {done} by @", _chosen(action, (2, 0, 1))),
+            (rf"@ (?:{simple}|is {doing}) @|there is @ {doing} @", _says(Fact(action, (0, 1)))),
+            (rf"(?:there is @|@ is) being {done} by @", _says(Fact(action, (1, 0)))),
+            (rf"@ (?:is not {doing}|does not {stem}) @", _says(Fact(action, (0, 1), True))),
+            (rf"@ is not being {done} by @", _says(Fact(action, (1, 0), True))),
+            (rf"there is % {doing} @", _says(Fact(action, (0, 1)), denied=True)),
+            (rf"@ is {doing} @, not @", _says(Fact(action, (0, 1)), Fact(action, (0, 2), True))),
+            (rf"@, not @, is being {done} by @", _says(Fact(action, (2, 0)), Fact(action, (2, 1), True))),
             *(
-                (pattern, _two(action, going[other]))
+                (pattern, _says(Fact(action, (0, 1)), Fact(going[other], (0, 1), True)))
                 for other in going
                 for pattern in (rf"@ is {doing} @, not {other} it", rf"@ is not {other} @ but {doing} it")
             ),
@@ -253,24 +253,14 @@ def _action_patterns() -> list[tuple[str, Build]]:
     return patterns
 
 
-def _chosen(action: str, args: tuple[int, int, int]) -> Build:
-    agent, patient, other = args
-    facts = Fact(action, (agent, patient)), Fact(action, (agent, other), True)
-    return lambda _, names: LogicalForm(tuple(names), facts)
-
-
-def _two(action: str, other: str) -> Build:
-    return lambda _, names: LogicalForm(tuple(names), (Fact(action, (0, 1)), Fact(other, (0, 1), True)))
-
-
 def _giving_patterns() -> list[tuple[str, Build]]:
     patterns: list[tuple[str, Build]] = []
     for action, (simple, going, done, _) in ((name, forms) for name in GIVING for forms in VERBS[name]):
         verb = f"@ (?:{simple}|is {going})"
         patterns += [
-            (rf"{verb} @ to @", _stated(action, (0, 1, 2))),
-            (rf"{verb} @ @", _stated(action, (0, 2, 1))),
-            (rf"@ is being {done} to @ by @", _stated(action, (2, 0, 1))),
-            (rf"@ is being {done} @ by @", _stated(action, (2, 1, 0))),
+            (rf"{verb} @ to @", _says(Fact(action, (0, 1, 2)))),
+            (rf"{verb} @ @", _says(Fact(action, (0, 2, 1)))),
+            (rf"@ is being {done} to @ by @", _says(Fact(action, (2, 0, 1)))),
+            (rf"@ is being {done} @ by @", _says(Fact(action, (2, 1, 0)))),
         ]
     return patterns
