@@ -77,6 +77,7 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
         (LogicalForm((RED, BLUE)), SentencePlan(), "The red candle is lit, but the blue one is not."),
         (LogicalForm((RED, BLUE)), SentencePlan("turned"), "The blue candle is not lit, but the red one is."),
         (LogicalForm((BLUE,), setting="table"), SentencePlan(), "The blue candle on the table is not lit."),
+        (LogicalForm((BLUE,), setting="table"), SentencePlan("there"), "On the table, there is an unlit blue candle."),
         (LogicalForm((CAT, DOG, CUP)), SentencePlan("turned there"), "There is a big cup, a dog and an orange cat."),
         (
             LogicalForm((CAT, DOG), setting="room"),

@@ -178,7 +178,7 @@ def _clause(form: LogicalForm, kind: str, plan: SentencePlan) -> str:
         before, _, after = stated(things[0].kind, str(things[0].state))
         words["state"] = before if before and kind == "state" and flavour % 2 and things[0].state == "unlit" else after
         words["stated"] = noun_phrase(things[0], "a", flavour)
-        if form.setting:
+        if form.setting and "a" in words:
             words["a"] += f" {PLACES[form.setting]}"
     return template.format(**words)
 
