@@ -11,7 +11,7 @@ from itertools import islice
 
 from creperie.core import CreperieError
 from creperie.world.clean_items import clean_items
-from creperie.world.solid.foils import ROOM_KINDS
+from creperie.world.foils import ROOM_KINDS
 from creperie.world.solid.scene import Room
 from creperie.world.solid.studio import VARIANTS, find_variant, render_room
 
@@ -38,7 +38,9 @@ def main() -> None:
         for k, room in enumerate(rooms):
             render_room(room, options.size, samples=options.samples, variant=variant)
             if not k:
-                print(f"{variant}: first picture, compilation included: {time.perf_counter() - first:.2f} s", flush=True)
+                print(
+                    f"{variant}: first picture, compilation included: {time.perf_counter() - first:.2f} s", flush=True
+                )
                 cpu, wall = time.process_time(), time.perf_counter()
         n = len(rooms) - 1
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall

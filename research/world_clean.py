@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.world import CLEAN, stream_items
+from creperie.world import CLEAN, ROOM_KINDS, ROOM_ONLY, stream_items
 from creperie.world.foils import CHOICE
 from creperie.world.make import ALL_KINDS
 
@@ -31,9 +31,9 @@ Pairs = list[tuple[str, str]]  #: (true caption, foil)
 ATTACKERS = ("words", "chars", "pair", "trees", "longer")
 
 
-def text_pairs(kind: str, form: str, items: int, seed: int = 0) -> dict[str, Pairs]:
+def text_pairs(kind: str, form: str, items: int, seed: int = 0, *, rooms: bool = False) -> dict[str, Pairs]:
     """True caption and foil of every item; for triples once with each true caption."""
-    made = list(islice(stream_items(kind, form, "test", seed), items))
+    made = list(islice(stream_items(kind, form, "test", seed, rooms=rooms), items))
     if form == CHOICE:
         return {kind: [(m.captions[0], m.captions[-1]) for m in made]}
     return {f"{kind} P{k + 1}": [(m.captions[k], m.captions[-1]) for m in made] for k in (0, 1)}
@@ -141,15 +141,17 @@ def interval(share: float, n: int) -> float:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=2000)
-    parser.add_argument("--kinds", default=",".join(ALL_KINDS))
+    parser.add_argument("--kinds", default=",".join((*ALL_KINDS, *ROOM_ONLY)))
     parser.add_argument("--form", default=CHOICE, choices=("choice", "triple"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--render", default="2d", choices=("2d", "3d"))
     options = parser.parse_args(arguments)
     print(f"{'kind':26}" + "".join(f"{name:>9}" for name in ATTACKERS) + "    ±")
     for kind in options.kinds.split(","):
-        if options.form != CHOICE and kind not in CLEAN:
+        rooms = options.render == "3d"
+        if kind not in (ROOM_KINDS if rooms else CLEAN if options.form != CHOICE else ALL_KINDS):
             continue
-        for name, pairs in text_pairs(kind, options.form, options.items, options.seed).items():
+        for name, pairs in text_pairs(kind, options.form, options.items, options.seed, rooms=rooms).items():
             shares = [attack(pairs, attacker) for attacker in ATTACKERS]
             cells = "".join(f"{100 * share:9.1f}" for share in shares)
             print(f"{name:26}{cells}{100 * interval(0.5, len(pairs)):5.1f}", flush=True)

@@ -57,7 +57,7 @@ def main() -> None:
         "twins: two certified scenes and claims",
         2000,
         "twins",
-        lambda: twins.extend(find_twins(CLEAN[kinds[k % len(kinds)]].propose, dice, "train") for k in range(2000)),
+        lambda: twins.extend(find_twins(kinds[k % len(kinds)], dice, "train") for k in range(2000)),
     )
     scenes = [scene for pair in twins for scene in pair.scenes]
     rate("render at 64 × 64, nothing kept yet", 4000, "scenes", lambda: [render(scene, 64) for scene in scenes])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from creperie.world.dice import Dice, Tape, key_of
+from creperie.world.drawn import DRAWINGS
 from creperie.world.layout import PLACERS, SceneDraft, lay_out
 from creperie.world.picture import render, strokes_of, unsupported
 from creperie.world.places import GROUND, LIFTING
-from creperie.world.sample import ROLES, Sampler
+from creperie.world.sample import Sampler
 from creperie.world.scene import ACTIONS, Scene
 from creperie.world.sprites import FIXED
 from creperie.world.truth import Graph
@@ -20,15 +21,16 @@ def layouts(relation: str, count: int) -> list[tuple[SceneDraft, Scene]]:
     dice = Dice(3, key_of(relation))
     found: list[tuple[SceneDraft, Scene]] = []
     while len(found) < count:
-        draft = Sampler(dice, seen=False).draft(relation)
-        scene = lay_out(draft, dice.tape()) if draft else None
-        if draft and scene:
+        slots = Sampler(DRAWINGS, dice, seen=False).slots(relation, "drawn")
+        draft = SceneDraft(tuple(look for look, _ in slots or ()), relation)
+        scene = lay_out(draft, dice.tape()) if slots else None
+        if scene:
             found.append((draft, scene))
     return found
 
 
 def test_every_relation_has_roles_and_a_layout() -> None:
-    assert set(PLACERS) == set(ROLES)
+    assert set(PLACERS) == set(DRAWINGS.roles["drawn"])
 
 
 @pytest.mark.parametrize("relation", [relation for relation in PLACERS if relation != "crowd"])

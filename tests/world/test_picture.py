@@ -24,7 +24,7 @@ from creperie.world.twins import find_twins
 def some_scenes(count: int) -> list[Scene]:
     dice = Dice(5, key_of("pictures"))
     kinds = list(CLEAN)
-    return [find_twins(CLEAN[kinds[k % len(kinds)]].propose, dice, "train").scenes[0] for k in range(count)]
+    return [find_twins(kinds[k % len(kinds)], dice, "train").scenes[0] for k in range(count)]
 
 
 CAST = Scene(

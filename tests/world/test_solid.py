@@ -13,9 +13,9 @@ import pytest
 from creperie.core.errors import DataError, UsageError
 from creperie.world import World, check_world, make_world
 from creperie.world.clean_items import MadeItem, clean_items
+from creperie.world.foils import ROOM_KINDS
 from creperie.world.parse import parse
 from creperie.world.solid import space, studio
-from creperie.world.solid.foils import ROOM_KINDS
 from creperie.world.solid.models import SOLIDS, extent, parts_of
 from creperie.world.solid.scene import Room, Solid, read_room
 from creperie.world.solid.space import RoomGraph, box_of, fits_in_view

@@ -73,7 +73,7 @@ def test_training_shows_every_kind_colour_and_most_pairs() -> None:
     shown: Counter[tuple[str, str]] = Counter()
     dice = Dice(0)
     for k in range(900):
-        twins = find_twins(list(CLEAN.values())[k % len(CLEAN)].propose, dice, "train")
+        twins = find_twins(list(CLEAN)[k % len(CLEAN)], dice, "train")
         shown.update((thing.kind, thing.colour) for scene in twins.scenes for thing in scene.things)
     assert {kind for kind, _ in shown} == set(NAMES)
     assert {colour for _, colour in shown} == set(COLOURS)

@@ -14,7 +14,6 @@ from creperie.core import Progress, silent, unknown
 from creperie.training.examples import TrainingExample, TrainSet, with_foils
 from creperie.world import (
     BIASED,
-    CLEAN,
     Dice,
     Shown,
     find_twins,
@@ -108,7 +107,7 @@ def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
     foils: dict[str, list[str]] = {name: [] for name in TYPES}
     with progress("draw scenes", n, "scenes") as advance:
         while len(examples) < n:
-            shown = Shown.of(find_twins(CLEAN[dice.pick(_SOURCES)].propose, dice, "train"), dice)
+            shown = Shown.of(find_twins(dice.pick(_SOURCES), dice, "train"), dice)
             own = {name: _spoil(shown, kinds, dice) for name, kinds in TYPES.items()}
             if not any(own.values()):
                 continue

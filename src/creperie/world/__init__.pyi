@@ -5,6 +5,9 @@ from creperie.world.dice import Dice as Dice
 from creperie.world.dice import key_of as key_of
 from creperie.world.foils import CLEAN as CLEAN
 from creperie.world.foils import FORMS as FORMS
+from creperie.world.foils import ROOM_KINDS as ROOM_KINDS
+from creperie.world.foils import ROOM_ONLY as ROOM_ONLY
+from creperie.world.grammar import sayable as sayable
 from creperie.world.grammar import write_sentence as write_sentence
 from creperie.world.make import World as World
 from creperie.world.make import WorldExample as WorldExample
@@ -21,8 +24,6 @@ from creperie.world.scene import Scene as Scene
 from creperie.world.scene import Thing as Thing
 from creperie.world.scene import decode as decode
 from creperie.world.sheet import contact_sheet as contact_sheet
-from creperie.world.solid.foils import ROOM_KINDS as ROOM_KINDS
-from creperie.world.solid.foils import ROOM_ONLY as ROOM_ONLY
 from creperie.world.solid.scene import Room as Room
 from creperie.world.solid.studio import RenderOptions as RenderOptions
 from creperie.world.solid.studio import render_room as render_room
@@ -30,4 +31,3 @@ from creperie.world.truth import Graph as Graph
 from creperie.world.truth import evaluate as evaluate
 from creperie.world.twins import find_twins as find_twins
 from creperie.world.wording import draw_style as draw_style
-from creperie.world.wording import sayable as sayable

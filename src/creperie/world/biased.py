@@ -14,15 +14,14 @@ from dataclasses import dataclass, replace
 from creperie.bench import Tag, choice
 from creperie.world.clean_items import MadeItem
 from creperie.world.dice import Dice, key_of
-from creperie.world.foils import CLEAN
-from creperie.world.grammar import INDEFINITE, SentencePlan, write_sentence
+from creperie.world.grammar import SentencePlan, sayable, write_sentence
 from creperie.world.kinds import COLOURS, KINDS, NAMES
 from creperie.world.parse import parse
 from creperie.world.scene import GIVING, Scene
 from creperie.world.sprites import TABLES
 from creperie.world.truth import Desc, Fact, Graph, LogicalForm, evaluate
 from creperie.world.twins import Twins, find_twins
-from creperie.world.wording import draw_style, sayable
+from creperie.world.wording import draw_style
 from creperie.world.words import AT, VERBS, noun_phrase
 
 
@@ -40,9 +39,7 @@ class Shown:
     def of(cls, twins: Twins, dice: Dice) -> Shown:
         """Return one of the two twins, at random, with a caption in a random construction."""
         side = dice.roll(2)
-        style = draw_style(twins, dice)
-        options = [c for c in sayable(twins.forms[side]) if style.article == "a" or c not in INDEFINITE]
-        plan = replace(style, construction=dice.pick(options))
+        plan = replace(draw_style(twins, dice), construction=dice.pick(sayable(twins.forms[side])))
         scene, form = twins.scenes[side], twins.forms[side]
         return cls(scene, Graph(scene), form, plan, write_sentence(form, plan))
 
@@ -59,7 +56,7 @@ class BiasedKind:
     says: str
     cue: str
     spoil: Spoil
-    source: tuple[str, ...] = ("replace_obj", "swap_obj", "swap_att", "spatial", "active_passive", "dative")
+    source: tuple[str, ...]
 
 
 # -- negation (CREPE) ----------------------------------------------------------------------------------------------
@@ -69,7 +66,7 @@ def negate_there(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     """Return the caption and a foil: "There is no cat on a box.", or "There is no cat." after the caption."""
     form = shown.form
     if dice.coin() and not form.absent and form.facts[0].relation not in GIVING and len(form.things) == 2:
-        there = write_sentence(form, replace(shown.plan, construction="there", article="a", frame=0, finish=0))
+        there = write_sentence(form, replace(shown.plan, construction="there", article="a", posture="", finish=0))
         return shown.text, re.sub(r"^There is an? ", "There is no ", there)
     desc = form.things[dice.roll(len(form.facts[0].args))]
     text = shown.text if shown.text.endswith(".") else shown.text + "."
@@ -122,12 +119,7 @@ def replace_ungrammatical(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     fact = shown.form.facts[0]
     verb = dice.pick(_LIVELY[:5])
     claim = replace(shown.form, facts=(Fact(verb, fact.args[:2]),), absent=())
-    if (
-        shown.plan.frame
-        or "shows" in shown.plan.construction
-        or verb == fact.relation
-        or evaluate(claim, shown.graph) is not False
-    ):
+    if verb == fact.relation or evaluate(claim, shown.graph) is not False:
         return None
     words = AT if fact.relation in AT else {relation: sum(forms, ()) for relation, forms in VERBS.items()}
     alternatives = sorted((phrase for phrases in words.values() for phrase in phrases), key=len, reverse=True)
@@ -173,25 +165,11 @@ def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     )
 
 
-_LONE = ("replace_obj", "replace_att", "spatial")
-BIASED: dict[str, BiasedKind] = {
-    "negate_there": BiasedKind("crepe", 'a "there is no" template', "negation", negate_there),
-    "negate_relation": BiasedKind(
-        "crepe", '"not" before the relation', "negation", negate_relation, ("swap_obj", "spatial")
-    ),
-    "shuffle_trigrams": BiasedKind("aro", "groups of three words shuffled", "order", shuffle_trigrams),
-    "swap_implausible": BiasedKind(
-        "template",
-        "noun phrases swapped against sense",
-        "plausibility",
-        swap_implausible,
-        ("replace_obj", "replace_att"),
-    ),
-    "replace_ungrammatical": BiasedKind("template", "relation as a bare verb", "grammar", replace_ungrammatical),
-    "replace_rare": BiasedKind("template", "a noun from outside the world", "frequency", replace_rare),
-    "add_obj_longer": BiasedKind("sugarcrepe", "the foil adds an object", "length", add_obj_longer, _LONE),
-    "replace_restyled": BiasedKind("sugarcrepe", "an untidy caption, a tidy foil", "surface", replace_restyled, _LONE),
-}
+_SPOILERS = (
+    negate_there, negate_relation, shuffle_trigrams, swap_implausible, replace_ungrammatical, replace_rare,
+    add_obj_longer, replace_restyled,
+)  # fmt: skip
+BIASED = {f.__name__: BiasedKind(spoil=f, **TABLES["biased"][f.__name__]) for f in _SPOILERS}
 
 
 def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
@@ -200,7 +178,7 @@ def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
     rule = BIASED[kind]
     seen: set[tuple[str, str]] = set()
     while True:
-        twins = find_twins(CLEAN[dice.pick(rule.source)].propose, dice, split)
+        twins = find_twins(dice.pick(rule.source), dice, split)
         shown = Shown.of(twins, dice)
         texts = rule.spoil(shown, dice)
         if texts is None or texts in seen or not is_false(texts[1], shown.graph):

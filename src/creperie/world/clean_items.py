@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from creperie.bench import PAIRED, Match, Tag, choice
 from creperie.world.dice import Dice, key_of
-from creperie.world.foils import CHOICE, CLEAN, HALF, QUAD, TRIPLE, TWINS, WINOGROUND, CleanKind
+from creperie.world.foils import CHOICE, EVERY, HALF, QUAD, TRIPLE, TWINS, WINOGROUND
 from creperie.world.grammar import SentencePlan, write_sentence
 from creperie.world.scene import Scene
-from creperie.world.solid.foils import ROOM_ONLY, find_rooms
 from creperie.world.solid.scene import Room
 from creperie.world.twins import Twins, find_twins
 from creperie.world.wording import one_wording, say, two_wordings
@@ -33,7 +32,7 @@ def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = Fa
     seen: set[frozenset[str]] = set()
     repeats = 0
     while True:
-        made = _SHAPES[form](kind, _find(kind, dice, split, rooms), dice)
+        made = _SHAPES[form](kind, find_twins(kind, dice, split, rooms=rooms), dice)
         if made is None:
             continue
         texts = frozenset(made.captions)
@@ -44,20 +43,11 @@ def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = Fa
         yield made
 
 
-def _find(kind: str, dice: Dice, split: str, rooms: bool) -> Twins:
-    return find_rooms(kind, dice, split) if rooms else find_twins(CLEAN[kind].propose, dice, split)
-
-
-def about(kind: str) -> CleanKind:
-    """Return the description of a clean kind of either world."""
-    return CLEAN[kind] if kind in CLEAN else ROOM_ONLY[kind]
-
-
 def _choice(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    plans = one_wording(twins, dice)
+    plan = one_wording(twins, dice)
     shown = dice.roll(2)
-    captions = say(twins, shown, plans), say(twins, 1 - shown, plans)
-    tags = _tags(kind, CHOICE, twins, plans[shown], plans[1 - shown])
+    captions = say(twins, shown, plan), say(twins, 1 - shown, plan)
+    tags = _tags(kind, CHOICE, twins, plan)
     return _made((twins.scenes[shown],), captions, choice(1, 1), tags)
 
 
@@ -75,9 +65,9 @@ def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tupl
     """
     wordings = two_wordings(kind, twins, dice)
     shown = dice.roll(2)
-    captions = *(say(twins, shown, plans) for plans in wordings), *(say(twins, 1 - shown, wordings[k]) for k in foils)
-    tags = _tags(kind, form, twins, wordings[0][shown], wordings[foils[0]][1 - shown])
-    tags["construction_2"] = wordings[1][shown].construction
+    captions = *(say(twins, shown, plan) for plan in wordings), *(say(twins, 1 - shown, wordings[k]) for k in foils)
+    tags = _tags(kind, form, twins, wordings[0], wordings[foils[0]])
+    tags["construction_2"] = wordings[1].construction
     return _made((twins.scenes[shown],), captions, choice(2, len(foils)), tags)
 
 
@@ -85,11 +75,11 @@ def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
     """Return a half-truth item of three captions: a short true one, the same with a true detail, and the same with a
     false detail; None if two are equal.
     """
-    plans = one_wording(twins, dice)
+    plan = one_wording(twins, dice)
     shown = dice.roll(2)
     assert twins.base is not None
-    captions = write_sentence(twins.base, plans[shown]), say(twins, shown, plans), say(twins, 1 - shown, plans)
-    tags = _tags(kind, HALF, twins, plans[shown], plans[1 - shown])
+    captions = write_sentence(twins.base, plan), say(twins, shown, plan), say(twins, 1 - shown, plan)
+    tags = _tags(kind, HALF, twins, plan)
     return _made((twins.scenes[shown],), captions, choice(2, 1), tags)
 
 
@@ -101,11 +91,11 @@ def _winoground(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
 
 def _twins(kind: str, twins: Twins, dice: Dice, form: str = TWINS) -> MadeItem | None:
     """Return an item of both scenes and both captions: each caption is true of one scene and false of the other."""
-    plans = one_wording(twins, dice)
+    plan = one_wording(twins, dice)
     first = dice.roll(2)
     sides = (first, 1 - first)
-    captions = tuple(say(twins, side, plans) for side in sides)
-    tags = _tags(kind, form, twins, plans[first], plans[1 - first])
+    captions = tuple(say(twins, side, plan) for side in sides)
+    tags = _tags(kind, form, twins, plan)
     return _made(tuple(twins.scenes[side] for side in sides), captions, PAIRED, tags)
 
 
@@ -122,16 +112,16 @@ def _made(
     return MadeItem(scenes, captions, match, tags) if len(set(captions)) == len(captions) else None
 
 
-def _tags(kind: str, form: str, twins: Twins, true: SentencePlan, false: SentencePlan) -> dict[str, Tag]:
+def _tags(kind: str, form: str, twins: Twins, true: SentencePlan, false: SentencePlan | None = None) -> dict[str, Tag]:
     tags: dict[str, Tag] = {
         "kind": kind,
-        "family": about(kind).family,
+        "family": EVERY[kind].family,
         "clean": True,
         "form": form,
         "combination": "novel" if twins.novel else "seen",
         "difference": twins.note,
         "construction": true.construction,
-        "construction_foil": false.construction,
+        "construction_foil": (false or true).construction,
     }
     if twins.base is not None:
         tags["base"] = write_sentence(twins.base, true)

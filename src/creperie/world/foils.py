@@ -1,350 +1,375 @@
-"""The clean kinds: how the two scenes of a pair, and so the two captions, differ.
+"""The clean kinds: how the two scenes of a pair, and so the two captions, differ; in drawings and in rooms.
 
-Each function proposes a pair of drafts and claims, or returns None if the random choices leave nothing to work with.
-Certification (twins.py) decides afterwards, so proposals need not be valid, only promising.
+Each function proposes a draft, or returns None if the random choices leave nothing to work with. Certification
+(twins.py) decides afterwards, so proposals need not be valid, only promising.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from creperie.world.kinds import HANDED, KINDS, PATTERNS, UNWRITTEN
-from creperie.world.layout import Look, SceneDraft
-from creperie.world.sample import ACTIONS, RELATIONS, ROLES, SPATIAL, Mention, Sampler, change, describe
+from creperie.world.kinds import UNWRITTEN
+from creperie.world.sample import HEAVY, SIDES, Draft, Sampler, Slot, arity_of, opposite
 from creperie.world.scene import GIVING
-from creperie.world.sprites import WORDS
+from creperie.world.solid.models import SOLIDS
+from creperie.world.sprites import TABLES, WORDS
 from creperie.world.truth import CONVERSE, Fact, LogicalForm
-from creperie.world.twins import Propose, TwinDrafts
 
 CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS, HALF = "choice", "triple", "quad", "winoground", "twins", "half"
 FORMS = (CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS, HALF)
-_ONE_WAY = ("left", "right", "above", "below", "front", "behind", "pushes", "pulls", "carries", "follows", "faces")
+Propose = Callable[[Sampler], Draft | None]
+Some = tuple[str, str, list[Slot]]
 
 
 @dataclass(frozen=True, slots=True)
 class CleanKind:
-    """A kind of clean foil: the benchmark that introduced it, what it does, and the forms of item it can have."""
+    """A kind of clean foil: the benchmark that introduced it, what it does, the forms of item it can have, and the
+    worlds that have it.
+    """
 
     family: str
     says: str
     propose: Propose
-    forms: tuple[str, ...] = (CHOICE, TRIPLE, QUAD, TWINS)
+    forms: tuple[str, ...]
+    worlds: tuple[str, ...] = ("2d", "3d")
 
 
-def claim(draft: SceneDraft, mentions: Sequence[Mention]) -> LogicalForm:
-    """Return the claim that a draft makes true: its main things with their mentioned attributes, and the relation."""
-    n = draft.arity
-    things = tuple(describe(look, mention) for look, mention in zip(draft.looks[:n], mentions[:n], strict=True))
-    return LogicalForm(things, (Fact(draft.relation, tuple(range(n))),))
+def _some(s: Sampler, group: str = "any", bystanders: int = 45) -> Some | None:
+    """Return a random relation of a group, a setting and things in it."""
+    relation = s.relation(group)
+    setting = s.setting(relation)
+    slots = s.slots(relation, setting, bystanders)
+    return None if slots is None else (relation, setting, slots)
 
 
-def _any_relation(sampler: Sampler) -> str:
-    """Return a random relation: spatial relations and actions equally often, in 7 % giving (handing over, throwing)."""
-    dice = sampler.dice
-    if dice.chance(7):
-        return dice.pick(GIVING)
-    return dice.pick(SPATIAL) if dice.coin() else dice.pick(ACTIONS)
+def replace_obj(s: Sampler) -> Draft | None:
+    if (some := _some(s)) is None:
+        return None
+    relation, setting, slots = some
+    k = s.dice.roll(arity_of(relation))
+    old = slots[k][0]
+    used = [look.kind for look, _ in slots]
+    options = [
+        kind
+        for kind in s.stage.roles[setting][relation][k]
+        if kind not in used and (relation not in SIDES or (kind in HEAVY) == (old.kind in HEAVY))
+    ]
+    if not options or len(used) > len({*used}):
+        return None
+    slots[k] = (old, s.stage.as_kind(old, s.dice.pick(options), s, setting))
+    return s.draft(setting, (relation, relation), slots, f"{relation}, thing {k + 1}")
 
 
-def replace_obj(sampler: Sampler) -> TwinDrafts | None:
-    relation = _any_relation(sampler)
-    draft = sampler.draft(relation)
+def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
+    """Return a thing with two different values of an attribute, in a colour that nothing else has."""
+    look = slots[k][0]
+    used = [x.colour for x, _ in slots] if field == "colour" else [getattr(look, field)]
+    first, values = s.stage.said(look, field), s.dice.shuffled(s.stage.values(look, field, s))
+    others = [value for value in values if value not in used]
+    if not first:
+        first, others = (values[0], values[1:]) if len(values) > 1 else ("", [])
+    return (replace(look, **{field: first}), replace(look, **{field: others[0]})) if others else None
+
+
+def replace_att(s: Sampler) -> Draft | None:
+    if (some := _some(s)) is None:
+        return None
+    relation, setting, slots = some
+    k, field = s.dice.roll(arity_of(relation)), s.relation("changed")
+    slot = _changed(s, slots, k, field)
+    if slot is None or (field == "state" and relation in ("on", "inside") and k == 1):
+        return None
+    slots[k] = slot
+    return s.draft(setting, (relation, relation), slots, f"{field} of thing {k + 1}", {k: field})
+
+
+def _other_relation(s: Sampler, relation: str, others: Sequence[str]) -> Draft | None:
+    """Propose the same things in another relation; what may not show in both is left out."""
+    setting = s.setting(relation)
+    slots = s.slots(relation, setting)
+    if slots is None:
+        return None
+    kinds = [look.kind for look, _ in slots[:2]]
+    posed = relation in ("on", "inside", "under")
+    fitting = [
+        r
+        for r in others
+        if r != relation
+        and s.stage.allows(setting, r, kinds)
+        and not (posed and r in ("on", "inside") and setting != "drawn")
+    ]
+    if not fitting:
+        return None
+    other = s.dice.pick(fitting)
+    looks = [s.stage.unposed(look, len(slots) > 3) for look, _ in slots]
+    return s.draft(setting, (relation, other), [(look, look) for look in looks], f"{relation} to {other}")
+
+
+def replace_rel(s: Sampler) -> Draft | None:
+    return _other_relation(s, s.relation("replaced"), s.stage.tables["replaced"])
+
+
+def spatial(s: Sampler) -> Draft | None:
+    """Propose the same things in another spatial relation, mostly the opposite one."""
+    relation = s.relation("sided")
+    if relation in CONVERSE and s.dice.chance(40):
+        return s.exchanged(relation, (1, 0))
+    contrary = opposite(relation)
+    return _other_relation(s, relation, [contrary] if contrary and s.dice.chance(70) else s.stage.tables["sided"])
+
+
+def swap_obj(s: Sampler) -> Draft | None:
+    relation = s.relation("exchanged")
+    return s.exchanged(relation, (1, 0, 2)[: arity_of(relation)])
+
+
+def active_passive(s: Sampler) -> Draft | None:
+    return s.exchanged(s.dice.pick(("pushes", "pulls", "carries", "follows")), (1, 0))
+
+
+def dative(s: Sampler) -> Draft | None:
+    return s.exchanged(s.dice.pick(GIVING), (2, 1, 0), 25)
+
+
+def depth(s: Sampler) -> Draft | None:
+    return s.exchanged("depth", s.dice.pick(((2, 1, 0), (1, 0, 2), (0, 2, 1))), 25)
+
+
+def swap_att(s: Sampler) -> Draft | None:
+    """Propose twins whose main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
+    if (some := _some(s)) is None:
+        return None
+    relation, setting, slots = some
+    field = s.relation("swapped")
+    a, b = (slot[0] for slot in slots[:2])
+    both = [v for v in s.stage.values(a, field, s) if v in s.stage.values(b, field, s)]
+    if field == "pattern" and len(both) > 1:
+        one, two = s.dice.shuffled(both)[:2]
+    else:
+        one, two = s.stage.said(a, field), s.stage.said(b, field)
+    if a.kind == b.kind or one == two or not {one, two} <= {*both} or (field == "size" and relation == "inside"):
+        return None
+    if field == "size":  # small things have no room for patterns
+        a, b = replace(a, pattern="plain"), replace(b, pattern="plain")
+    slots[:2] = [
+        (replace(a, **{field: one}), replace(a, **{field: two})),
+        (replace(b, **{field: two}), replace(b, **{field: one})),
+    ]
+    return s.draft(setting, (relation, relation), slots, field, {0: field, 1: field})
+
+
+def add_obj(s: Sampler) -> Draft | None:
+    """Propose twins of three things that differ in the third, which each caption adds to what is true of both."""
+    relation = s.dice.pick(("left", "right", "front", "behind"))
+    setting = s.setting(relation)
+    *kinds, other = s.dice.shuffled(s.stage.roles[setting][relation][0])[:4]
+    looks = s.stage.looks(kinds, relation, setting, s)
+    slots = [(look, look) for look in looks[:2]] + [(looks[2], s.stage.as_kind(looks[2], other, s, setting))]
+    mentions = [[field for field in fields if field != "state"][:1] for fields in s.mentions(looks)]
+    says = [s.shared(slot, fields) for slot, fields in zip(slots, mentions)]
+    forms = [LogicalForm(tuple(s.describe(slot[side], f) for slot, f in zip(slots, says))) for side in (0, 1)]
+    base = LogicalForm(forms[0].things[:2])
+    return Draft(setting, tuple(slots), (relation, relation), (forms[0], forms[1]), relation, base)
+
+
+def add_att(s: Sampler) -> Draft | None:
+    """Propose twins whose captions are equal except for an added colour or pattern, which is another one."""
+    if (some := _some(s)) is None:
+        return None
+    relation, setting, slots = some
+    k, field = s.dice.roll(2), s.dice.pick(("colour", "colour", "pattern"))
+    slot = _changed(s, slots, k, field)
+    if slot is None or slots[0][0].kind == slots[1][0].kind:
+        return None
+    slots[k] = slot
+    says = s.mentions([look for look, _ in slots])
+    says[k] = [f for f in says[k] if f not in ("colour", "pattern")][:1]
+    draft = s.draft(setting, (relation, relation), slots, f"{field} of thing {k + 1}", {k: field}, says)
+    return replace(draft, base=s.claim(relation, [look for look, _ in slots], says))
+
+
+def negation(s: Sampler) -> Draft | None:
+    """Propose twins whose captions both say what is not so: a relation, another thing in it, or a state."""
+    ways = (_not_the_other, _not_the_other, _not_the_opposite, _not_the_state, _not_the_state)
+    return s.dice.pick(ways if s.stage.name == "3d" else ways[:3])(s)
+
+
+def _not_the_opposite(s: Sampler) -> Draft | None:
+    """Propose "The cat is pushing the dog, not pulling it"."""
+    relation = s.relation("opposed")
+    contrary = opposite(relation) or relation
+    draft = _other_relation(s, relation, [contrary])
     if draft is None:
         return None
-    k = sampler.dice.roll(draft.arity)
-    look = draft.looks[k]
-    used = [x.kind for x in draft.looks]
-    pool = [n for n in ROLES[relation][k] if n not in used and (look.pattern == "plain" or KINDS[n].patterned)]
+    facts = [(Fact(r, (0, 1)), Fact(other, (0, 1), True)) for r, other in ((relation, contrary), (contrary, relation))]
+    first, second = (replace(form, facts=pair) for form, pair in zip(draft.forms, facts))
+    return replace(draft, forms=(first, second), note="relation")
+
+
+def _not_the_other(s: Sampler) -> Draft | None:
+    """Propose "The ball is in the basket, not in the box": the second thing has changed places with a third."""
+    relation = s.relation("either")
+    setting = s.setting(relation)
+    pools = s.stage.roles[setting][relation]
+    kinds: list[str] = []
+    for pool in (*pools, pools[1]):
+        options = [kind for kind in pool if kind not in kinds]
+        if not options:
+            return None
+        kinds.append(s.dice.pick(options))
+    looks = s.stage.looks(kinds, relation, setting, s)
+    a, b, c = looks[0], looks[1], replace(looks[2], size=looks[1].size) if setting == "drawn" else looks[2]
+    says = [fields[:1] for fields in s.mentions([a, b, c])]
+    things = [s.describe(look, fields) for look, fields in zip((a, b, c), says)]
+    facts = Fact(relation, (0, 1)), Fact(relation, (0, 2), True)
+    forms = LogicalForm(tuple(things), facts), LogicalForm((things[0], things[2], things[1]), facts)
+    return Draft(setting, ((a, a), (b, c), (c, b)), (relation, relation), forms, relation)
+
+
+def _not_the_state(s: Sampler) -> Draft | None:
+    """Propose "The red candle is lit, but the blue one is not", and the other way round."""
+    relation, setting = s.dice.pick(("left", "right")), s.setting("left")
+    state = s.dice.pick(("open", "closed", "empty", "lit", "lit", "on"))
+    pool = [k for k in s.stage.roles[setting][relation][0] if state in SOLIDS[k].states and k != "umbrella"]
     if not pool:
         return None
-    mentions = sampler.mentions(draft)
-    other = change(draft, k, kind=sampler.dice.pick(pool))
-    if not KINDS[other.looks[k].kind].patterned:
-        mentions[k] = replace(mentions[k], pattern=False)
-    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{relation}, thing {k + 1}")
-
-
-def _free_colours(sampler: Sampler, draft: SceneDraft, kind: str) -> list[str]:
-    """Return the colours that a thing of this kind may have and nothing in the scene has; possibly none."""
-    return [colour for colour in sampler.colours(kind) if all(colour != look.colour for look in draft.looks)]
-
-
-def _other_value(sampler: Sampler, draft: SceneDraft, k: int, attribute: str) -> dict[str, str] | None:
-    """Return another value for an attribute of a thing, if the image can show it, else None."""
-    look = draft.looks[k]
-    if attribute == "colour":
-        colours = _free_colours(sampler, draft, look.kind)
-        return {"colour": sampler.dice.pick(colours)} if colours else None
-    if look.size == "small" or not KINDS[look.kind].patterned:
-        return None
-    return {"pattern": sampler.dice.pick([p for p in PATTERNS if p != look.pattern])}
-
-
-def replace_att(sampler: Sampler) -> TwinDrafts | None:
-    draft = sampler.draft(_any_relation(sampler))
-    if draft is None:
-        return None
-    k = sampler.dice.roll(draft.arity)
-    attribute = "colour" if sampler.dice.chance(55) else "pattern"
-    value = _other_value(sampler, draft, k, attribute)
-    if value is None:
-        return None
-    mentions = sampler.mentions(draft)
-    mentions[k] = replace(mentions[k], colour=True, pattern=mentions[k].pattern or attribute == "pattern")
-    other = change(draft, k, **value)
-    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{attribute} of thing {k + 1}")
-
-
-def replace_rel(sampler: Sampler) -> TwinDrafts | None:
-    relation = sampler.dice.pick(SPATIAL) if sampler.dice.coin() else sampler.dice.pick(ACTIONS)
-    draft = sampler.draft(relation)
-    if draft is None:
-        return None
-    a, b = (look.kind for look in draft.looks[:2])
-    options = [r for r in RELATIONS if r != relation and a in ROLES[r][0] and b in ROLES[r][1]]
-    return _changed_relation(sampler, draft, sampler.dice.pick(options)) if options else None
-
-
-def _changed_relation(sampler: Sampler, draft: SceneDraft, relation: str) -> TwinDrafts:
-    """Return twins of the same things in two relations; sizes and patterns, which may not show, are left out."""
-    mentions = [replace(m, pattern=False, size=False) for m in sampler.mentions(draft)]
-    size = "small" if len(draft.looks) > 3 else None
-    other = SceneDraft(tuple(replace(x, size=size, pattern="plain") for x in draft.looks), relation)
-    first = SceneDraft(other.looks, draft.relation)
-    return TwinDrafts(
-        (first, other), (claim(first, mentions), claim(other, mentions)), f"{draft.relation} to {relation}"
+    first = s.dice.pick(pool)
+    second = first if s.dice.chance(65) else s.dice.pick(pool)
+    slots = s.slots(relation, setting, 40, ([first], [second])) if first != second else None
+    if slots is None:
+        looks = s.stage.looks([first, second], relation, setting, s)
+        slots = [(look, look) for look in looks]
+    pairs = [[x for x in (state, *SOLIDS[kind].states) if x] for kind in (first, second)]
+    others = [next(x for x in pair if x != state) for pair in pairs]
+    a, b = slots[0][0], slots[1][0]
+    slots[:2] = [
+        (replace(a, state=state), replace(a, state=others[0])),
+        (replace(b, state=others[1]), replace(b, state=state)),
+    ]
+    coloured = first == second or s.dice.coin()
+    one, two = (
+        [s.describe(slot[side], ["state", "colour"] if coloured else ["state"]) for slot in slots[:2]]
+        for side in (0, 1)
     )
-
-
-def _exchanged(draft: SceneDraft) -> SceneDraft:
-    a, b, *rest = draft.looks
-    return replace(draft, looks=(replace(b, size=a.size), replace(a, size=b.size), *rest))
-
-
-def _exchange_in(*relations: str) -> Propose:
-    return lambda sampler: _role_exchange(sampler, sampler.dice.pick(relations))
-
-
-def _role_exchange(sampler: Sampler, relation: str) -> TwinDrafts | None:
-    """Propose twins in which the two main things are exchanged: "a cat pushes a dog", "a dog pushes a cat"."""
-    pool = tuple(n for n in ROLES[relation][0] if n in ROLES[relation][1])
-    draft = sampler.draft(relation, (pool, pool))
-    if draft is None:
+    if coloured and not all(desc.colour for desc in (*one, *two)):
         return None
-    mentions = [replace(m, size=False) for m in sampler.mentions(draft)]
-    if relation in ("carries", "on"):
-        mentions = [replace(m, pattern=False) for m in mentions]
-    other = _exchanged(draft)
-    back = [mentions[1], mentions[0]]
-    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, back)), relation)
+    forms = LogicalForm((one[0], one[1])), LogicalForm((two[1], two[0]))
+    return Draft(setting, tuple(slots), (relation, relation), forms, state)
 
 
-def swap_att(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins whose main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
-    draft = sampler.draft(_any_relation(sampler))
-    if draft is None or draft.looks[0].kind == draft.looks[1].kind:
-        return None
-    a, b = draft.looks[:2]
-    attribute = sampler.dice.pick(("colour", "colour", "pattern", "size"))
-    mentions = sampler.mentions(draft)
-    if attribute == "size" and (draft.relation == "inside" or {a.size, b.size} != {"small", "big"}):
-        return None
-    if attribute == "size":
-        plain = tuple(replace(x, pattern="plain") for x in draft.looks)
-        draft, (a, b) = replace(draft, looks=plain), plain[:2]
-        mentions = [replace(m, pattern=False) for m in mentions]
-    if attribute == "pattern" and (a.pattern == b.pattern or not _both_patterned(a, b)):
-        return None
-    for k in (0, 1):
-        mentions[k] = replace(mentions[k], **{attribute: True})
-        mentions[k] = replace(mentions[k], colour=mentions[k].colour or mentions[k].pattern)
-    swapped = replace(a, **{attribute: getattr(b, attribute)}), replace(b, **{attribute: getattr(a, attribute)})
-    other = replace(draft, looks=(*swapped, *draft.looks[2:]))
-    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), attribute)
-
-
-def _both_patterned(a: Look, b: Look) -> bool:
-    return all(KINDS[x.kind].patterned and x.size != "small" for x in (a, b))
-
-
-def add_obj(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins that differ in their third thing, which each caption adds to what is true of both scenes."""
-    draft = sampler.draft(_any_relation(sampler), bystander=100)
-    if draft is None or draft.relation in GIVING:
-        return None
-    mentions = sampler.mentions(draft)
-    other = change(draft, 2, kind=sampler.kind(UNWRITTEN, [x.kind for x in draft.looks]))
-    colours = _free_colours(sampler, draft, other.looks[2].kind)
-    if sampler.dice.coin() and colours:
-        other = change(other, 2, colour=sampler.dice.pick(colours))
-    base = claim(draft, mentions)
-    first, second = (
-        replace(base, things=(*base.things, describe(d.looks[2], Mention(mentions[2].colour)))) for d in (draft, other)
-    )
-    return TwinDrafts((draft, other), (first, second), draft.relation, base)
-
-
-def add_att(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins whose captions are equal except for one added attribute each, of one thing or of two."""
-    draft = sampler.draft(_any_relation(sampler))
-    if draft is None or draft.looks[0].kind == draft.looks[1].kind:
-        return None
-    dice = sampler.dice
-    mentions = [replace(m, size=False) for m in sampler.mentions(draft)]
-    mentions[:2] = [replace(m, colour=False, pattern=False) if dice.chance(70) else m for m in mentions[:2]]
-    places = (dice.roll(2), dice.roll(2))
-    named = tuple("colour" if dice.chance(55) else "pattern" for _ in places)
-    if places[0] == places[1]:
-        named = (named[0], named[0])
-    if any(getattr(mentions[k], attribute) for k, attribute in zip(places, named)):
-        return None
-    for k, attribute in zip(places, named):
-        mentions[k] = replace(mentions[k], colour=mentions[k].colour or attribute == "pattern")
-    other = draft
-    for k, attribute in sorted(set(zip(places, named))):
-        value = _other_value(sampler, other, k, attribute)
-        if value is None:
-            return None
-        other = change(other, k, **value)
-    base = claim(draft, mentions)
-    forms = []
-    for shown, k, attribute in zip((draft, other), places, named, strict=True):
-        richer = list(mentions)
-        richer[k] = replace(richer[k], **{attribute: True})
-        forms.append(claim(shown, richer))
-    note = f"{named[0]} of thing {places[0] + 1}, {named[1]} of thing {places[1] + 1}"
-    return TwinDrafts((draft, other), (forms[0], forms[1]), note, base)
-
-
-def spatial(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins with the same things in another spatial relation, mostly the opposite one."""
-    relation = sampler.dice.pick(SPATIAL)
-    draft = sampler.draft(relation)
-    if draft is None:
-        return None
-    if relation in CONVERSE and sampler.dice.chance(40):
-        return _role_exchange(sampler, relation)
-    opposite = CONVERSE.get(relation) or {"near": "far", "far": "near"}.get(relation)
-    if opposite and sampler.dice.chance(60):
-        return _changed_relation(sampler, draft, opposite)
-    a, b = (look.kind for look in draft.looks[:2])
-    options = [r for r in SPATIAL if r != relation and a in ROLES[r][0] and b in ROLES[r][1]]
-    return _changed_relation(sampler, draft, sampler.dice.pick(options))
-
-
-def dative(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins in which the giver and the taker are exchanged."""
-    draft = sampler.draft(sampler.dice.pick(GIVING), bystander=25)
-    if draft is None:
-        return None
-    mentions = [replace(m, size=False) for m in sampler.mentions(draft)][:3]
-    other = replace(draft, looks=(*draft.looks[2::-1], *draft.looks[3:]))
-    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions[::-1])), draft.relation)
-
-
-def negation(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins that differ in what is absent, or in a relation that does not hold; both captions negate."""
-    if sampler.dice.chance(35):
-        return _denied_relation(sampler)
-    draft = sampler.draft(sampler.dice.pick(SPATIAL))
-    if draft is None or draft.looks[0].kind == draft.looks[1].kind:
-        return None
-    other = change(draft, 0, kind=sampler.kind(UNWRITTEN, [x.kind for x in draft.looks]))
-    if other.looks[0].kind not in ROLES[draft.relation][0] or not KINDS[other.looks[0].kind].patterned:
-        return None
-    mention = Mention(colour=sampler.dice.chance(40))
-    here, there = describe(draft.looks[0], mention), describe(other.looks[0], mention)
-    forms = LogicalForm((here,), absent=(there,)), LogicalForm((there,), absent=(here,))
-    return TwinDrafts((draft, other), forms, "presence", tails=False)
-
-
-def _denied_relation(sampler: Sampler) -> TwinDrafts | None:
-    relation = sampler.dice.pick(("left", "right", "above", "below", "front", "behind", "pushes", "pulls"))
-    draft = sampler.draft(relation, (HANDED, HANDED) if relation in ACTIONS else None)
-    if draft is None or draft.looks[0].kind == draft.looks[1].kind:
-        return None
-    contrary = CONVERSE.get(relation) or ("pulls" if relation == "pushes" else "pushes")
-    pair = _changed_relation(sampler, draft, contrary)
-    first, second = (replace(form, facts=(replace(form.facts[0], negated=True),)) for form in pair.forms)
-    return replace(pair, forms=(second, first), note="relation")
-
-
-def depth(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins of three things that partly hide each other, with two of them exchanged."""
-    draft = sampler.draft("depth", bystander=25)
-    if draft is None:
-        return None
-    mentions = [replace(m, size=False, pattern=False) for m in sampler.mentions(draft)]
-    order = sampler.dice.pick(((2, 1, 0), (1, 0, 2), (0, 2, 1)))
-    other = replace(draft, looks=(*(draft.looks[k] for k in order), *draft.looks[3:]))
-    forms = claim(draft, mentions), claim(other, [mentions[k] for k in order])
-    return TwinDrafts((draft, other), forms, f"order {order}")
-
-
-def text(sampler: Sampler) -> TwinDrafts | None:
+def text(s: Sampler) -> Draft | None:
     """Propose twins with signs: two signs exchange their words, or one has another word."""
-    dice = sampler.dice
-    relation = dice.pick(("left", "right", "near"))
-    kinds = ["sign", "sign" if dice.coin() else dice.pick(UNWRITTEN)]
-    draft = SceneDraft(tuple(replace(x, size=None) for x in sampler.looks(kinds, relation)), relation)
-    first, second = dice.shuffled(WORDS)[:2]
-    draft, other = change(draft, 0, pattern=first), change(draft, 0, pattern=second)
+    relation = s.dice.pick(("left", "right", "near"))
+    kinds = ["sign", "sign" if s.dice.coin() else s.dice.pick(UNWRITTEN)]
+    first, second = s.dice.shuffled(WORDS)[:2]
+    a, b = (s.stage.unposed(look, False) for look in s.stage.looks(kinds, relation, "drawn", s))
+    slots = [(replace(a, pattern=first), replace(a, pattern=second)), (b, b)]
+    says = [["colour"] if s.dice.coin() else [], []]
     if kinds[1] == "sign":
-        draft, other = change(draft, 1, pattern=second), change(other, 1, pattern=first)
-    mentions = [Mention(kinds[k] == "sign", kinds[k] == "sign") for k in (0, 1)]
-    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{first}, {second}")
+        slots[1] = (replace(b, pattern=second), replace(b, pattern=first))
+        forms = [LogicalForm(tuple(s.describe(slot[side], ["colour"]) for slot in slots)) for side in (0, 1)]
+        return Draft("drawn", tuple(slots), (relation, relation), (forms[0], forms[1]), f"{first}, {second}")
+    return s.draft("drawn", (relation, relation), slots, f"{first}, {second}", {0: "pattern"}, says)
 
 
-def count(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins with counts of two kinds of things: the counts are exchanged, or one of them differs."""
-    dice = sampler.dice
-    a, b = dice.shuffled(UNWRITTEN)[:2]
-    n, m = dice.shuffled((2, 3, 4))[:2]
-    looks = [Look(kind, sampler.colour(kind, ()), size="small") for kind in (a, b)]
-    mentions = [Mention(dice.chance(40)) for _ in looks]
-    pairs = (n, m), ((m, n) if dice.chance(60) else (n, 9 - n - m))
-    descs = [describe(look, mention) for look, mention in zip(looks, mentions)]
-    drafts = tuple(SceneDraft((looks[0],) * i + (looks[1],) * j, "crowd") for i, j in pairs)
-    forms = tuple(LogicalForm((), counts=((descs[0], i), (descs[1], j))) for i, j in pairs)
-    return TwinDrafts((drafts[0], drafts[1]), (forms[0], forms[1]), f"{pairs[0]} to {pairs[1]}")
+_FEW = tuple(
+    k for k in SOLIDS if "table" in SOLIDS[k].place and k not in ("book", "basket", "plate", "hat", "box", "lamp")
+)
 
 
-def confusion(sampler: Sampler) -> TwinDrafts | None:
+def _crowd(s: Sampler) -> tuple[str, list[str]]:
+    """Return the setting of a crowd, and kinds of which there is room for eight things."""
+    setting = s.setting("crowd")
+    return setting, s.dice.shuffled(_FEW if setting == "table" else UNWRITTEN)
+
+
+def count(s: Sampler) -> Draft | None:
+    """Propose counts of two kinds of things, of which one scene has more of the first and the other more of the second:
+    each caption is false even if "two" means at least two.
+    """
+    setting, kinds = _crowd(s)
+    a, b = (
+        replace(look, size="medium" if setting == "table" else "small")
+        for look in s.stage.looks(kinds[:2], "crowd", setting, s)
+    )
+    (i, j), (k, m) = s.dice.shuffled(
+        [(x, total - x) for total in [s.dice.between(5, 7)] for x in (2, 3, 4) if 2 <= total - x <= 4]
+    )[:2]
+    slots = [(a, a)] * min(i, k) + [(b, b)] * min(j, m) + [(a, b) if i > k else (b, a)] * abs(i - k)
+    says = [["colour"] if setting == "drawn" and s.dice.chance(40) else [] for _ in (a, b)]
+    descs = [s.describe(look, fields) for look, fields in zip((a, b), says)]
+    forms = [LogicalForm((), counts=tuple(zip(descs, pair))) for pair in ((i, j), (k, m))]
+    return Draft(setting, tuple(slots), ("crowd", "crowd"), (forms[0], forms[1]), f"{i, j} to {k, m}")
+
+
+def confusion(s: Sampler) -> Draft | None:
     """Propose twins of six things, with three kinds and three colours, each twice: two things exchange their colours.
 
     Every word of both captions fits something in both scenes; only the binding of colour to thing differs.
     """
-    a, b, c = sampler.dice.shuffled(UNWRITTEN)[:3]
-    free = [x for x in sampler.colours(a) if x in sampler.colours(b) and x in sampler.colours(c)]
-    x, y, z = sampler.dice.shuffled(free)[:3]
-    rest = ((a, y), (b, y), (c, z), (c, x))
-    drafts, forms = [], []
-    for first, second in (((a, x), (b, z)), ((a, z), (b, x))):
-        looks = [Look(kind, colour, size="small") for kind, colour in (first, second, *rest)]
-        drafts.append(SceneDraft(tuple(looks), "crowd"))
-        forms.append(LogicalForm((describe(looks[0], Mention(True)), describe(looks[1], Mention(True)))))
-    return TwinDrafts((drafts[0], drafts[1]), (forms[0], forms[1]), f"{x} and {z}")
+    setting, kinds = _crowd(s)
+    painted = [
+        k
+        for k in kinds
+        if setting == "drawn"
+        or (not SOLIDS[k].colours and {"ceramic", "plastic", "wax", "cloth"} & {*SOLIDS[k].materials})
+    ]
+    a, b, c = painted[:3]
+    free = [x for x in s.colours(a) if x in s.colours(b) and x in s.colours(c)]
+    if len(free) < 3:
+        return None
+    x, y, z = s.dice.shuffled(free)[:3]
+    looks = dict(zip((a, b, c), s.stage.painted((a, b, c), s)))
+    pairs = ((a, x, z), (b, z, x), (a, y, y), (b, y, y), (c, z, z), (c, x, x))
+    slots = [(replace(looks[kind], colour=one), replace(looks[kind], colour=two)) for kind, one, two in pairs]
+    forms = [LogicalForm(tuple(s.describe(slots[k][side], ["colour"]) for k in (0, 2, 1, 3))) for side in (0, 1)]
+    return Draft(setting, tuple(slots), ("crowd", "crowd"), (forms[0], forms[1]), f"{x} and {z}")
 
 
-_SAME_WORDS = FORMS[:5]
-_ADDED = (CHOICE, TRIPLE, QUAD, TWINS, HALF)
-CLEAN: dict[str, CleanKind] = {
-    "replace_obj": CleanKind("sugarcrepe", "one thing is another kind of thing", replace_obj),
-    "replace_att": CleanKind("sugarcrepe", "one thing has another colour or pattern", replace_att),
-    "replace_rel": CleanKind("sugarcrepe", "the things stand in another relation", replace_rel),
-    "swap_obj": CleanKind("sugarcrepe", "two things change places", _exchange_in(*_ONE_WAY), _SAME_WORDS),
-    "swap_att": CleanKind("sugarcrepe", "two things change colour, pattern or size", swap_att, _SAME_WORDS),
-    "add_obj": CleanKind("sugarcrepe", "a thing is added that is not there", add_obj, _ADDED),
-    "add_att": CleanKind("sugarcrepe", "an attribute is added that is not true", add_att, _ADDED),
-    "spatial": CleanKind("visla", "the things are in another place", spatial, _SAME_WORDS),
-    "active_passive": CleanKind(
-        "hit-or-be-hit", "agent and patient change roles", _exchange_in(*_ONE_WAY[6:10]), _SAME_WORDS
-    ),
-    "dative": CleanKind("hit-or-be-hit", "giver and taker change roles", dative, _SAME_WORDS),
-    "negation": CleanKind("negation", "something is denied that is true", negation, _SAME_WORDS),
-    "depth": CleanKind("crowd", "things stand in another order from front to back", depth, _SAME_WORDS),
-    "text": CleanKind("crowd", "a sign says another word, or two exchange theirs", text, _SAME_WORDS),
-    "count": CleanKind("crowd", "there are more or fewer of some things", count, _SAME_WORDS),
-    "confusion": CleanKind("crowd", "two of six things exchange colours that others have too", confusion, _SAME_WORDS),
-}
+def compare(s: Sampler) -> Draft | None:
+    """Propose rooms in which the taller or bigger of two things has become the shorter or smaller one."""
+    relation = s.dice.pick(("taller", "shorter", "bigger", "smaller"))
+    setting = s.setting("near")
+    height = relation in ("taller", "shorter")
+    pool = [k for k in s.stage.roles[setting]["near"][0] if (SOLIDS[k].upright if height else not SOLIDS[k].colours)]
+    slots = s.slots("near", setting, 40, (pool, pool))
+    if slots is None:
+        return None
+    a, b = slots[0][0], slots[1][0]
+    if not height:
+        a = replace(a, pattern="")
+        b = replace(s.stage.looks([a.kind, a.kind], "near", setting, s)[1], material=a.material, pattern=a.pattern)
+        if not (a.colour and b.colour) or a.colour == b.colour:
+            return None
+        b = replace(b, state=a.state)
+    one, two = ("big", "small") if relation in ("taller", "bigger") else ("small", "big")
+    slots[:2] = [(replace(x, size=p), replace(x, size=q)) for x, p, q in ((a, one, two), (b, two, one))]
+    draft = s.draft(setting, (relation, relation), slots, relation, None if height else {0: "colour", 1: "colour"})
+    return replace(draft, forms=(draft.forms[0], replace(draft.forms[0], facts=(Fact(CONVERSE[relation], (0, 1)),))))
+
+
+def state(s: Sampler) -> Draft | None:
+    """Propose rooms in which a thing is open or closed, full or empty, lit or not."""
+    relation = s.dice.pick(("left", "right", "front", "behind", "near"))
+    setting = s.setting(relation)
+    pool = s.stage.roles[setting][relation][0]
+    slots = s.slots(relation, setting, 60, ([k for k in pool if SOLIDS[k].states and k != "umbrella"], pool))
+    if slots is None:
+        return None
+    slots[0] = _changed(s, slots, 0, "state") or slots[0]
+    draft = s.draft(setting, (relation, relation), slots, "state of thing 1", {0: "state"})
+    if s.dice.coin():
+        return draft
+    first, second = (LogicalForm(form.things[:1]) for form in draft.forms)
+    return replace(draft, forms=(first, second))
+
+
+_PROPOSALS = (
+    replace_obj, replace_att, replace_rel, swap_obj, swap_att, add_obj, add_att, spatial, active_passive, dative,
+    negation, depth, text, count, confusion, compare, state,
+)  # fmt: skip
+EVERY = {f.__name__: CleanKind(propose=f, **TABLES["clean"][f.__name__]) for f in _PROPOSALS}
+CLEAN = {name: kind for name, kind in EVERY.items() if "2d" in kind.worlds}  #: of the drawn world
+ROOM_KINDS = {name: kind for name, kind in EVERY.items() if "3d" in kind.worlds}
+ROOM_ONLY = {name: kind for name, kind in EVERY.items() if "2d" not in kind.worlds}

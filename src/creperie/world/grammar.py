@@ -1,80 +1,125 @@
 """Sentences from claims.
 
-A `SentencePlan` fixes everything about the wording that is not meaning: construction, article, synonyms, frame, finish.
-Two claims written with one plan differ only where their meanings differ; one claim written with two plans gives two
+A `SentencePlan` fixes everything about the wording that is not meaning: construction, article, synonyms, finish. Two
+claims written with one plan differ only where their meanings differ; one claim written with two plans gives two
 paraphrases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from creperie.world.sample import COMPARING, HEAVY, SIDES
 from creperie.world.scene import GIVING
-from creperie.world.sprites import TABLES
-from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, LogicalForm
-from creperie.world.words import AT, ITS, NUMBERS, VERBS, noun_phrase
+from creperie.world.sprites import TABLES, WORDS
+from creperie.world.truth import CONVERSE, Desc, Fact, LogicalForm
+from creperie.world.words import AT, ITS, NUMBERS, PLACES, PLURALS, POSTURES, VERBS, noun_phrase, stated
 
 
 @dataclass(frozen=True, slots=True)
 class SentencePlan:
-    """The wording of a sentence. Numbers are indices into the options of the construction."""
+    """The wording of a sentence."""
 
     construction: str = "plain"
     article: str = "a"
     flavour: int = 0  #: synonyms, and simple or progressive form
-    frame: int = 0  #: 0 none, then the frames of FRAMES
+    posture: str = ""  #: how things are in their places, such as "stands"; "" for "is"
     finish: int = 0  #: 0 "Sentence.", 1 "sentence", 2 "Sentence"; other than 0 in biased kinds only
-    tail: int = 0  #: how further things and absences are joined
 
 
 T = TypeVar("T")
-FRAMES = ("", "in this picture, ", "in the picture, ")
 CLAUSES: dict[str, dict[str, tuple[str, ...]]] = TABLES["clauses"]
-PRESENCE: dict[str, tuple[str, ...]] = TABLES["presence"]
-TAILS_BY: dict[str, tuple[str, ...]] = TABLES["tails"]
 FLAVOURS = 12
-TAILS = 6
-
-#: Constructions that begin with the relation's first argument, and those that begin with its second.
-DIRECT = ("plain", "there", "fronted", "shows", "seen")
-TURNED = ("turned", "turned there", "turned shows", "with", "has")
-DATIVE = ("to", "to shows")
-DOUBLE = ("double", "double shows")
-GIVING_TURNED = ("theme passive", "taker passive")
-#: Constructions of lists of things; the turned ones reverse the list.
-LISTING = ("plain", "shows", "turned", "turned shows")
-#: Constructions only with "a": "there is the cat" would mean something else.
-INDEFINITE = frozenset({"there", "turned there", "with"})
-COMPARING = frozenset({"taller", "shorter", "bigger", "smaller", "nearer", "farther"})
+#: Kinds of claims whose things are known to the reader: "the".
+_KNOWN = frozenset({"compare", "state", "states", "colours", "signs"})
+#: Kinds of claims that can be turned round by exchanging their things, and the relation for its converse.
+_TURNING = frozenset({"spatial", "compare", "between", "list", "count", "colours", "signs"})
+_RESTING = ("left", "right", "front", "behind", "near", "on", "inside", "under")  #: where things sit, stand and lie
 
 
-def family(relation: str) -> str:
-    """Return the family of a relation, which determines its constructions: spatial, action, giving, depth, between."""
-    if relation in ("depth", "between"):
-        return relation
-    return "spatial" if relation in AT else "giving" if relation in GIVING else "action"
+def family(form: LogicalForm) -> str:
+    """Return the kind of a claim, which determines its constructions.
 
-
-def constructions(relation: str, negated: bool = False) -> tuple[str, ...]:
-    """Return all constructions that can express this relation.
-
-    >>> constructions("on")
-    ('plain', 'there', 'fronted', 'shows', 'seen', 'with', 'has')
-    >>> constructions("pushes", negated=True)
-    ('plain', 'turned')
+    >>> cat, box = Desc("cat"), Desc("box")
+    >>> family(LogicalForm((cat, box), (Fact("on", (0, 1)),))), family(LogicalForm((cat, box)))
+    ('spatial', 'list')
     """
-    kind = family(relation)
-    if kind != "spatial":
-        passive = relation == "faces"  # "a box is faced by a cat" is not what people say
-        names = (c.removeprefix("not ") for c in CLAUSES[kind] if c.startswith("not ") == negated)
-        return tuple(c for c in names if not (passive and c.startswith("turned")))
-    converse = relation in CONVERSE or relation in SYMMETRIC
-    if negated or relation in COMPARING:
-        return ("plain", "turned") if converse else ("plain",)
-    direct = tuple(c for c in DIRECT if c != "fronted" or relation != "far")
-    return direct + TURNED[: 3 if converse else 0] + TURNED[3 if relation in ITS else 5 :]
+    if form.facts:
+        first, *more = form.facts
+        relation = first.relation
+        kind = (
+            relation if relation in ("depth", "between")
+            else "compare" if relation in COMPARING
+            else "spatial" if relation in AT
+            else "giving" if relation in GIVING
+            else "action"
+        )  # fmt: skip
+        return f"{'contrast' if more[0].args == first.args else 'other'} {kind}" if more else kind
+    if form.counts or len(form.things) == 4:
+        return "count" if form.counts else "colours"
+    if any(desc.pattern in WORDS for desc in form.things):
+        return "signs"
+    return ("state", "states")[len(form.things) - 1] if all(desc.state for desc in form.things) else "list"
+
+
+def needs_the(form: LogicalForm) -> bool:
+    """Return whether a claim is only written about things that are known to the reader."""
+    kind = family(form)
+    return kind in _KNOWN or " " in kind or any(fact.relation == "far" for fact in form.facts)
+
+
+def takes_place(form: LogicalForm, setting: str) -> bool:
+    """Return whether a sentence may add that it is about things on the table, or in the room."""
+    kind = family(form)
+    if kind in ("list", "count"):
+        return setting in PLACES
+    beside = kind in ("between", "state") or (kind == "spatial" and form.facts[0].relation in _RESTING[:5])
+    return setting == "table" and beside
+
+
+def sayable(form: LogicalForm) -> tuple[str, ...]:
+    """Return the constructions that can express a claim.
+
+    >>> sayable(LogicalForm((Desc("cat"), Desc("box")), (Fact("on", (0, 1)),)))
+    ('plain', 'there', 'with')
+    """
+    kind = family(form)
+    negated = bool(form.facts) and form.facts[0].negated
+    names = [c.removeprefix("not ") for c in CLAUSES[kind] if c.startswith("not ") == negated]
+    relation = form.facts[0].relation if form.facts else ""
+    if kind in ("list", "count") and not form.setting:
+        names.remove("plain")
+    if relation not in ITS and "with" in names:
+        names.remove("with")
+    if relation == "faces":  # "a box is being faced by a cat" is not what people say
+        names = [c for c in names if not c.startswith("turned")]
+    if kind not in _TURNING or (kind == "spatial" and not _reversible(form)):
+        return tuple(names)
+    return (*names, *("turned" if c == "plain" else f"turned {c}" for c in names if c != "with"))
+
+
+def _reversible(form: LogicalForm) -> bool:
+    one, two = (form.things[k].kind in HEAVY for k in form.facts[0].args)
+    return form.facts[0].relation in SIDES and one == two
+
+
+def postures(form: LogicalForm) -> list[str]:
+    """Return how all things that a claim may be about can be in their places."""
+    kind = family(form)
+    relation = form.facts[0].relation if form.facts else ""
+    if kind in ("list", "count"):
+        descs = [*form.things, *(desc for desc, _ in form.counts)]
+    elif kind == "between" or relation in _RESTING:
+        descs = [form.things[k] for k in form.facts[0].args[: 2 if relation in SIDES else 1]]
+    else:
+        descs = [form.things[0]] if relation == "above" else []
+    return [
+        verb
+        for verb, (_, _, kinds) in POSTURES.items()
+        if descs and (verb == "hangs" or relation != "above") and all(desc.kind in kinds for desc in descs)
+    ]
 
 
 def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
@@ -83,71 +128,98 @@ def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
     >>> claim = LogicalForm((Desc("cat", "red"), Desc("box")), (Fact("left", (0, 1)),))
     >>> write_sentence(claim, SentencePlan())
     'A red cat is to the left of a box.'
-    >>> write_sentence(claim, SentencePlan("turned", "the", 1, frame=1))
-    'In this picture, the box is to the right of the red cat.'
+    >>> write_sentence(claim, SentencePlan("turned", "the"))
+    'The box is to the right of the red cat.'
     >>> write_sentence(LogicalForm(claim.things, (Fact("behind", (0, 1)),)), SentencePlan("with", finish=1))
     'there is a box with a red cat behind it'
     """
-    if form.facts:
-        fact = form.facts[0]
-        text = _clause(form, fact, plan)
-        mentioned = fact.args
-    else:
-        text, mentioned = _existence(form, plan), tuple(range(len(form.things)))
-    return finish(text + _tails(form, plan, mentioned), plan)
-
-
-#: How sentences begin that take no frame before them.
-_UNFRAMED = ("the picture ", "from ", "between ", *(phrase for phrases in AT.values() for phrase in phrases))
-
-
-def finish(text: str, plan: SentencePlan) -> str:
-    """Return the text with the frame, capital letter and full stop of the plan."""
-    if plan.frame and not text.startswith(_UNFRAMED):
-        text = FRAMES[plan.frame] + text
+    kind = family(form)
+    text = _clause(form, kind, plan)
+    if form.setting and (kind, plan.construction) != ("state", "plain"):
+        place = PLACES[form.setting]
+        listed = kind in ("list", "count") and plan.construction in ("plain", "turned")
+        first = plan.construction == "with" or (plan.flavour % 4 == 0 and not listed)
+        text = f"{place}, {text}" if first else f"{text} {place}"
+    if form.facts and len(form.facts) == 1:
+        more = form.things[len(form.facts[0].args) :]
+        text += "".join(f", and there is {noun_phrase(desc, 'a', plan.flavour)}" for desc in more)
     if plan.finish == 1:
         return text
-    text = text[0].upper() + text[1:]
-    return text + "." if plan.finish == 0 else text
+    return text[0].upper() + text[1:] + ("." if plan.finish == 0 else "")
 
 
-def _clause(form: LogicalForm, fact: Fact, plan: SentencePlan) -> str:
+def _clause(form: LogicalForm, kind: str, plan: SentencePlan) -> str:
     """Return the first fact of a claim in the construction of the plan, by the templates of tables.toml."""
-    names = [noun_phrase(form.things[k], plan.article, plan.flavour) for k in fact.args]
-    kind, relation, construction = family(fact.relation), fact.relation, plan.construction
-    if kind == "spatial" and construction.startswith("turned"):
-        relation, names = CONVERSE.get(relation, relation), names[::-1]
+    construction, flavour = plan.construction, plan.flavour
+    fact = form.facts[0] if form.facts else Fact("", tuple(range(len(form.things))))
+    relation, args, counts = fact.relation, (*fact.args, *(f.args[1] for f in form.facts[1:])), form.counts
+    if kind in _TURNING and construction.startswith("turned"):
         construction = construction.removeprefix("turned").strip() or "plain"
+        relation, counts = CONVERSE.get(relation, relation), counts[::-1]
+        args = (args[0], *args[:0:-1]) if kind == "between" else args[::-1]
     if fact.negated:
         construction = f"not {construction}"
-    templates = CLAUSES[kind][construction]
-    words = dict(zip("abc", names))
-    if kind == "spatial":
-        words |= {key: _chosen(table.get(relation, ("",)), plan.flavour) for key, table in (("at", AT), ("its", ITS))}
-    elif kind in ("action", "giving"):
-        words |= zip(("simple", "going", "done", "stem"), _chosen(VERBS[relation], plan.flavour // 2))
-    return _chosen(templates, plan.flavour).format(**words)
+    things = [form.things[k] for k in args]
+    indefinite = construction.endswith(("there", "with")) or (kind == "list")
+    article = "a" if indefinite else "the" if needs_the(form) else plan.article
+    template = _chosen(CLAUSES[kind][construction], flavour)
+    words = _names(things, kind, article, flavour, template)
+    words |= _relation_words(form, relation, flavour) | _posture_words(plan)
+    words["all"] = join_names(
+        [noun_phrase(desc, "a", flavour) for desc in things]
+        + [noun_phrase(desc, NUMBERS[n - 2], flavour) for desc, n in counts]
+    )
+    if kind == "colours":
+        words |= zip("uvwx", (str(desc.colour) for desc in things))
+        words |= {"kinds": PLURALS[things[0].kind], "others": PLURALS[things[2].kind]}
+    if kind == "signs":
+        words |= zip("uv", (str(desc.pattern) for desc in things))
+    if kind in ("state", "states"):
+        before, _, after = stated(things[0].kind, str(things[0].state))
+        words["state"] = before if before and kind == "state" and flavour % 2 and things[0].state == "unlit" else after
+        words["stated"] = noun_phrase(things[0], "a", flavour)
+        if form.setting and "a" in words:
+            words["a"] += f" {PLACES[form.setting]}"
+    return template.format(**words)
+
+
+def _names(things: Sequence[Desc], kind: str, article: str, flavour: int, template: str) -> dict[str, str]:
+    """Return the noun phrases of the things, by the letters of the template; the second one of a kind is "one"."""
+    if kind in ("state", "states"):
+        things = [replace(desc, state=None) for desc in things]
+    if kind == "signs":
+        things = [replace(desc, pattern=None) for desc in things]
+    names, seen = {}, set[str]()
+    named = [(at, x, desc) for x, desc in zip("abcd", things) if (at := template.find(f"{{{x}}}")) >= 0]
+    for _, letter, desc in sorted(named, key=lambda row: row[0]):
+        names[letter] = noun_phrase(desc, article, flavour, desc.kind in seen)
+        seen.add(desc.kind)
+    return names
+
+
+def _relation_words(form: LogicalForm, relation: str, flavour: int) -> dict[str, str]:
+    """Return the words of a relation, and of the one that it is contrasted with."""
+    words = {key: _chosen(table.get(relation, ("",)), flavour) for key, table in (("at", AT), ("its", ITS))}
+    contrast = form.facts[1].relation if len(form.facts) > 1 else relation
+    if relation in VERBS:
+        words |= zip(("simple", "going", "done", "stem"), _chosen(VERBS[relation], flavour // 2))
+        words["other"] = _chosen(VERBS[contrast], flavour // 2)[1]
+    elif contrast in AT:
+        words["other"] = _chosen(AT[contrast], flavour)
+    return words
+
+
+def _posture_words(plan: SentencePlan) -> dict[str, str]:
+    if not plan.posture:
+        return {"be": "is", "bes": "are", "ing": ""}
+    plural, going, _ = POSTURES[plan.posture]
+    progressive = plan.flavour % 3 == 1
+    be, bes = (f"is {going}", f"are {going}") if progressive else (plan.posture, plural)
+    return {"be": be, "bes": bes, "ing": f"{going} "}
 
 
 def _chosen(options: Sequence[T], number: int) -> T:
     return options[number % len(options)]
-
-
-def _existence(form: LogicalForm, plan: SentencePlan) -> str:
-    """Return the text of a claim without relations: what is there, how many, and what is not."""
-    names = [noun_phrase(desc, "a", plan.flavour) for desc in form.things]
-    names += [noun_phrase(desc, NUMBERS[n - 2], plan.flavour) for desc, n in form.counts]
-    if len(names) > 1 or not form.absent:
-        present = join_names(names[::-1] if plan.construction.startswith("turned") else names)
-        if form.counts:
-            present = f"exactly {present}"
-        if plan.construction.endswith("shows"):
-            return f"the picture shows {present}"
-        be = "are" if form.counts else "is"
-        return f"{present} can be seen" if plan.flavour % 3 == 1 else f"there {be} {present}"
-    missing = noun_phrase(form.absent[0], "no", plan.flavour)[3:]
-    indefinite = noun_phrase(form.absent[0], "a", plan.flavour)
-    return _chosen(PRESENCE[plan.construction], plan.flavour).format(a=names[0], n=missing, an=indefinite)
 
 
 def join_names(names: list[str]) -> str:
@@ -156,31 +228,4 @@ def join_names(names: list[str]) -> str:
     >>> join_names(["a cat", "a dog", "a cup"])
     'a cat, a dog and a cup'
     """
-    if len(names) > 2:
-        return ", ".join(names[:-1]) + " and " + names[-1]
-    return " and ".join(names)
-
-
-def _tails(form: LogicalForm, plan: SentencePlan, mentioned: tuple[int, ...]) -> str:
-    """Return what the claim says beyond its first fact: another thing, where it is, what is absent."""
-    text = ""
-    for k, desc in enumerate(form.things):
-        if k in mentioned:
-            continue
-        where = next((fact for fact in form.facts[1:] if fact.args[0] == k), None)
-        name = noun_phrase(desc, plan.article if where else "a", plan.flavour)
-        if where is None:
-            text += _chosen(TAILS_BY["more"], plan.tail).format(name)
-        else:
-            at = f"{_chosen(AT[where.relation], plan.flavour)} {back_reference(form, where.args[1])}"
-            text += f", with {name} {at}" if plan.tail % 2 else f", and {name} is {at}"
-    for desc in form.absent if form.facts or len(form.things + form.counts) > 1 else ():
-        text += _chosen(TAILS_BY["none"], plan.tail // 2).format(noun_phrase(desc, "no", plan.flavour)[3:])
-    return text
-
-
-def back_reference(form: LogicalForm, k: int) -> str:
-    """Return the shortest noun phrase that refers unambiguously to a thing named before."""
-    desc = form.things[k]
-    twins = [d for d in form.things if d.kind == desc.kind]
-    return noun_phrase(Desc(desc.kind) if len(twins) == 1 else desc, "the", 0)
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -13,13 +13,12 @@ from PIL import Image
 from creperie.bench import ERROR, Benchmark, Finding, ImageError, Info, Item, ProvenanceStep, from_items
 from creperie.core import DataError, Progress, UsageError, check_options, option, silent, unknown
 from creperie.world.biased import BIASED, biased_items
-from creperie.world.clean_items import MadeItem, about, clean_items
+from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.dice import Dice, key_of
-from creperie.world.foils import CHOICE, CLEAN, FORMS
+from creperie.world.foils import CHOICE, CLEAN, EVERY, FORMS, ROOM_KINDS, ROOM_ONLY
 from creperie.world.parse import parse
 from creperie.world.picture import LARGEST, SMALLEST, render
 from creperie.world.scene import Scene, decode
-from creperie.world.solid.foils import ROOM_KINDS, ROOM_ONLY
 from creperie.world.solid.scene import PREFIX, Room, read_room
 from creperie.world.solid.space import RoomGraph
 from creperie.world.solid.studio import RenderOptions
@@ -144,7 +143,7 @@ class World:
 
 def forms_of(kind: str) -> tuple[str, ...]:
     """Return the forms of item that a kind can have."""
-    return about(kind).forms if kind in CLEAN or kind in ROOM_ONLY else (CHOICE,)
+    return EVERY[kind].forms if kind in EVERY else (CHOICE,)
 
 
 def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
@@ -283,8 +282,10 @@ def _examples(n: int, dice: Dice, split: str, size: int, kinds: tuple[str, ...])
     made = 0
     while made < n:
         kind = dice.pick(kinds)
-        twins = find_twins(CLEAN[kind].propose, dice, split)
+        twins = find_twins(kind, dice, split)
         first, second = two_wordings(kind, twins, dice)
+        if any(say(twins, side, first) == say(twins, side, second) for side in (0, 1)):
+            continue
         for side in dice.shuffled((0, 1)):
             if made == n:
                 return

@@ -8,51 +8,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from creperie.world.kinds import COLOURS
 from creperie.world.scene import GIVING
+from creperie.world.solid.models import SOLIDS
 from creperie.world.sprites import WORDS
 from creperie.world.truth import Desc, Fact, LogicalForm
 from creperie.world.words import (
     ALL_NAMES,
     AT,
-    CONTENTS,
     ITS,
     MATERIAL_WORDS,
     NUMBERS,
     PATTERN_WORDS,
+    PLACES,
     PLURALS,
+    POSTURES,
     SAYING,
     SIZE_WORDS,
-    STATES,
     VERBS,
+    stated,
 )
 
 _SIZE = {word: size for size, words in SIZE_WORDS.items() for word in words}
-_PATTERN = {word: pattern for pattern, words in PATTERN_WORDS.items() for word in words}
 _AT = {phrase: relation for relation, phrases in AT.items() for phrase in phrases}
 _ITS = {phrase: relation for relation, phrases in ITS.items() for phrase in phrases}
 _MATERIAL = {word: material for material, word in MATERIAL_WORDS.items()}
-_BEFORE = {before: state for state, (before, _) in STATES.items() if before}
-_BEHIND = {behind: state for state, (_, behind) in STATES.items() if behind} | dict.fromkeys(CONTENTS.values(), "full")
-_FRAME = re.compile(r"^in (?:this|the) picture, ")
+_KIND = {plural: kind for kind, plural in PLURALS.items()}
+_STATES = {(kind, state): stated(kind, state) for kind, model in SOLIDS.items() for state in model.states}
+_BEFORE = {before for before, _, _ in _STATES.values() if before}
+_AFTER = {after for _, after, _ in _STATES.values() if after}
 
-#: In a skeleton, @ stands for a thing, % for "no" thing and # for exactly so many things.
-Skeleton = str
+#: In a skeleton, @ stands for a thing, % for "no" thing and # for so many things.
 Build = Callable[[re.Match[str], list[Any]], LogicalForm | None]
 
 
 def parse(text: str) -> LogicalForm | None:
     """Return the claim that a caption makes; None if it is not a sentence of the world.
 
-    >>> parse("In this picture, the red cat is to the left of the box, but there is no dog.")
-    LogicalForm(things=(Desc(kind='cat', colour='red', pattern=None, size=None, material=None, state=None),
-                 Desc(kind='box', colour=None, pattern=None, size=None, material=None, state=None)),
-         facts=(Fact(relation='left', args=(0, 1), negated=False),),
-         absent=(Desc(kind='dog', colour=None, pattern=None, size=None, material=None, state=None),),
-         denied=False, counts=())
+    >>> claim = parse("On the table, a red mug stands next to a bottle.")
+    >>> [(thing.kind, thing.colour) for thing in claim.things], claim.facts[0].relation, claim.setting
+    ([('mug', 'red'), ('bottle', None)], 'near', 'table')
     >>> parse("cat the left red of box is")
     """
     sentences = text.rstrip(" ").removesuffix(".").split(". ")
@@ -61,195 +60,207 @@ def parse(text: str) -> LogicalForm | None:
         extra = _parse_sentence(more)
         if claim is None or extra is None or extra.things or extra.facts:
             return None
-        claim = LogicalForm(claim.things, claim.facts, claim.absent + extra.absent)
+        claim = replace(claim, absent=claim.absent + extra.absent)
     return claim
 
 
 def _parse_sentence(sentence: str) -> LogicalForm | None:
-    body = _FRAME.sub("", sentence[:1].lower() + sentence[1:])
+    """Return the claim of a sentence. "The lamp is on the table" is about the lamp and the table; otherwise "on the
+    table" and "in the room" say where everything is.
+    """
+    body = sentence[:1].lower() + sentence[1:]
+    for setting, place in PLACES.items():
+        rest = body.removeprefix(f"{place}, ").removesuffix(f" {place}")
+        if rest != body and not (body.startswith("the ") and _read(body)):
+            claim = _read(rest)
+            return claim and replace(claim, setting=setting)
+    return _read(body)
+
+
+def _read(body: str) -> LogicalForm | None:
+    if match := _colours().fullmatch(body):
+        first, second = (_KIND[match[k] or match[k + 6]] for k in (1, 4))
+        hues = [match[k] or match[k + 6] for k in (2, 3, 5, 6)]
+        return LogicalForm(tuple(map(Desc, (first, first, second, second), hues)))
     names: list[Any] = []
     try:
         skeleton = _noun_pattern().sub(lambda match: _take_name(match, names), body)
-    except _BadArticleError:
+    except _BadNameError:
         return None
     for pattern, build in _mains():
-        match = pattern.match(skeleton)
-        if match:
-            used = sum(match.group(0).count(symbol) for symbol in "@%#")
-            claim = build(match, names[:used])
-            finished = _read_tails(claim, skeleton[match.end() :], names[used:]) if claim else None
-            if finished:
-                return finished
+        match = pattern.fullmatch(skeleton)
+        more = match["more"].count("@") if match else 0
+        if match and (claim := build(match, names[: len(names) - more])):
+            return replace(claim, things=(*claim.things, *names[len(names) - more :])) if more else claim
     return None
 
 
-class _BadArticleError(Exception):
-    """Raised for a noun phrase with the wrong article, such as "a umbrella"."""
+class _BadNameError(Exception):
+    """Raised for a noun phrase with the wrong article, such as "a umbrella", or with "one" for nothing named before."""
+
+
+def _either(words: Iterable[str]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+@cache
+def _colours() -> re.Pattern[str]:
+    kind, hue = f"({_either(_KIND)})", f"({_either(COLOURS)})"
+    known = ", and ".join([rf"the {kind} are {hue} and {hue}"] * 2)
+    return re.compile(f"{known}|there are {', and '.join([rf'two {kind}, one {hue} and one {hue}'] * 2)}")
 
 
 @cache
 def _noun_pattern() -> re.Pattern[str]:
-    def options(words: Iterable[str]) -> str:
-        return "|".join(words)
-
-    adjectives = "".join(f"(?:({options(words)}) )?" for words in (_BEFORE, _SIZE, _PATTERN, COLOURS, _MATERIAL))
-    said = f"{SAYING} (?:{options(WORDS)})"
-    one = rf"(a|an|the|no) {adjectives}({options(ALL_NAMES)})(?: ({options(_BEHIND)}|{said}))?"
-    several = rf"({options(NUMBERS)}) {adjectives}({options(PLURALS.values())})"
+    adjectives = "".join(f"(?:({_either(w)}) )?" for w in (_BEFORE, _SIZE, PATTERN_WORDS, COLOURS, _MATERIAL))
+    said = f"{SAYING} (?:{_either(WORDS)})"
+    one = rf"(a|an|the|no) {adjectives}({_either(ALL_NAMES)}|one)(?: ({_either(_AFTER)}|{said}))?"
+    several = rf"({_either(NUMBERS)}) {adjectives}({_either(_KIND)})"
     return re.compile(rf"\b(?:{one}|{several})\b")
 
 
 def _take_name(match: re.Match[str], names: list[Any]) -> str:
     determiner, *parts = match.groups()[:8]
     if not determiner:
-        number, *parts, kinds = match.groups()[8:]
-        kind = next(name for name, plural in PLURALS.items() if plural == kinds)
-        names.append((_desc(parts, kind, ""), NUMBERS.index(number) + 2))
+        number, *adjectives, kinds = match.groups()[8:]
+        names.append((_desc(adjectives, _KIND[kinds], ""), NUMBERS.index(number) + 2))
         return "#"
-    *adjectives, kind, behind = parts
+    *adjectives, kind, after = parts
     first = next(part for part in (*adjectives, kind) if part)
-    if determiner in ("a", "an") and (determiner == "an") != (first[0] in "aeiou"):
-        raise _BadArticleError
-    names.append(_desc(adjectives, kind, behind or ""))
+    if (determiner in ("a", "an") and (determiner == "an") != (first[0] in "aeiou")) or (kind == "one" and not names):
+        raise _BadNameError
+    names.append(_desc(adjectives, names[-1].kind if kind == "one" else kind, after or ""))
     return "%" if determiner == "no" else "@"
 
 
-def _desc(adjectives: list[str], kind: str, behind: str) -> Desc:
-    state, size, pattern, colour, material = adjectives
-    word = behind.removeprefix(f"{SAYING} ") if behind.startswith(SAYING) else _PATTERN.get(pattern)
-    return Desc(kind, colour, word, _SIZE.get(size), _MATERIAL.get(material), _BEFORE.get(state) or _BEHIND.get(behind))
-
-
-def _either(words: Iterable[str]) -> str:
-    return "(" + "|".join(sorted(words, key=len, reverse=True)) + ")"
+def _desc(adjectives: list[str], kind: str, after: str) -> Desc:
+    before, size, pattern, colour, material = adjectives
+    state = next((s for (k, s), (b, a, _) in _STATES.items() if k == kind and (before, after) == (b or None, a)), None)
+    if (before or after) and state is None and not after.startswith(SAYING):
+        raise _BadNameError
+    word = after.removeprefix(f"{SAYING} ") if after.startswith(SAYING) else pattern
+    return Desc(kind, colour, word, _SIZE.get(size), _MATERIAL.get(material), state)
 
 
 @cache
 def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
     """Return patterns of whole sentences with a function from match to claim, specific patterns before general ones."""
-    at, its = _either(_AT), _either(_ITS)
-    there = "(?:there is |the picture shows )"
-    between = _stated("between", (0, 1, 2))
+    at, its = f"({_either(_AT)})", f"({_either(_ITS)})"
+    verbs = [
+        word for verb, (plural, going, _) in POSTURES.items() for word in (verb, plural, f"is {going}", f"are {going}")
+    ]
+    be, bes = f"(?:is|{_either(verbs)})", f"(?:are|{_either(verbs)})"
+    going = f"(?:(?:{_either(p[1] for p in POSTURES.values())}) )?"
+    states = f"({_either({*(p for _, _, p in _STATES.values()), *_BEFORE})})"
     patterns: list[tuple[str, Build]] = [
-        (rf"@ (?:is|can be seen) {at} @", _placed(False)),
-        (rf"@ is not {at} @", _placed(False, negated=True)),
-        (rf"{there}@ {at} @", _placed(False)),
-        (rf"there is % {at} @", _placed(False, denied=True)),
-        (rf"{at} @ is @", _placed(True)),
-        (rf"(?:there is @ with|@ has) @ {its}", _with_its),
-        (rf"(?:{there}@|@ is) between @ and @", between),
-        (r"between @ and @ is @", _stated("between", (2, 0, 1))),
-        (r"@ is in front, @ is in the middle and @ is at the back", _stated("depth", (0, 1, 2))),
-        (r"from front to back, there are @, @ and @", _stated("depth", (0, 1, 2))),
-        (r"@ is at the back, @ is in the middle and @ is in front", _stated("depth", (2, 1, 0))),
-        (r"from back to front, there are @, @ and @", _stated("depth", (2, 1, 0))),
-        (rf"{there}@ and @|@ and @ can be seen", lambda _, names: LogicalForm(tuple(names))),
-        (
-            r"(?:there are |the picture shows )exactly # and #|exactly # and # can be seen",
-            lambda _, names: LogicalForm((), counts=tuple(names)),
-        ),
+        (rf"@ {be} {at} @", _placed(0, 1)),
+        (rf"@ is not {at} @", _placed(0, 1, negated=True)),
+        (rf"there is @ {going}{at} @", _placed(0, 1)),
+        (rf"there is % {at} @", _placed(0, 1, denied=True)),
+        (rf"there is @ with @ {its}", lambda m, names: LogicalForm(tuple(names), (Fact(_ITS[m[1]], (1, 0)),))),
+        (rf"(?:there is @ {going}|@ {be} )between @ and @", _says(Fact("between", (0, 1, 2)))),
+        (r"@ is in front, @ is in the middle and @ is at the back", _says(Fact("depth", (0, 1, 2)))),
+        (r"@ is at the back, @ is in the middle and @ is in front", _says(Fact("depth", (2, 1, 0)))),
+        (r"@ is behind @ and in front of @", _says(Fact("depth", (1, 0, 2)))),
+        (r"@ is in front of @ and behind @", _says(Fact("depth", (2, 0, 1)))),
+        (rf"@ is {at} @, not {at} it", _opposed(0, 1)),
+        (rf"@ is not {at} @ but {at} it", _opposed(1, 0)),
+        (rf"@ is {at} @, not {at} @", _opposed(0, 1)),
+        (rf"@ is not {at} @ but {at} @", _opposed(1, 0)),
+        (rf"there is @(?:, @)? and @|@(?:, @)? and @ {bes}", lambda _, names: LogicalForm(tuple(names))),
+        (rf"there are # and #|# and # {bes}", lambda _, names: LogicalForm((), counts=tuple(names))),
+        (rf"@ says ({_either(WORDS)}), and @ says ({_either(WORDS)})", _signs),
+        (rf"@(?: on @)? is {states}|there is @", _state),
+        (rf"@ is {states}, but @ is not", _states(0, 1)),
+        (rf"@ is not {states}, but @ is", _states(1, 0)),
         *_action_patterns(),
         *_giving_patterns(),
-        (r"there is %, but there is @", _presence(1, 0)),
-        (r"the picture does not show @, but it does show @", _presence(1, 0)),
-        (rf"{there}@ but %|there is @, but there is %|@ can be seen, but %", _presence(0, 1)),
         (r"there is %", lambda _, names: LogicalForm((), absent=(names[0],))),
     ]
-    return tuple((re.compile(f"(?:{pattern})(?=$|,)"), build) for pattern, build in patterns)
+    return tuple((re.compile(f"(?:{pattern})(?P<more>(?:, and there is @)*)"), build) for pattern, build in patterns)
 
 
-def _placed(reverse: bool, negated: bool = False, denied: bool = False) -> Build:
+def _placed(first: int, second: int, negated: bool = False, denied: bool = False) -> Build:
+    return lambda m, names: LogicalForm(tuple(names), (Fact(_AT[m[1]], (first, second), negated),), denied=denied)
+
+
+def _says(*facts: Fact, denied: bool = False) -> Build:
+    return lambda _, names: LogicalForm(tuple(names), facts, denied=denied)
+
+
+def _opposed(true: int, false: int) -> Build:
+    """Return how to read two relations of the first thing, to one thing or to two, of which one is denied."""
+
     def build(match: re.Match[str], names: list[Any]) -> LogicalForm:
-        args = (1, 0) if reverse else (0, 1)
-        return LogicalForm(tuple(names), (Fact(_AT[match.group(1)], args, negated),), denied=denied)
+        relations = [_AT[match[1]], _AT[match[2]]]
+        args = [1 + k if len(names) == 3 else 1 for k in (true, false)]
+        return LogicalForm(
+            tuple(names), (Fact(relations[true], (0, args[0])), Fact(relations[false], (0, args[1]), True))
+        )
 
     return build
 
 
-def _with_its(match: re.Match[str], names: list[Any]) -> LogicalForm:
-    return LogicalForm(tuple(names), (Fact(_ITS[match.group(1)], (1, 0)),))
+def _signs(match: re.Match[str], names: list[Any]) -> LogicalForm:
+    return LogicalForm(tuple(replace(desc, pattern=word) for desc, word in zip(names, match.groups())))
 
 
-def _presence(there: int, missing: int) -> Build:
-    return lambda _, names: LogicalForm((names[there],), absent=(names[missing],))
+def _predicated(desc: Desc, word: str) -> str | None:
+    """Return the state that a thing is said to be in; None if things of this kind have no such state."""
+    return next((s for (k, s), (before, _, p) in _STATES.items() if k == desc.kind and word in (before, p)), None)
+
+
+def _state(match: re.Match[str], names: list[Any]) -> LogicalForm | None:
+    thing, *places = names
+    if match[1] is None:
+        return LogicalForm((thing,)) if thing.state else None
+    state = _predicated(thing, match[1])
+    if state is None or any(place != Desc("table") for place in places):
+        return None
+    return LogicalForm((replace(thing, state=state),), setting="table" if places else "")
+
+
+def _states(true: int, false: int) -> Build:
+    def build(match: re.Match[str], names: list[Any]) -> LogicalForm | None:
+        one, two = names[true], names[false]
+        state, other = _predicated(one, match[1]), _predicated(two, match[1])
+        if state is None or other is None:
+            return None
+        contrary = next(s for s in SOLIDS[two.kind].states if s != other)
+        return LogicalForm((replace(one, state=state), replace(two, state=contrary)))
+
+    return build
 
 
 def _action_patterns() -> list[tuple[str, Build]]:
     patterns: list[tuple[str, Build]] = []
-    for action, verbs in VERBS.items():
-        if action in GIVING:
-            continue
-        for simple, going, done, stem in verbs:
-            for pattern, args, negated in (
-                (rf"@ {simple} @", (0, 1), False),
-                (rf"(?:(?:there is|the picture shows) @|@ (?:is|can be seen)) {going} @", (0, 1), False),
-                (rf"@ (?:is not {going}|does not {stem}) @", (0, 1), True),
-                (rf"(?:there is|the picture shows) @ being {done} by @", (1, 0), False),
-                (rf"@ is (?:being )?{done} by @", (1, 0), False),
-                (rf"@ is not (?:being )?{done} by @", (1, 0), True),
-            ):
-                patterns.append((pattern, _stated(action, args, negated)))
-            patterns.append((rf"there is % {going} @", _stated(action, (0, 1), denied=True)))
+    going = {forms[1]: action for action, verbs in VERBS.items() for forms in verbs if action not in GIVING}
+    for action, (simple, doing, done, stem) in ((a, forms) for a in VERBS for forms in VERBS[a] if a not in GIVING):
+        patterns += [
+            (rf"@ (?:{simple}|is {doing}) @|there is @ {doing} @", _says(Fact(action, (0, 1)))),
+            (rf"(?:there is @|@ is) being {done} by @", _says(Fact(action, (1, 0)))),
+            (rf"@ (?:is not {doing}|does not {stem}) @", _says(Fact(action, (0, 1), True))),
+            (rf"@ is not being {done} by @", _says(Fact(action, (1, 0), True))),
+            (rf"there is % {doing} @", _says(Fact(action, (0, 1)), denied=True)),
+            (rf"@ is {doing} @, not @", _says(Fact(action, (0, 1)), Fact(action, (0, 2), True))),
+            (rf"@, not @, is being {done} by @", _says(Fact(action, (2, 0)), Fact(action, (2, 1), True))),
+            *(
+                (pattern, _says(Fact(action, (0, 1)), Fact(going[other], (0, 1), True)))
+                for other in going
+                for pattern in (rf"@ is {doing} @, not {other} it", rf"@ is not {other} @ but {doing} it")
+            ),
+        ]
     return patterns
 
 
 def _giving_patterns() -> list[tuple[str, Build]]:
     patterns: list[tuple[str, Build]] = []
     for action, (simple, going, done, _) in ((name, forms) for name in GIVING for forms in VERBS[name]):
-        verb = f"(?:@ {simple}|@ is {going}|the picture shows @ {going})"
+        verb = f"@ (?:{simple}|is {going})"
         patterns += [
-            (rf"{verb} @ to @", _stated(action, (0, 1, 2))),
-            (rf"{verb} @ @", _stated(action, (0, 2, 1))),
-            (rf"@ is (?:being )?{done} to @ by @", _stated(action, (2, 0, 1))),
-            (rf"@ is (?:being )?{done} @ by @", _stated(action, (2, 1, 0))),
+            (rf"{verb} @ to @", _says(Fact(action, (0, 1, 2)))),
+            (rf"{verb} @ @", _says(Fact(action, (0, 2, 1)))),
+            (rf"@ is being {done} to @ by @", _says(Fact(action, (2, 0, 1)))),
+            (rf"@ is being {done} @ by @", _says(Fact(action, (2, 1, 0)))),
         ]
     return patterns
-
-
-def _stated(relation: str, args: tuple[int, ...], negated: bool = False, denied: bool = False) -> Build:
-    return lambda _, names: LogicalForm(tuple(names), (Fact(relation, args, negated),), denied=denied)
-
-
-@cache
-def _tails() -> tuple[tuple[re.Pattern[str], str], ...]:
-    at = _either(_AT)
-    patterns = (
-        (rf", (?:with @|and @ is) {at} @", "where"),
-        (r", and there is also @|, and @ can be seen as well", "more"),
-        (r", (?:and|but) there is %|, with % in sight", "none"),
-    )
-    return tuple((re.compile(f"(?:{pattern})(?=$|,)"), role) for pattern, role in patterns)
-
-
-def _read_tails(claim: LogicalForm, rest: Skeleton, names: list[Any]) -> LogicalForm | None:
-    while rest:
-        tail = next(((m, role) for pattern, role in _tails() if (m := pattern.match(rest))), None)
-        if tail is None:
-            return None
-        match, role = tail
-        rest = rest[match.end() :]
-        if role == "none":
-            claim = LogicalForm(claim.things, claim.facts, (*claim.absent, names.pop(0)), claim.denied, claim.counts)
-            continue
-        things, facts = (*claim.things, names.pop(0)), claim.facts
-        if role == "where":
-            back = _referent(claim.things, names.pop(0))
-            if back is None:
-                return None
-            facts = (*facts, Fact(_AT[match.group(1)], (len(things) - 1, back)))
-        claim = LogicalForm(things, facts, claim.absent, claim.denied, claim.counts)
-    return claim
-
-
-def _referent(things: tuple[Desc, ...], name: Desc) -> int | None:
-    """Return the index of the thing that a description refers to; None if it fits none or several."""
-    fits = [
-        k
-        for k, thing in enumerate(things)
-        if thing.kind == name.kind
-        and name.colour in (None, thing.colour)
-        and name.pattern in (None, thing.pattern)
-        and name.size in (None, thing.size)
-        and name.state in (None, thing.state)
-    ]
-    return fits[0] if len(fits) == 1 else None

@@ -1,151 +1,225 @@
-"""Random drafts: which things, in which colours and relation, and which attributes a caption mentions."""
+"""Random drafts of twins: which things, in which looks and relation, two scenes show, and what is said of them.
+
+Drawings and rooms are both seen through a `Stage`; all kinds of items are proposed from it alone (foils.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from creperie.world.dice import Dice
-from creperie.world.kinds import (
-    ANIMATES,
-    COLOURS,
-    CONTAINERS,
-    HANDED,
-    HELD,
-    KINDS,
-    MOVED,
-    PATTERNS,
-    SUPPORTS,
-    UNWRITTEN,
-)
-from creperie.world.layout import Look, SceneDraft
-from creperie.world.scene import GIVING, MOST
-from creperie.world.splits import SEEN_COLOURS
-from creperie.world.truth import Desc
+from creperie.world.dice import Dice, Tape
+from creperie.world.scene import GIVING
+from creperie.world.sprites import TABLES
+from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, LogicalForm, Relations
 
-Pools = tuple[Sequence[str], ...]
+Slot = tuple[Any, Any]  #: the look of a thing in each of the two scenes
+HEAVY = frozenset(TABLES["heavy"]["kinds"])
+COMPARING = frozenset({"taller", "shorter", "bigger", "smaller", "nearer", "farther"})
+SIDES = (frozenset(CONVERSE) | SYMMETRIC) - COMPARING  #: relations of a thing to another that is not moved
+_ARITY = {"crowd": 0, **dict.fromkeys(("depth", "between", *GIVING), 3)}
 
-_BODIES = tuple(n for n in UNWRITTEN if n not in ("cage", "tent", "house"))
-#: Kinds that can fill each role of a relation.
-ROLES: dict[str, Pools] = {
-    **dict.fromkeys(("left", "right", "above", "below", "near", "far", "front", "behind"), (UNWRITTEN, UNWRITTEN)),
-    "inside": (_BODIES, CONTAINERS),
-    "on": (_BODIES, SUPPORTS),
-    "pushes": (HANDED, ANIMATES + MOVED),
-    "pulls": (HANDED, ANIMATES + MOVED),
-    "carries": (HANDED, HANDED + HELD),
-    "holds": (HANDED, HELD),
-    "follows": (ANIMATES, ANIMATES),
-    "faces": (ANIMATES, UNWRITTEN),
-    **dict.fromkeys(GIVING, (HANDED, HELD, HANDED)),
-    "depth": (UNWRITTEN, UNWRITTEN, UNWRITTEN),
-    "crowd": (),
-}
-SPATIAL = ("left", "right", "above", "below", "inside", "on", "front", "behind", "near", "far")
-ACTIONS = ("pushes", "pulls", "carries", "holds", "follows", "faces")
-RELATIONS = SPATIAL + ACTIONS
-#: Relations whose image has room for a big and a small thing.
-SIZABLE = frozenset({"left", "right", "above", "below", "near", "front", "behind", "faces"})
-#: Roles that the layout fills with small things, which are too small for patterns.
-SMALL_ROLES = {"far": (0, 1), "inside": (0,), **dict.fromkeys(("holds", "carries", *GIVING), (1,))}
-BIG_ROLES = {"inside": (1,)}
+
+def arity_of(relation: str) -> int:
+    """Return the number of things in a relation; 0 for a crowd."""
+    return _ARITY.get(relation, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
-    """Which attributes of a thing a caption mentions, besides its kind."""
+class Draft:
+    """Two scenes without places: the first slots stand in the relation of each scene; the others are bystanders.
 
-    colour: bool = False
-    pattern: bool = False
-    size: bool = False
+    Each claim is to be true of its own scene and false of the other; `note` says how the scenes differ.
+    """
+
+    setting: str
+    slots: tuple[Slot, ...]
+    relations: tuple[str, str]
+    forms: tuple[LogicalForm, LogicalForm]
+    note: str
+    base: LogicalForm | None = None  #: the claim without the addition, for kinds that add something
+
+    @property
+    def arity(self) -> int:
+        return arity_of(self.relations[0])
 
 
-def describe(look: Look, mention: Mention) -> Desc:
-    """Return the description of a look, with the attributes that are mentioned."""
-    return Desc(
-        look.kind,
-        look.colour if mention.colour else None,
-        look.pattern if mention.pattern else None,
-        look.size if mention.size else None,
-    )
+class Stage:
+    """A world as the proposals see it: which looks things can have, and scenes from drafts."""
+
+    name = ""
+    fields: Sequence[str]  #: attributes of things
+    pools: ClassVar[dict[str, Sequence[str]]]
+
+    def __init__(self) -> None:
+        self.tables: dict[str, Any] = TABLES["worlds"][self.name]
+        self.fields = tuple(self.tables["mentioned"])
+        self.roles: dict[str, dict[str, list[Sequence[str]]]] = {
+            setting: {r: [self.pools[p] for p in pools] for r, pools in TABLES["roles"][setting].items()}
+            for setting in self.tables["settings"]
+        }
+
+    def colours(self, kind: str, seen: bool) -> Sequence[str]:
+        """Return the colours of things of this kind; with `seen`, those that training may show."""
+        raise NotImplementedError
+
+    def others(self, kinds: Sequence[str], setting: str, dice: Dice) -> list[str]:
+        """Return kinds of bystanders."""
+        raise NotImplementedError
+
+    def looks(self, kinds: Sequence[str], relation: str, setting: str, s: Sampler) -> list[Any]:
+        """Return looks of things in a relation, the first of which have different colours."""
+        raise NotImplementedError
+
+    def painted(self, kinds: Sequence[str], s: Sampler) -> list[Any]:
+        """Return looks that can take any colour, for things in a crowd."""
+        raise NotImplementedError
+
+    def as_kind(self, look: Any, kind: str, s: Sampler, setting: str) -> Any:
+        """Return the look for a thing of another kind, as similar as possible."""
+        raise NotImplementedError
+
+    def at_place_of(self, look: Any, other: Any) -> Any:
+        """Return how a thing looks at the place of another."""
+        return look
+
+    def said(self, look: Any, field: str) -> str:
+        """Return an attribute as a caption may say it; "" if it does not."""
+        raise NotImplementedError
+
+    def values(self, look: Any, field: str, s: Sampler) -> Sequence[str]:
+        """Return all values that an attribute of this thing can be said to have."""
+        raise NotImplementedError
+
+    def allows(self, setting: str, relation: str, kinds: Sequence[str]) -> bool:
+        """Return whether things of these kinds can stand in a relation."""
+        pools = self.roles[setting].get(relation)
+        return pools is not None and all(kind in pool for kind, pool in zip(kinds, pools))
+
+    def unposed(self, look: Any, crowded: bool) -> Any:
+        """Return the look without what its relation asked for, if it can then be in another relation."""
+        return look
+
+    def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Any] | None:
+        """Return both scenes of a draft; None if the tape gives none, or none of the split and the combinations."""
+        raise NotImplementedError
+
+    def graph(self, scene: Any) -> Relations:
+        """Return all relations in a scene."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Sampler:
     """Random choices for drafts; with `seen`, only combinations that training may show."""
 
+    stage: Stage
     dice: Dice
     seen: bool
 
-    def colour(self, kind: str, used: Sequence[str]) -> str:
-        """Return a random colour for a thing of this kind that is not in `used`."""
-        return self.dice.pick([c for c in self.colours(kind) if c not in used])
+    def relation(self, group: str) -> str:
+        """Return a random relation of a group of this world."""
+        return self.dice.pick(self.stage.tables[group])
+
+    def setting(self, relation: str) -> str:
+        """Return a random setting in which a relation is possible."""
+        return self.dice.pick([x for x in self.stage.tables["settings"] if relation in self.stage.roles[x]])
 
     def colours(self, kind: str) -> Sequence[str]:
-        """Return the colours that things of this kind may have."""
-        return SEEN_COLOURS[kind] if self.seen else COLOURS
+        return self.stage.colours(kind, self.seen)
 
-    def kind(self, pool: Sequence[str], used: Sequence[str]) -> str:
-        """Return a random kind from the pool that is not in `used`."""
-        return self.dice.pick([name for name in pool if name not in used])
-
-    def pattern(self, kind: str, small: bool) -> str:
-        if small or not KINDS[kind].patterned or self.dice.chance(45):
-            return "plain"
-        return self.dice.pick(PATTERNS[1:])
-
-    def draft(self, relation: str, pools: Pools | None = None, bystander: int = 45) -> SceneDraft | None:
-        """Return a draft of things in a relation, in `bystander` percent of cases with others, up to eight in all; None
-        if no kind is left for a role.
+    def slots(
+        self, relation: str, setting: str, bystanders: int = 45, pools: Sequence[Sequence[str]] = ()
+    ) -> list[Slot] | None:
+        """Return things in a relation, equal in both scenes, in so many percent of cases with bystanders; None if no
+        kind is left for a role. Of a heavy thing and a light one the light one comes first.
         """
-        dice = self.dice
         kinds: list[str] = []
-        for pool in pools or ROLES[relation]:
-            options = [name for name in pool if name not in kinds]
+        for pool in pools or self.stage.roles[setting][relation]:
+            options = [kind for kind in pool if kind not in kinds]
             if not options:
                 return None
-            kinds.append(dice.pick(options))
-        if relation in SPATIAL[:4] and dice.chance(8):
-            kinds[1] = kinds[0]
-        if dice.chance(bystander):
-            others = 1 if dice.chance(25) else dice.between(3, MOST - len(kinds))
-            for _ in range(others):
-                kinds.append(self.kind(UNWRITTEN, kinds))
-        return SceneDraft(self.looks(kinds, relation), relation)
+            kinds.append(self.dice.pick(options))
+        if relation in SIDES and not pools:
+            if self.dice.chance(8):
+                kinds[1] = kinds[0]
+            elif kinds[0] in HEAVY and self.stage.allows(setting, relation, kinds[1::-1]):
+                kinds.reverse()
+        if self.dice.chance(bystanders):
+            kinds += self.stage.others(kinds, setting, self.dice)
+        return [(look, look) for look in self.stage.looks(kinds, relation, setting, self)]
 
-    def looks(self, kinds: Sequence[str], relation: str) -> tuple[Look, ...]:
-        small, big = SMALL_ROLES.get(relation, ()), BIG_ROLES.get(relation, ())
-        crowded = len(kinds) > len(ROLES[relation]) + 1
-        contrast = relation in SIZABLE and not crowded and self.dice.chance(18)
-        sizes: list[str | None] = list(self.dice.shuffled(("small", "big"))) if contrast else []
-        sizes += ["small" if crowded else None] * 3
-        looks: list[Look] = []
-        for k, kind in enumerate(kinds):
-            size = sizes[k] if k < len(ROLES[relation]) else sizes[2]
-            if k in small or k in big:
-                size = "small" if k in small else "big"
-            tiny = size == "small" or k >= len(ROLES[relation])
-            used = [x.colour for x in looks[: len(ROLES[relation])]]
-            looks.append(Look(kind, self.colour(kind, used), self.pattern(kind, tiny), size))
-        return tuple(looks)
-
-    def mentions(self, draft: SceneDraft) -> list[Mention]:
-        """Return what to mention of each thing; two main things of one kind are always distinguished by colour."""
-        dice = self.dice
-        sized = {look.size for look in draft.looks[:2]} == {"small", "big"} and dice.coin()
-        twins = draft.looks[0].kind == draft.looks[1].kind
+    def mentions(self, looks: Sequence[Any]) -> list[list[str]]:
+        """Return which attributes to mention of each thing, at most two; two of one kind are told apart by colour."""
+        odds: dict[str, int] = self.stage.tables["mentioned"]
+        sized = {look.size for look in looks[:2]} == {"small", "big"}
         result = []
-        for k, look in enumerate(draft.looks):
-            tiny = look.size == "small" or k >= draft.arity
-            likely = 18 if look.pattern == "plain" else 40
-            pattern = not tiny and KINDS[look.kind].patterned and dice.chance(likely)
-            colour = (twins and k < 2) or dice.chance(55) or pattern  # "a plain red cat", never "a plain cat"
-            result.append(Mention(colour, pattern, sized and k < 2 and dice.chance(70)))
+        for k, _ in enumerate(looks):
+            fields = [
+                f for f, percent in odds.items() if (f != "size" or (sized and k < 2)) and self.dice.chance(percent)
+            ]
+            twins = k < 2 <= len(looks) and looks[0].kind == looks[1].kind
+            result.append(["colour", *fields[:1]] if twins else sorted(self.dice.shuffled(fields)[:2]))
         return result
 
+    def describe(self, look: Any, fields: Sequence[str]) -> Desc:
+        """Return the description of a look; what has a pattern is not called by its colour alone."""
+        values = {field: said for field in fields if (said := self.stage.said(look, field))}
+        if "colour" in values and (pattern := self.stage.said(look, "pattern")):
+            values["pattern"] = pattern
+            if len(values) > 2 and fields[0] == "colour":
+                values.pop(fields[1])
+        return Desc(look.kind, **values)
 
-def change(draft: SceneDraft, k: int, **values: str) -> SceneDraft:
-    """Return the draft with the appearance of one thing changed."""
-    looks = list(draft.looks)
-    looks[k] = replace(looks[k], **values)
-    return replace(draft, looks=tuple(looks))
+    def shared(self, slot: Slot, fields: Sequence[str]) -> list[str]:
+        """Return those of the attributes that are said in the same words of a thing in both scenes."""
+        alike = [f for f in self.stage.fields if self.stage.said(slot[0], f) == self.stage.said(slot[1], f)]
+        return [f for f in fields if f in alike and (f != "colour" or "pattern" in alike)]
+
+    def claim(self, relation: str, looks: Sequence[Any], says: Sequence[Sequence[str]]) -> LogicalForm:
+        """Return the claim that the first looks stand in a relation."""
+        n = arity_of(relation)
+        things = tuple(self.describe(look, fields) for look, fields in zip(looks[:n], says))
+        return LogicalForm(things, (Fact(relation, tuple(range(n))),))
+
+    def draft(
+        self,
+        setting: str,
+        relations: tuple[str, str],
+        slots: Sequence[Slot],
+        note: str,
+        must: dict[int, str] | None = None,
+        says: Sequence[Sequence[str]] | None = None,
+    ) -> Draft:
+        """Return a draft whose claims differ in the relation, or in the attributes that must be mentioned."""
+        says = says or self.mentions([look for look, _ in slots])
+        says = [
+            [must[k], *self.shared(slot, says[k])[:1]] if must and k in must else self.shared(slot, says[k])
+            for k, slot in enumerate(slots)
+        ]
+        forms = [self.claim(r, [slot[side] for slot in slots], says) for side, r in enumerate(relations)]
+        return Draft(setting, tuple(slots), relations, (forms[0], forms[1]), note)
+
+    def exchanged(self, relation: str, order: Sequence[int], bystanders: int = 45) -> Draft | None:
+        """Return a draft in which the things of a relation have changed places, in this order."""
+        setting = self.setting(relation)
+        pools = self.stage.roles[setting][relation]
+        moved = [k for k, other in enumerate(order) if k != other]
+        common = [kind for kind in pools[moved[0]] if all(kind in pools[k] for k in moved)]
+        slots = self.slots(relation, setting, bystanders, [common if k in moved else p for k, p in enumerate(pools)])
+        if slots is None or (relation in SIDES and len({slots[k][0].kind in HEAVY for k in moved}) > 1):
+            return None
+        looks = [look for look, _ in slots]
+        says = self.mentions(looks)
+        mixed = [(looks[k], self.stage.at_place_of(looks[other], looks[k])) for k, other in enumerate(order)]
+        forms = (
+            self.claim(relation, looks, says),
+            self.claim(relation, [two for _, two in mixed], [says[k] for k in order]),
+        )
+        return Draft(setting, (*mixed, *slots[len(order) :]), (relation, relation), forms, relation)
+
+
+def opposite(relation: str) -> str | None:
+    """Return the relation that excludes another: left and right, to push and to pull."""
+    return CONVERSE.get(relation) or {"near": "far", "far": "near", "pushes": "pulls", "pulls": "pushes"}.get(relation)

@@ -48,6 +48,7 @@ class LogicalForm:
     absent: tuple[Desc, ...] = ()
     denied: bool = False  #: "there is no cat on the box": the whole claim is negated
     counts: tuple[tuple[Desc, int], ...] = ()  #: exact number of things of a description
+    setting: str = ""  #: "table": all this is on a table; "room": it is in a room
 
 
 #: relation → its converse, with the arguments exchanged.
@@ -74,12 +75,16 @@ class Relations(Protocol):
 
     @property
     def things(self) -> Sequence[Any]: ...
+    @property
+    def setting(self) -> str: ...
     def holds(self, relation: str, args: tuple[int, ...]) -> Verdict: ...
     def fits(self, desc: Desc, thing: Any) -> Verdict: ...
 
 
 class Graph:
     """The scene graph: all relations between things, computed from their positions and the action."""
+
+    setting = "drawn"
 
     def __init__(self, scene: Scene) -> None:
         self.things = scene.things
@@ -176,6 +181,7 @@ def evaluate(form: LogicalForm, graph: Relations) -> Verdict:
         fits = [graph.fits(desc, thing) for thing in graph.things]
         least, most = fits.count(True), len(fits) - fits.count(False)
         verdict = and_(verdict, False if not least <= count <= most else True if least == most else None)
+    verdict = and_(verdict, form.setting in ("", graph.setting))
     return _not(verdict) if form.denied else verdict
 
 

@@ -10,7 +10,7 @@ from creperie.world.sprites import TABLES, WORDS
 from creperie.world.truth import Desc
 
 SIZE_WORDS = {"big": ("big", "large"), "small": ("small", "little")}
-PATTERN_WORDS = {name: (name,) for name in ("striped", "checked", "spotted", "plain")}
+PATTERN_WORDS = ("striped", "checked", "spotted", "plain")
 MATERIAL_WORDS = {"wood": "wooden", "metal": "metal", "glass": "glass"}
 SAYING = "that says"
 ALL_NAMES = (*SOLIDS, *(name for name in NAMES if name not in SOLIDS))  #: kinds of both worlds
@@ -19,44 +19,47 @@ AT: dict[str, tuple[str, ...]] = TABLES["at"]
 ITS: dict[str, tuple[str, ...]] = TABLES["its"]
 VERBS: dict[str, tuple[tuple[str, str, str, str], ...]] = TABLES["verbs"]
 PLURALS: dict[str, str] = {name: TABLES["plurals"].get(name, f"{name}s") for name in ALL_NAMES}
-#: state → what is said before the noun, and what behind it
-STATES: dict[str, tuple[str, str]] = TABLES["states"]
-CONTENTS: dict[str, str] = TABLES["contents"]  #: what a full thing is full of
+#: verb → its plural, its -ing form, and the kinds of things that do it in their places
+POSTURES: dict[str, tuple[str, str, tuple[str, ...]]] = TABLES["postures"]
+PLACES = {"table": "on the table", "room": "in the room"}
 NUMBERS = ("two", "three", "four")  #: from two on
 
 
-def article(word: str) -> str:
-    """Return "a" or "an" for a word.
+def stated(kind: str, state: str) -> tuple[str, str, str]:
+    """Return how a state is said: before the noun, after it, and after "is".
 
-    >>> article("orange"), article("cat")
-    ('an', 'a')
+    >>> stated("mug", "full"), stated("lamp", "off")
+    (('', 'of coffee', 'full of coffee'), ('unlit', '', 'off'))
     """
-    return "an" if word[0] in "aeiou" else "a"
+    if state in TABLES["states"]:
+        before, predicate = TABLES["states"][state]
+        return before, "", predicate
+    return "", f"of {TABLES['contents'][kind]}", f"full of {TABLES['contents'][kind]}"
 
 
 @lru_cache(maxsize=65_536)
-def noun_phrase(desc: Desc, determiner: str, flavour: int) -> str:
+def noun_phrase(desc: Desc, determiner: str, flavour: int, again: bool = False) -> str:
     """Return a description as a noun phrase. `determiner` is "a", "the", "no" or a number; `flavour` selects synonyms.
 
-    >>> noun_phrase(Desc("umbrella", "red", "spotted", "big"), "a", 1)
-    'a large spotted red umbrella'
+    With `again`, another thing of this kind was named before, and the noun is "one".
+
+    >>> noun_phrase(Desc("umbrella", "red", "spotted", "big"), "a", 1), noun_phrase(Desc("cup", "red"), "the", 0, True)
+    ('a large spotted red umbrella', 'the red one')
     >>> noun_phrase(Desc("sign", pattern="ZOO"), "a", 0), noun_phrase(Desc("box", "red"), "two", 0)
     ('a sign that says ZOO', 'two red boxes')
     """
-    words = []
-    before, behind = STATES[desc.state] if desc.state in STATES else ("", CONTENTS[desc.kind] if desc.state else "")
-    if before:
-        words.append(before)
-    if desc.size:
-        words.append(SIZE_WORDS[desc.size][flavour % 2])
-    if desc.pattern in PATTERN_WORDS:
-        words.append(PATTERN_WORDS[desc.pattern][0])
-    if desc.colour:
-        words.append(desc.colour)
-    if desc.material:
-        words.append(MATERIAL_WORDS[desc.material])
-    words.append(PLURALS[desc.kind] if determiner in NUMBERS else desc.kind)
-    first = article(words[0]) if determiner == "a" else determiner
+    before, after, _ = stated(desc.kind, desc.state) if desc.state else ("", "", "")
+    words = [
+        before,
+        SIZE_WORDS[desc.size][flavour % 2] if desc.size else "",
+        desc.pattern if desc.pattern in PATTERN_WORDS else "",
+        desc.colour,
+        MATERIAL_WORDS[desc.material] if desc.material else "",
+    ]
+    words = [word for word in words if word]
     if desc.pattern in WORDS:
-        behind = f"{SAYING} {desc.pattern}"
-    return " ".join((first, *words, *([behind] if behind else [])))
+        after = f"{SAYING} {desc.pattern}"
+    many = determiner in NUMBERS
+    words.append("one" if again and words and not after else PLURALS[desc.kind] if many else desc.kind)
+    first = ("an" if words[0] and words[0][0] in "aeiou" else "a") if determiner == "a" else determiner
+    return " ".join((first, *(word for word in words if word), *([after] if after else [])))

@@ -117,7 +117,7 @@ class RoomGraph:
 
     def __init__(self, room: Room) -> None:
         self.room = room
-        self.things = room.things
+        self.things, self.setting = room.things, room.setting
         self.boxes = [box_of(thing) for thing in room.things]
 
     @cached_property
