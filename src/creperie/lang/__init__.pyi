@@ -14,6 +14,7 @@ from creperie.lang.inflection import knows_verb as knows_verb
 from creperie.lang.inflection import lemma as lemma
 from creperie.lang.lexicon import age_of as age_of
 from creperie.lang.lexicon import basic_colour as basic_colour
+from creperie.lang.lexicon import common_senses as common_senses
 from creperie.lang.lexicon import dimension_of as dimension_of
 from creperie.lang.lexicon import excludes as excludes
 from creperie.lang.lexicon import facts as facts

@@ -62,7 +62,7 @@ def kind_of(noun: str) -> str:
     if listed:
         return listed
     net = open_wordnet()
-    sense = _first_sense(net, noun)
+    sense = _first_sense(noun)
     if sense is None or not _is_clear(net, noun):
         return ""
     if sense.topic in (_PERSON, _ANIMAL, _FOOD):
@@ -105,8 +105,10 @@ def is_mass(noun: str) -> bool:
 
 @cache
 def gender_of(noun: str) -> str:
-    gender: str = things()["gendered"].get(noun, "")
-    return gender
+    """Return `m` or `f` for a noun that tells it: those of the list, and `linesman`, `chairwoman`; else empty."""
+    known: str = things()["gendered"].get(noun, "")
+    ending = "f" if noun.endswith("woman") else "m" if noun.endswith("man") else ""
+    return known or (ending if ending and len(noun) > 5 and kind_of(noun) == "person" and noun != "human" else "")
 
 
 @cache
@@ -115,15 +117,23 @@ def age_of(noun: str) -> str:
     return next((age for age, members in things()["ages"].items() if noun in members), "")
 
 
-def _first_sense(net: WordNet, noun: str) -> Synset | None:
+@cache
+def common_senses(noun: str) -> tuple[Synset, ...]:
+    """Return the senses of a noun, without the people and places that have it as a name: not the writer Crane."""
+    senses = open_wordnet().senses(noun, "n")
+    word = noun.replace(" ", "_")
+    return tuple([s for s in senses if word in s.words] or senses)
+
+
+def _first_sense(noun: str) -> Synset | None:
     """Return the first sense of a noun if it names something visible, else None."""
-    senses = net.senses(noun, "n")
+    senses = common_senses(noun)
     return senses[0] if senses and senses[0].topic in _SEEN else None
 
 
 def _is_clear(net: WordNet, noun: str) -> bool:
     """Return whether a noun is unambiguous: not `bat` or `fan` (two senses), nor `wet` (also an adjective)."""
-    topics = {s.topic for s in net.senses(noun, "n")[:2]}
+    topics = {s.topic for s in common_senses(noun)[:2]}
     return len(topics) == 1 and not net.senses(noun, "a")
 
 
@@ -195,7 +205,7 @@ def is_worn(noun: str) -> bool:
 @cache
 def is_animate(noun: str) -> bool:
     """Return whether the first sense of a noun is a person or an animal."""
-    senses = open_wordnet().senses(noun, "n")
+    senses = common_senses(noun)
     return noun in things()["animate"] or (bool(senses) and senses[0].topic in (_PERSON, _ANIMAL))
 
 

@@ -143,6 +143,8 @@ class _Reader:
         head = _NOBODY.get(head, "person" if head in _SOMEBODY else head)
         if head == "one" and token.i and self.doc[token.i - 1].lower_ in ("no", "any", "some", "every"):
             head = "person"
+        elif head == "one" and token.tag_[:2] != "PR":
+            head = self._meant(token, {w.lower_ for w in before}) or head
         named = f"{before[-1].lower_} {head}" if before and before[-1].i == token.i - 1 else ""
         if named and (before[-1].dep_ == "compound" or not dimension_of(before[-1].lower_)) and _is_name(named, head):
             head, before = named, before[:-1]
@@ -171,6 +173,15 @@ class _Reader:
         return Entity(
             head, frozenset(attributes), count, definite, words, quantity, token.i in self.denied and not definite
         )
+
+    def _meant(self, one: Any, attributes: set[str]) -> str:
+        """Return the noun that `a black one` stands for: one with an attribute of one dimension, else a subject."""
+        own = {dimension_of(word) for word in attributes} - {""}
+        known = [(i, e) for i, e in self.entities.items() if i < one.i and self.doc[i].tag_ in ("NN", "NNS")]
+        alike = [e for _, e in known if own & {dimension_of(a) for a in e.attributes}]
+        subjects = [e for i, e in known if self.doc[i].dep_ in SUBJECTS]
+        found = alike or (subjects if not attributes else [])
+        return found[0].head if found else ""
 
     @staticmethod
     def _is_part_of_name(number: Any, noun: Any, words: set[str]) -> bool:

@@ -41,7 +41,7 @@ def named(noun: Any) -> str:
 #: What a modifier says of the look of a thing → words above it in WordNet.
 _LOOKS = {
     "colour": ("color", "chromatic_color", "achromatic_color", "chromatic", "achromatic"),
-    "fabric": ("fabric", "animal_skin", "fleece"),
+    "fabric": ("fabric", "animal_skin", "fleece", "plant_fiber"),
     "material": ("metal", "alloy", "wood", "stone", "glass", "ceramic", "plastic", "building_material"),
 }
 _SHAPES = ("round", "square", "oval", "rectangular", "triangular")
@@ -49,7 +49,12 @@ _SHAPES = ("round", "square", "oval", "rectangular", "triangular")
 
 def look_of(modifier: Any) -> str:
     """Return what a token says of the look of a thing: its dimension, or that of its first senses in WordNet."""
-    return _look(modifier.lower_, modifier.tag_[:2] == "NN")
+    return look_of_word(modifier.lower_, modifier.tag_)
+
+
+def look_of_word(word: str, tag: str) -> str:
+    """Return what a word with a Penn tag says of the look of a thing."""
+    return _look(word, tag[:2] == "NN")
 
 
 @cache

@@ -13,6 +13,7 @@ from creperie.lang import (
     basic_colour,
     dimension_of,
     doers,
+    excludes,
     facts,
     inflected,
     is_above,
@@ -61,6 +62,7 @@ class CaptionEdit:
     pair: tuple[Any, Any] | None = None  #: the two tokens that were swapped
     refused: str = ""  #: why it is not made, although the words for it are there
     word: str = ""  #: the word at `place`, if it is the only one that changed
+    told: str = ""  #: why a swap is false, if the words around it tell
 
 
 def frames() -> Any:
@@ -97,7 +99,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for noun in objects(doc):
         base, start = bases[noun.i], phrase(noun)[0]
         again = any(_refers(t, noun) for t in doc)
-        if noun.dep_ == "attr" or again or _is_inseparable(noun) or kind_of(base) in tied:
+        if noun.dep_ == "attr" or again or _is_inseparable(noun) or kind_of(base) in tied or _is_needed(noun):
             continue
         unclear = kind_of(base) in MADE and 18 in topics(base)[:2]  # fans
         if unclear or (noun.lower_ in frames()["paired"] and noun.lower_ != base):
@@ -114,8 +116,11 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 continue  # knives, where there is cutlery
             if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
                 continue
-            if age_of(new) != age_of(base) and {"little", "small", "tiny", "young"}.intersection(beside):
-                continue
+            aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
+            if age_of(new) != age_of(base) and aged:
+                continue  # old girls
+            if any(new in rivals(t) and not excludes(new, t) for t in named - {base}):
+                continue  # a stove beside an oven
             yield replaced(doc, [noun], fitted)
 
 
@@ -136,12 +141,39 @@ def _refers(token: Any, noun: Any) -> bool:
     return same and token.i > noun.i and bool(before & {"the", "his", "her", "its"})
 
 
+def _is_needed(noun: Any) -> bool:
+    """Return True if other words of the caption fit this noun, and may fit no other: a relative clause, `its screen`,
+    what it is `with`, whose it is, an adjective that is not said of everything, a name after a place, a comparison.
+    """
+    animate, doc = kind_of(base_of(noun)) in ANIMATE, noun.doc
+    if any(c.dep_ == "relcl" or c.tag_ in ("PRP$", "WP$") for c in noun.children):
+        return True
+    if not animate and any(t.lower_ in ("its", "itself", "whose") for t in doc[noun.i + 1 :]):
+        return True
+    rest = [t for t in doc[noun.i + 1 : noun.i + 5] if t.tag_ not in ("JJ", "NN", ",")]
+    if not animate and rest and rest[0].lower_ == "with":
+        return True
+    general = ("colour", "size", "age", "material", "pattern", "number", "fabric", "shape")
+    if any(c.dep_ == "amod" and look_of(c) not in general for c in noun.lefts) and not animate:
+        return True  # open shelves
+    placed = [c for c in noun.rights if c.dep_ == "prep" and any(g.tag_ == "NNP" for g in c.children)]
+    held = noun.head.lower_ == "on" and kind_of(base_of(noun)) == "handheld" and _has_person(noun.head)
+    likened = any(t.lower_ in frames()["unseen"] for t in noun.ancestors if t.tag_ in ("IN", "RB"))
+    return bool(placed) or held or likened
+
+
+def _has_person(link: Any) -> bool:
+    holder = holder_of(link)
+    return holder is not None and sort_of(holder) in ("person", "")
+
+
 def _is_inseparable(noun: Any) -> bool:
     """Return True if a noun cannot be replaced on its own: it is a measure, part of a name, joined by `of`, or preceded
     by its usual colour (`green grass`) or by a word such as `another`.
     """
     of = has_of(noun) or (
-        noun.head.lower_ == "of" and noun.head.head.lower_ not in vague_nouns()
+        noun.head.lower_ == "of"
+        and (noun.head.head.lower_ not in vague_nouns() or noun.head.head.lower_ in frames()["parts"])
     )  # `the scoop of a bulldozer`
     inborn = things()["inborn"].get(base_of(noun))
     named = any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
@@ -161,10 +193,11 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         groups = [g for g in facts()["opposites"] if old in g] if stands_alone(adjective) else []
         if noun is not None and old == "new" and sort_of(noun) == "person":
             continue  # a new bishop
+        rival = [w for w in said - {old} if dimension_of(w) == dimension_of(old) not in ("", "colour")]
         for new in dict.fromkeys(w for group in groups for w in group if w not in (*said, old)):
-            if noun is None or may_be(new, noun, corpus):
+            if not rival and (noun is None or may_be(new, noun, corpus)):
                 yield replaced(doc, [adjective], new)
-    for number in () if is_divided(doc) else (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS"):
+    for number in (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS" and not is_divided(doc, t)):
         count = COUNTS.get(number.lower_) or (int(number.text) if number.text.isdecimal() else 0)
         far = (k for k in range(2, 13) if abs(k - count) > 1 and k <= 3 * count <= 9 * k)  # one more may be hidden
         words = dict(zip(COUNTS.values(), COUNTS)) if number.lower_ in COUNTS else {k: str(k) for k in range(13)}
@@ -172,11 +205,32 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             yield from (replaced(doc, [number], words[k]) for k in far if words[k] not in said)
 
 
-def is_divided(doc: Any) -> bool:
-    """Return True if a number is said of a part of others: `six dogs, one brown and one grey`."""
-    parts = ("other", "another", "third", "second", "both", "each", "all", "rest", "half", "none")
-    counts = [t for t in doc if t.tag_ == "CD"]
-    return any(t.lower_ in parts for t in doc) or any(t.head.tag_[:2] != "NN" for t in counts) or len(counts) > 2
+def is_divided(doc: Any, *numbers: Any) -> bool:
+    """Return True if other words depend on numbers: `six dogs, one brown and one grey`, `the older of the two`."""
+    counts = [t for t in doc if t.tag_ == "CD" and t not in numbers]
+    if any(map(picks_again, doc)):
+        return True
+    if any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
+        return True
+    values = [COUNTS.get(t.lower_, 0) or (int(t.text) if t.text.isdecimal() else 0) for t in (*numbers, *counts)]
+    total = max(values, default=0)
+    parted = 2 * total == sum(values) and len(values) > 1 and total in values[: len(numbers)]
+    loose = [t for t in counts if t.head.tag_[:2] != "NN" and t.text.isalpha()]
+    return parted or (len(numbers) < 2 and bool(loose)) or any(t.lower_ == "one" for t in loose)
+
+
+def picks_again(token: Any) -> bool:
+    """Return True for a word that picks some of the things named before: `a third`, `the others`, `both`."""
+    after = token.nbor(1).tag_[:2] if token.i + 1 < len(token.doc) else ""
+    ordinal = token.lower_ in frames()["ordinals"] and after not in ("NN", "JJ", "VB")
+    return ordinal or (token.lower_ in frames()["divided"] and token.tag_[:2] != "VB")
+
+
+def _stands_for_one(adjective: Any) -> bool:
+    """Return True for an adjective that picks one of several: `the upper one`, `the younger of them`."""
+    after = adjective.nbor(1) if adjective.i + 1 < len(adjective.doc) else adjective
+    picked = after.lower_ in ("one", "ones") or (adjective.tag_ != "JJ" and after.tag_[:1] not in ("N", "J"))
+    return bool(picked and adjective.i and adjective.nbor(-1).lower_ in ("the", "a", "an"))
 
 
 def qualities(doc: Any) -> list[Any]:
@@ -221,8 +275,11 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
         dimension == "colour" and (kind == "person" or base in things()["inborn"])
     ):
         return False
-    if new in ("cooked", "raw") and kind != "food":
+    if (new in ("cooked", "raw") and kind != "food") or new in frames()["half_opposites"]:
         return False
+    if new in ("full", "crowded") and not corpus.follows(new, noun.lower_):
+        holds = "|".join(frames()[k] for k in (("rooms",) if new == "crowded" else ("boxes", "cars", "rooms")))
+        return base in holds.split("|")  # not full chairs
     fit = frames()["built" if kind in ("", "place") else "made"] if not is_worn(base) else ()
     if dimension == "material" and (new not in fit or not (kind or corpus.follows(new, noun.lower_))):
         return False  # a glass sofa, a concrete tray, a metal jacket
@@ -376,7 +433,7 @@ def is_bound(verb: Any) -> bool:
     part or an adverb in -ly, or if it is joined to another verb.
     """
     for c in verb.children:
-        goal = c.dep_ == "prep" and c.lower_ in frames()["goals"]  # `throws a ball to a dog`
+        goal = c.dep_ == "prep" and c.lower_ in (*frames()["goals"], *frames()["paths"])  # `throws a ball to a dog`
         purpose = c.dep_ == "advcl" and c.left_edge.tag_ == "TO"  # `jumps to make a hoop`
         if goal or purpose or c.dep_ in frames()["bound"] or (c.dep_ == "advmod" and c.lower_.endswith("ly")):
             return True

@@ -10,15 +10,17 @@ from creperie.lang import (
     in_case,
     in_number,
     in_other_gender,
+    is_above,
     is_mass,
     is_subject,
+    lemma,
     may_be_called,
     nouns_of,
     reagreed,
 )
-from creperie.making.atoms import base_of, dependents, name_words, named, sort_of
+from creperie.making.atoms import base_of, dependents, has_of, name_words, named, sort_of
 from creperie.making.edits import MADE, frames
-from creperie.making.phrases import is_plural, outer, span_of
+from creperie.making.phrases import outer, span_of
 from creperie.making.verbs import is_common, topics
 from creperie.making.wording import plain, reworded, written
 
@@ -41,10 +43,13 @@ def sort_here(noun: Any) -> str:
     if sort and (sort != "person" or base_of(noun) in nouns_of("person") or not {5, 6} & set(senses[:3])):
         return sort
     acts = is_subject(noun) or noun.dep_ == "dative" or noun.head.dep_ in ("agent", "dative")
-    if (senses[:1] == (18,) and not {5, 6} & set(senses[:2])) or (acts and 18 in senses[:3] and 6 not in senses[:2]):
+    acts = acts and base_of(noun.head) not in frames()["resting_things"]
+    if senses[:1] == (18,) and (acts or not {5, 6} & set(senses[:2])):
         return "person"  # a queen is an insect, too
-    if (senses[:1] == (14,) and (acts or noun.dep_ == "dobj")) or (not senses and base_of(noun).endswith(_DOERS)):
-        return "person"  # the police, a midfielder
+    if (acts and 18 in senses[:3] and 6 not in senses[:2]) or (not senses and base_of(noun).endswith(_DOERS)):
+        return "person"  # a midfielder
+    if senses[:1] == (14,) and not has_of(noun):
+        return "person" if is_above("social group", base_of(noun)) else ""  # the police, not a queue
     return SORTS.get(senses[0], "") if senses and 18 not in senses[:2] else ""  # a trawler is a ship or a man
 
 
@@ -57,6 +62,8 @@ def exchanged_names(left: Any, right: Any) -> str:
         return ""
     if any(t.tag_ == "JJ" and not topics(named(n)) for n, s in zip((left, right), spans) for t in n.doc[slice(*s)]):
         return ""  # `a strapless dress`
+    if any(t.text == "-" for s in spans for t in left.doc[slice(*s)]):
+        return ""
     if len({is_mass(base_of(t)) and sort_of(t) != "animal" for t in (left, right)}) > 1 or any(
         base_of(t) in frames()["paired"] for t in (left, right)
     ):
@@ -127,7 +134,15 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
     ]
     same = [["a" if w == "an" else w for w in some] for some in words]
     whole = outer(left), outer(right)
-    plural = [is_plural(t) or t.lower_ in ("they", "them", "we", "us") for t in whole]
+    plural = [_is_many(t) for t in whole]
+    if any(
+        (t.is_punct and t.text not in "-'") or t.tag_ in ("VBZ", "VBP", "VBD", "MD")
+        for s in spans
+        for t in doc[slice(*s)]
+    ):
+        return ""  # the parse took more than the phrase
+    if plural[0] != plural[1] and (_tells_many(doc) or not all(map(_agrees, whole))):
+        return ""
     names = all(t.tag_ in ("NN", "NNS") for t in (left, right)) and plural[0] == plural[1]
     if any(t.dep_ == "nsubj" and t.head.tag_ == "VBP" and not many for t, many in zip(whole, plural)):
         return ""  # `her team drink`
@@ -146,6 +161,27 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         elif sort_here(here) == "name":
             changes[here.i] = here.text
     return exchange_spans(doc, *spans, repair=True, changes=changes | _other_pronouns(left, right))
+
+
+def _is_many(noun: Any) -> bool:
+    many = noun.lower_ in frames()["many"] and has_of(noun)
+    return many or noun.tag_ in ("NNS", "NNPS") or noun.lower_ in ("they", "them", "we", "us", "police", "people")
+
+
+def _tells_many(doc: Any) -> bool:
+    """Return True if a caption says what only several can do: stand in a circle, queue, share something."""
+    return any(t.lower_ in frames()["of_many"] or lemma(t.text, "VBZ") in frames()["of_many"] for t in doc)
+
+
+def _agrees(noun: Any) -> bool:
+    """Return True if a verb that agrees with a noun is known, or none does."""
+    if is_subject(noun):
+        return bool(noun.head.tag_[:2] == "VB") or noun.dep_ == "conj"
+    return noun.dep_ in ("dobj", "pobj", "dative", "conj", "attr", "poss") or (
+        noun.dep_ in ("ROOT", "appos")
+        and noun.i + 1 < len(noun.doc)
+        and noun.doc[noun.i + 1].tag_ in ("IN", "VBG", "VBN", ",", "CC")
+    )
 
 
 def _name_span(noun: Any) -> tuple[int, int]:

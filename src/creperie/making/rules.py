@@ -36,13 +36,14 @@ from creperie.making.additions import added_attributes, added_objects
 from creperie.making.atoms import base_of
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
+from creperie.making.contrasts import described, swapped_attributes, swapped_counts
 from creperie.making.corpus import WordCounts, corpus_of
-from creperie.making.edits import CaptionEdit, named_noun, other_attributes, other_objects, other_relations, replaced
+from creperie.making.edits import CaptionEdit, other_attributes, other_objects, other_relations, replaced
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import EVIDENCE, ParsedMaker
 from creperie.making.published import PublishedReplacer, other_verbs, propose_swaps
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.swaps import absurd_swaps, swapped_attributes, swapped_counts, swapped_objects, swapped_phrases
+from creperie.making.swaps import absurd_swaps, swapped_objects, swapped_phrases
 from creperie.making.taste import distasteful
 from creperie.models import TextScorer, load_model
 
@@ -222,10 +223,12 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)
+    if edit.told and fresh.word != ENTAILED:
+        return fresh if fresh.word == CONTRADICTED else Truth(UNKNOWN, f"{edit.told}: {edit.change}")
     if edit.pair is None or kind not in EXCHANGED or fresh.word in (ENTAILED, CONTRADICTED):
         return fresh
     verdict = exchange_truth(doc, *edit.pair, EXCHANGED[kind])
-    nouns = [base_of(noun) for word in edit.pair if (noun := named_noun(word)) is not None]
+    nouns = [base_of(noun) for word in edit.pair if (noun := described(word)) is not None]
     if kind == "swap-attribute" and fresh.word == COMPATIBLE and len(set(nouns)) == 2:
         return Truth(UNKNOWN, f"each may have the look of the other: {edit.change}")
     return verdict if verdict.word != ENTAILED or fresh.word == UNKNOWN else fresh

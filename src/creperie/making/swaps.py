@@ -15,39 +15,31 @@ from itertools import combinations
 from typing import Any
 
 from creperie.lang import (
-    COUNTS,
     Reading,
     Stated,
     age_of,
-    dimension_of,
     facts,
     gender_of,
-    in_number,
     is_mass,
-    is_reciprocal,
     is_subject,
-    is_worn,
     kind_of,
     of_group,
     read,
-    reagreed,
-    things,
 )
-from creperie.making.atoms import base_of, dependents, joined, look_of, named, objects
+from creperie.making.atoms import base_of, dependents, joined, named, objects
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import ANIMATE, MADE, CaptionEdit, frames, is_divided, may_be, named_noun, qualities
+from creperie.making.edits import ANIMATE, MADE, CaptionEdit, frames, picks_again
 from creperie.making.exchanging import (
     PRONOUNS,
     Pair,
-    exchange_spans,
     exchanged_names,
     exchanged_phrases,
     owners,
     sort_here,
 )
+from creperie.making.parallels import swapped_names, swapped_places
 from creperie.making.phrases import is_plural, lacks_determiner, outer
-from creperie.making.verbs import is_name, topics
-from creperie.making.wording import plain, reworded
+from creperie.making.verbs import topics
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,8 @@ class ParsedScene:
         """The nouns, names and pronouns that can be moved, in order."""
         nouns = {t.i for t in objects(self.doc)}
         every = [self.doc[i] for i in sorted(self.reading.entities)]
-        known = [t for t in every if t.i in nouns or t.tag_ == "NNP" or t.lower_ in PRONOUNS]
+        owners = {t.i for t in every if t.dep_ == "poss" and t.tag_ in ("NN", "NNS")}
+        known = [t for t in every if t.i in nouns | owners or t.tag_ == "NNP" or t.lower_ in PRONOUNS]
         return [t for t in known if not is_tied(t)]
 
     def facts_of(self, thing: Any) -> list[tuple[Stated, str]]:
@@ -84,12 +77,14 @@ class ParsedScene:
 
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that swap the names of two things; number and attributes stay in place."""
-    return _swaps(doc, names=True)
+    yield from _swaps(doc, names=True)
+    yield from swapped_names(doc)
 
 
 def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that swap two noun phrases with their numbers and attributes."""
-    return _swaps(doc, names=False)
+    yield from _swaps(doc, names=False)
+    yield from swapped_places(doc)
 
 
 def absurd_swaps(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -99,7 +94,7 @@ def absurd_swaps(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 def _swaps(doc: Any, *, names: bool, absurd: bool = False) -> Iterator[CaptionEdit]:
     scene = ParsedScene(doc)
-    for left, right, why in exchangeable(scene):
+    for left, right, why in exchangeable(scene, names):
         if why and not absurd:
             yield CaptionEdit(doc.text, f"{left.text} ↔ {right.text}", left.i, (left, right), why)
         elif bool(why) == absurd:
@@ -108,12 +103,14 @@ def _swaps(doc: Any, *, names: bool, absurd: bool = False) -> Iterator[CaptionEd
                 yield CaptionEdit(written_out, f"{left.text} ↔ {right.text}", left.i, (left, right))
 
 
-def exchangeable(scene: ParsedScene) -> Iterator[tuple[Any, Any, str]]:
+def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any, Any, str]]:
     """Yield pairs of things that can change places, with the reason if that would be absurd."""
-    bases = Counter(base_of(t) for t in scene.doc)
+    bases = Counter(map(named, scene.things))
     for left, right in combinations(scene.things, 2):
-        first, second = base_of(left), base_of(right)
+        first, second = named(left), named(right)
         if first == second or bases[first] + bases[second] > 2 or not _are_apart(left, right):
+            continue
+        if base_of(left) in second.split()[:-1] or base_of(right) in first.split()[:-1]:
             continue
         own, theirs = scene.facts_of(left), scene.facts_of(right)
         if not own or not theirs or {(id(f), role) for f, role in own} == {(id(f), role) for f, role in theirs}:
@@ -125,7 +122,12 @@ def exchangeable(scene: ParsedScene) -> Iterator[tuple[Any, Any, str]]:
         mixed = sorted(map(sort_here, (left, right))) == ["name", "person"]  # a horse may have a name
         if mixed or (named_or_meant and not any(not f.is_relation for f, *_ in links)):
             continue  # `A man … in front of him`, `a question from CBS`
-        if _leaves_pronoun(left, right) or any(_is_mutual(f, a, b) or f.denied >= 0 for f, a, b in links):
+        divided = any(map(picks_again, scene.doc))
+        if divided and any(t.tag_ == "NNS" for t in (left, right)):
+            continue  # two officers, while a third
+        if any(t.dep_ == "poss" for t in (left, right)) and (not names or owners(left) or owners(right)):
+            continue
+        if _leaves_pronoun(left, right, names) or any(_is_mutual(f, a, b) or f.denied >= 0 for f, a, b in links):
             continue
         if any(f.name in frames()["unseen"] for t in (left, right) for f, _ in scene.facts_of(t)):
             continue  # `shaped like a whale`
@@ -136,7 +138,7 @@ def exchangeable(scene: ParsedScene) -> Iterator[tuple[Any, Any, str]]:
             yield left, right, reason
 
 
-def _leaves_pronoun(left: Any, right: Any) -> bool:
+def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     """Return True if a pronoun would mean somebody else, or nobody, after the exchange."""
     own = owners(right)
     genders = {gender_of(base_of(t)) for t in (left, right)}
@@ -149,8 +151,11 @@ def _leaves_pronoun(left: Any, right: Any) -> bool:
         third = not any(t.lower_ in PRONOUNS for t in left.doc if t in (left, right)) and is_subject(left)
         return bool(beside) or (bool(own) and not (third and sort_here(right) == "person"))
     several = any(t.lower_ in ("they", "them", "their", "it", "its") for t in beside)
-    if several and is_plural(left) != is_plural(right):
+    if several and not names and is_plural(left) != is_plural(right):
         return True
+    kinds = {topics(base_of(t))[:1] == (14,) for t in (left, right)}
+    if len(kinds) > 1 and any(t.lower_ in ("it", "its") for t in beside):
+        return True  # the audience rises to its feet
     said = {"m" if t.lower_ in ("he", "him", "his") else "f" if t.lower_ in ("she", "her") else "n" for t in beside}
     return bool(said) and genders != {"m", "f"} and not (said | genders) <= {"", *list(said)[:1]}
 
@@ -288,144 +293,36 @@ def _others(fact: Stated, thing: Any) -> set[int]:
 
 def is_tied(noun: Any) -> bool:
     """Return True if a thing cannot be moved: it is a part of another, or belongs or refers to one."""
-    if noun.head.lower_ == "of" and of_group(noun.head.head) != noun and noun.head.head.lower_ not in frames()["sides"]:
-        return True
+    whole = noun.head.head if noun.head.lower_ == "of" else None
+    if (
+        whole is not None
+        and of_group(whole) != noun
+        and whole.lower_ not in frames()["sides"]
+        and not _owns(noun, whole)
+    ):
+        return True  # a cup of tea; not the sleeve of a bridegroom
     if base_of(noun) in frames()["parts"] or noun.lower_ in frames()["around"] or noun.dep_ == "npadvmod":
         return True
     if noun.i and noun.nbor(-1).text == "-" and not noun.nbor(-1).whitespace_:
         return True  # `a four-wheeler`
     around = (*noun.children, *outer(noun).children)
-    if any(c.dep_ in ("appos", "case") for c in around):
-        return True  # `the winner, Dalia Okonjo`, `the chef's counter`
+    owner = noun.dep_ == "poss" and _owns(noun, noun.head) and bool(dependents(noun, "det"))
+    if any(c.dep_ == "appos" or c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around):
+        return True  # `the winner, Dalia Okonjo`, `whose lawyer`, `the chef's counter`
     return any(c.lower_ in frames()["unmoved"] for c in around) or (
         noun.tag_ == "NN" and noun.lower_ not in PRONOUNS and lacks_determiner(noun) and not _may_be_bare(noun)
     )
 
 
+def _owns(noun: Any, thing: Any) -> bool:
+    """Return True for somebody whose body or belongings are named: `the sleeve of a tailor`, `a passenger's bag`."""
+    somebody = not {18, 5}.isdisjoint(topics(base_of(noun))[:2]) and sort_here(noun) in ANIMATE
+    return somebody and sort_here(thing) not in ANIMATE and topics(base_of(thing))[:1] in ((6,), (8,), (13,))
+
+
 def _may_be_bare(noun: Any) -> bool:
     """Return True for a noun that stands without an article: a mass noun, a name, one of a list after `with`."""
     return is_mass(base_of(noun)) or noun.text[:1].isupper() or bool(dependents(noun, "amod")) or noun.dep_ == "conj"
-
-
-# -- attributes ------------------------------------------------------------------------------------------------------
-
-
-def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the attributes of two things, if each could be said of the other."""
-    worn = [t for t in doc if t.dep_ == "pobj" and t.head.lower_ == "in" and dimension_of(t.lower_) == "colour"]
-    for left, right in (*combinations(qualities(doc), 2), *combinations(worn, 2)):
-        one, other = described(left), described(right)
-        if one is None or other is None or one == other or left.lower_ == right.lower_:
-            continue
-        spans = attribute_span(left), attribute_span(right)
-        said = [{t.lower_ for t in doc[slice(*s)]} for s in spans]
-        if spans[0][1] > spans[1][0] or said[0] & said[1] or (said[0] | said[1]) & set(frames()["gendered"]):
-            continue
-        if base_of(one) == base_of(other) and not any(t.tag_[:2] in ("VB", "IN") for t in doc[one.i : other.i]):
-            continue  # `a red car, … and a blue car`
-        if look_of(left) != look_of(right) or not look_of(left):
-            continue
-        change = f"{doc[slice(*spans[0])].text} ↔ {doc[slice(*spans[1])].text}"
-        fits = _acts_alone(one, other) if left.dep_ == "pobj" else _fit(left, right, one, other, corpus)
-        if fits and not any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
-            yield CaptionEdit(exchange_spans(doc, *spans, repair=True), change, left.i, (left, right))
-
-
-def _acts_alone(one: Any, other: Any) -> bool:
-    """Return True if two things are told apart by their names, or by what only one does: not `fights`."""
-    links = [f.name for f, *_ in ParsedScene(one.doc).between(one, other) if not f.is_relation]
-    alone = any(not is_reciprocal(verb) and verb not in frames()["mutual"] for verb in links)
-    return base_of(one) != base_of(other) or alone
-
-
-def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
-    """Return True if a noun has another attribute of the same dimension: `a gray, white dog`."""
-    own, before = look_of(adjective), adjective.doc[max(0, span[0] - 2) : span[0]]
-    beside = [c for c in adjective.head.lefts if c.i not in range(*span)]
-    joint = before if any(t.lower_ in ("and", ",") for t in before) else ()
-    return any(look_of(c) == own for c in (*beside, *joint))
-
-
-def _fit(left: Any, right: Any, one: Any, other: Any, corpus: WordCounts) -> bool:
-    """Return True if each of two attributes could be said of the other thing."""
-    grown = look_of(left) in ("size", "age") and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
-    own = _may_look(left, one, corpus) and _may_look(right, other, corpus)
-    return not grown and own and _may_look(left, other, corpus) and _may_look(right, one, corpus)
-
-
-def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
-    """Return True if a thing could have an attribute: made things any colour and material, others as `may_be` says."""
-    senses = topics(base_of(noun))
-    made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base_of(noun))
-    whole = not made and is_name(f"{attribute.lower_} {base_of(noun)}")  # `red onion`
-    if sort_here(noun) in ANIMATE or look_of(attribute) in ("size", "age", "state", "number"):
-        return may_be(attribute.lower_, noun, corpus)
-    return (made or 20 in senses[:1]) and not whole and base_of(noun) not in things()["inborn"]
-
-
-def described(adjective: Any) -> Any | None:
-    """Return the noun that an adjective describes, before it or after `is`; None if there is none."""
-    if (noun := named_noun(adjective)) is not None:
-        return noun
-    if adjective.dep_ == "pobj":  # `a cyclist in red`
-        before = adjective.doc[max(0, adjective.head.i - 1)]  # whatever the parse attaches it to
-        return before if before.tag_[:2] == "NN" else None
-    subjects = [c for c in adjective.head.lefts if c.dep_ == "nsubj"] if adjective.dep_ == "acomp" else []
-    return subjects[0] if len(subjects) == 1 else None
-
-
-def attribute_span(adjective: Any) -> tuple[int, int]:
-    """Return an adjective with the words that say it more exactly: `dark blue`, `black and white`."""
-    inside = {adjective.i}
-    for c in adjective.subtree:
-        if c.dep_ in ("conj", "cc", "advmod", "amod", "npadvmod") or c.text in ("-", ","):
-            inside.add(c.i)
-    shades = set(frames()["shades"])
-    while adjective.i and min(inside) and adjective.doc[min(inside) - 1].lower_ in shades:
-        inside.add(min(inside) - 1)
-    return min(inside), max(inside) + 1
-
-
-# -- counts ----------------------------------------------------------------------------------------------------------
-
-
-def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the numbers of two things: `one bottle and three glasses`."""
-    scene = ParsedScene(doc)
-    counted = [(number, thing) for thing in scene.things if (number := _number(thing)) is not None]
-    if is_divided(doc):
-        return
-    for (one, left), (other, right) in combinations(counted, 2):
-        if one.lower_ == other.lower_ or {one.lower_, other.lower_} <= {"a", "an", "one"}:
-            continue
-        article = not {one.lower_, other.lower_} <= COUNTS.keys()
-        said = [scene.reading.entities[t.i].attributes for t in (left, right)]
-        if (base_of(left) == base_of(right) and said[0] == said[1]) or (
-            article and sort_here(left) != sort_here(right)
-        ):
-            continue
-        crowding = ("around", "among", "between", *frames()["encircling"])
-        if any({f.name, f.name.removeprefix("is ")} & set(crowding) for f, *_ in scene.between(left, right)) or any(
-            {"single", "lone", "only"} & words for words in said
-        ):
-            continue
-        changes = {one.i: plain(other), other.i: plain(one)}
-        for noun, number in ((left, other), (right, one)):
-            plural = number.lower_ not in ("a", "an", "one")
-            if plural != (noun.tag_ == "NNS"):
-                changes[noun.i] = in_number(plain(noun), plural)
-                changes |= reagreed(noun, plural) if not dependents(noun, "conj") and noun.dep_ != "conj" else {}
-        yield CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, (left, right))
-
-
-def _number(noun: Any) -> Any | None:
-    """Return the word that counts a noun: a number, or `a`; None if it has none or stands after other words."""
-    if noun.tag_ not in ("NN", "NNS") or base_of(noun) in frames()["paired"] or is_mass(base_of(noun)):
-        return None
-    words = [c for c in noun.lefts if c.dep_ in ("det", "nummod", "quantmod", "predet", "poss")]
-    if len(words) != 1 or outer(noun) is not noun or (words[0].i and words[0].nbor(-1).lower_ in ("least", "than")):
-        return None
-    return words[0] if words[0].lower_ in (*COUNTS, "a", "an") and not list(words[0].children) else None
 
 
 # -- pairs that the published makers swap ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from creperie.lang import is_animate, open_wordnet
+from creperie.lang import common_senses, is_animate, open_wordnet
 from creperie.making.data import read_data
 
 #: WordNet's lexicographer files of artifacts, and of all things that can be held.
@@ -75,7 +75,7 @@ def is_name(words: str) -> bool:
 @cache
 def topics(noun: str) -> tuple[int, ...]:
     """Return the number of the WordNet file (5: animals, 6: artefacts …) of each sense, the most frequent first."""
-    return tuple(s.topic for s in open_wordnet().senses(noun, "n"))
+    return tuple(s.topic for s in common_senses(noun))
 
 
 @cache

@@ -1,0 +1,377 @@
+"""Swaps of what is said of two things: looks, sizes, sides, nations, and counts.
+
+Two words can change places if they say the same sort of thing (two colours, two opposites) of things that a reader can
+tell apart: by their names, their numbers, or what else is said of only one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+from creperie.lang import (
+    COUNTS,
+    in_number,
+    in_one_group,
+    is_mass,
+    is_reciprocal,
+    is_worn,
+    kind_of,
+    lemma,
+    open_wordnet,
+    reagreed,
+    things,
+)
+from creperie.making.atoms import base_of, dependents, joined, look_of, look_of_word
+from creperie.making.corpus import WordCounts
+from creperie.making.edits import ANIMATE, MADE, CaptionEdit, frames, is_divided, may_be, qualities
+from creperie.making.exchanging import exchange_spans, sort_here
+from creperie.making.phrases import outer
+from creperie.making.swaps import ParsedScene
+from creperie.making.verbs import is_name, topics
+from creperie.making.wording import plain, reworded
+
+_ONE = ("one", "ones")
+#: Shades that are said without a colour.
+_DEPTHS = frozenset(("pale", "dark"))
+#: The largest number that changes places with `a`.
+MOST_TURNED = 6
+
+
+# -- attributes ------------------------------------------------------------------------------------------------------
+
+
+def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
+    """Yield edits that swap the attributes of two things, if each could be said of the other."""
+    scene = ParsedScene(doc)
+    for left, right in combinations(_attributes(doc), 2):
+        if not are_opposed(left, right):
+            continue
+        spans = attribute_span(left), attribute_span(right)
+        said = [{t.lower_ for t in doc[slice(*s)]} for s in spans]
+        if spans[0][1] > spans[1][0] or said[0] & said[1] or (said[0] | said[1]) & set(frames()["gendered"]):
+            continue
+        if not _are_sides(left, right) and not _fit(scene, left, right, spans, corpus):
+            continue
+        change = f"{doc[slice(*spans[0])].text} ↔ {doc[slice(*spans[1])].text}"
+        yield CaptionEdit(exchange_spans(doc, *spans, repair=True), change, left.i, (left, right))
+
+
+def _attributes(doc: Any) -> list[Any]:
+    """Return the words that say what a thing is like, whose it is by nation, or on which side it is."""
+    worn = [t for t in doc if t.dep_ == "pobj" and t.head.lower_ in ("in", "of") and look_of(t)]
+    graded = [t for t in doc if t.tag_ in ("JJR", "JJS") and t.text.isalpha()]
+    sides = [t for t in doc if _is_side(t)]
+    nations = [t for t in doc if is_nation(t.text) and t.i + 1 < len(doc) and doc[t.i + 1].tag_ in ("NN", "NNS")]
+    loose = [t for t in doc if t.tag_[:2] in ("NN", "JJ", "VB") and t.is_lower and _names_colour(t.lower_)]
+    every = sorted({*qualities(doc), *worn, *graded, *sides, *nations, *loose}, key=lambda t: t.i)
+    return [t for t in every if not any(t.i == other.i - 1 and _is_shade(t, other) for other in every)]
+
+
+def _is_shade(word: Any, colour: Any) -> bool:
+    """Return True if a word says which shade of a colour is meant: `olive green`, `pale pink`."""
+    shades = word.lower_ in frames()["shades"] or _names_colour(word.lower_)
+    return look_of(colour) == "colour" and shades
+
+
+def _is_side(token: Any) -> bool:
+    """Return True for a word such as `left` or `upstairs` that says on which side something is."""
+    after = token.nbor(1).lower_ if token.i + 1 < len(token.doc) else ""
+    fixed = (token.lower_ == "front" and after == "of") or after == "-" or token.tag_[:2] == "VB"
+    strengthens = token.lower_ == "right" and token.tag_ == "RB" and after in frames()["places"]
+    return any(token.lower_ in pair for pair in frames()["opposite_sides"]) and not fixed and not strengthens
+
+
+def _are_sides(left: Any, right: Any) -> bool:
+    return [left.lower_, right.lower_] in frames()["opposite_sides"] or [right.lower_, left.lower_] in frames()[
+        "opposite_sides"
+    ]
+
+
+@cache
+def is_nation(word: str) -> bool:
+    """Return True for an adjective of a nation: `Danish`."""
+    return word[:1].isupper() and any(word in s.words for s in open_wordnet().senses(word, "a")[:1])
+
+
+@cache
+def _names_colour(word: str) -> bool:
+    """Return True if a noun is the name of a colour in some sense: `mint`, `sand`."""
+    net = open_wordnet()
+    return any("color" in up.words for s in net.senses(word, "n") for up in net.above(s))
+
+
+def are_opposed(left: Any, right: Any) -> bool:
+    """Return True if two words say the same sort of thing: two colours, `tall` and `low`, `upper` and `lower`."""
+    if left.lower_ == right.lower_:
+        return False
+    if _is_side(left) or _is_side(right):
+        return _are_sides(left, right) and (left.tag_[:2] == right.tag_[:2] or left.tag_[:1] in "JNR")
+    if (left.tag_ in ("JJR", "JJS") or right.tag_ in ("JJR", "JJS")) and left.tag_ != right.tag_:
+        return False
+    if is_nation(left.text) or is_nation(right.text):
+        return is_nation(left.text) and is_nation(right.text)
+    one, other = (lemma(t.text, t.tag_) if t.tag_ in ("JJR", "JJS") else t.lower_ for t in (left, right))
+    looks = [look_of_word(one, left.tag_), look_of_word(other, right.tag_)]
+    if "colour" in looks or {one, other} <= _DEPTHS:
+        shown = described(left), described(right)
+        alike = None not in shown and base_of(shown[0]) == base_of(shown[1])
+        words = zip(looks, (one, other))
+        return all(k == "colour" or w in _DEPTHS or ((not k or alike) and _names_colour(w)) for k, w in words)
+    if looks == ["size", "size"]:
+        return any({one, other} <= set(group) for group in frames()["sizes"])
+    alike = (looks[0] == looks[1] not in ("", "state")) or set(looks) == {"material", "fabric"}
+    return alike or in_one_group("opposites", one, other) or other in open_wordnet().antonyms(one, "a")
+
+
+def _fit(
+    scene: ParsedScene, left: Any, right: Any, spans: tuple[tuple[int, int], tuple[int, int]], corpus: WordCounts
+) -> bool:
+    """Return True if two attributes belong to different things, and each could be said of the other."""
+    one, other = described(left), described(right)
+    if one is None or other is None or one == other or any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
+        return False
+    alike = base_of(one) == base_of(other) or other.lower_ in _ONE or one.lower_ in _ONE
+    if alike and not are_told_apart(scene, one, other):
+        return False
+    if look_of(left) == "size" and any(f.name in ("is in", "is inside", "into") for f, *_ in scene.between(one, other)):
+        return False  # the large pan in the small one
+    if other.lower_ in _ONE or is_nation(left.text):
+        return True
+    if all(_is_worn(t) for t in (left, right)):
+        return True
+    kinds = {kind_of(base_of(t)) for t in (one, other)}
+    if {look_of(left), look_of(right)} == {"material", "fabric"} and kinds != {"furniture"}:
+        return False  # concrete curtains
+    if _DEPTHS & {left.lower_, right.lower_} and not all(topics(base_of(t))[:1] in ((6,), ()) for t in (one, other)):
+        return False  # a dark evening
+    grown = look_of(left) in ("size", "age") and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
+    return not grown and all(_may_look(a, n, corpus) for a in (left, right) for n in (one, other))
+
+
+def _is_worn(colour: Any) -> bool:
+    """Return True for a colour that somebody wears: `a woman in red`, `who wears white`."""
+    return colour.dep_ == "pobj" or base_of(colour.head) == "wear"
+
+
+def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
+    """Return True if something besides their attributes tells two things of one name apart: their numbers, what
+    is said after each of them, or what only one does to the other.
+    """
+    if (one.tag_ == "NNS") != (other.tag_ in ("NNS",) or other.lower_ == "ones"):
+        return True
+    doc = one.doc
+    if joined(one, other) or all(
+        t.tag_ in ("CC", ",", ":", "DT", "JJ", "JJR", "NN", "CD") for t in doc[one.i + 1 : other.i]
+    ):
+        ends = [_told_after(t) for t in (one, other)]
+        return bool(ends[0] and ends[1]) and ends[0] != ends[1]
+    links = [f.name for f, *_ in scene.between(one, other)]
+    if links:
+        return not all(_is_even(name) for name in links)
+    between = [t for t in doc[one.i + 1 : other.i] if t.tag_[:2] in ("VB", "IN") and t.dep_[:3] != "aux"]
+    holders = [_holder(scene, t) for t in (one, other)]
+    if holders[0] is not None and holders[1] is not None and holders[0] != holders[1]:
+        same = base_of(holders[0]) == base_of(holders[1])
+        return not same or are_told_apart(scene, *holders)
+    return any(not _is_even(lemma(t.text, t.tag_)) and t.lower_ not in ("in", "with", "of") for t in between)
+
+
+def _told_after(noun: Any) -> tuple[str, ...]:
+    """Return the words after a noun that may say more of it, up to the next mark or conjunction."""
+    words = []
+    for t in noun.doc[noun.i + 1 :]:
+        if t.is_punct or t.tag_ == "CC":
+            break
+        words.append(t.lower_)
+    return tuple(words)
+
+
+def _is_even(name: str) -> bool:
+    """Return True for a verb or relation that two things of one name have to each other alike."""
+    word = name.removeprefix("is ")
+    alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))
+    even = (
+        "with",
+        "is with",
+        "and",
+        "against",
+        *frames()["mutual"],
+        *frames()["near"],
+        "look",
+        "stand",
+        "sit",
+        "run",
+        "walk",
+    )
+    return alike or word in even or name in even or word in ("alongside", "close to", "next", "talk", "play")
+
+
+def _holder(scene: ParsedScene, thing: Any) -> Any | None:
+    """Return the thing that wears or has another one, or that another one belongs to."""
+    for fact, role in scene.facts_of(thing):
+        if role == "ground" and fact.name in ("wear", "have", "is in", "in", "with", "is with"):
+            return next((scene.doc[i] for i in sorted(fact.fillers("figure"))), None)
+    return None
+
+
+def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
+    """Return True if a noun has another attribute of the same dimension: `a gray, white dog`."""
+    own, before = look_of(adjective), adjective.doc[max(0, span[0] - 2) : span[0]]
+    beside = [c for c in adjective.head.lefts if c.i not in range(*span)]
+    joint = before if any(t.lower_ in ("and", ",") for t in before) and adjective.dep_ == "conj" else ()
+    return own != "" and any(look_of(c) == own for c in (*beside, *joint))
+
+
+def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
+    """Return True if a thing could have an attribute: made things any colour and material, others as `may_be` says."""
+    base, look = base_of(noun), look_of(attribute)
+    senses = topics(base)
+    made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base)
+    if base in things()["inborn"] or (not made and is_name(f"{attribute.lower_} {base}")):  # `red onion`
+        return False
+    if sort_here(noun) in ANIMATE:
+        return may_be(attribute.lower_, noun, corpus)
+    if look in ("material", "fabric", "pattern"):
+        return made or sort_here(noun) == "place"
+    return look in ("colour", "shape", "") or attribute.tag_ in ("JJR", "JJS") or may_be(attribute.lower_, noun, corpus)
+
+
+def described(adjective: Any) -> Any | None:
+    """Return the noun that an adjective describes, before it, after `is`, or before `in`; None if there is none."""
+    doc, i = adjective.doc, adjective.i
+    if adjective.dep_ == "pobj" and adjective.head.lower_ in ("in", "of"):  # `a cyclist in red`
+        before = doc[max(0, adjective.head.i - 1)]  # whatever the parse attaches it to
+        return before if before.tag_[:2] == "NN" or before.lower_ in _ONE else None
+    if i + 1 < len(doc) and doc[i + 1].lower_ in _ONE:
+        return doc[i + 1]
+    if (noun := _noun_after(adjective)) is not None:
+        return noun
+    subjects = [c for c in adjective.head.lefts if c.dep_ == "nsubj"] if adjective.dep_ == "acomp" else []
+    if subjects:
+        return subjects[0] if len(subjects) == 1 else None
+    if i + 1 < len(doc) and doc[i + 1].is_punct and i > 1 and doc[i - 1].is_punct and doc[i - 2].tag_[:2] == "NN":
+        return doc[i - 2]
+    nominal = i > 0 and doc[i - 1].lower_ == "the" and adjective.tag_ in ("JJR", "JJS")  # the older of the two
+    return adjective if nominal else None
+
+
+def _noun_after(modifier: Any) -> Any | None:
+    """Return the noun at the end of the words that follow a modifier, whatever the parse says, or None."""
+    noun = None
+    for t in modifier.doc[modifier.i + 1 :]:
+        if t.tag_ in ("NN", "NNS"):
+            noun = t
+        elif (
+            noun is not None
+            or t.tag_ not in ("JJ", "VBN", "VBG", "CD", "HYPH", "CC", "NNP", ",")
+            or (t.tag_ in ("CC", ",") and t.nbor(1).tag_ not in ("JJ", "VBN"))
+        ):
+            break
+    return noun
+
+
+def attribute_span(adjective: Any) -> tuple[int, int]:
+    """Return an adjective with the words that say it more exactly: `dark blue`, `black and white`."""
+    doc, start, end = adjective.doc, adjective.i, adjective.i + 1
+    own = {
+        c.i for c in adjective.subtree if c.dep_ in ("conj", "cc", "advmod", "amod", "npadvmod") or c.text in ("-", ",")
+    }
+    shades = set(frames()["shades"])
+    if _is_side(adjective) or adjective.tag_ in ("JJR", "JJS"):
+        return start, end
+    while start and (
+        start - 1 in own
+        or doc[start - 1].lower_ in shades
+        or (doc[start - 1].text == "-" and start > 1)
+        or (look_of(adjective) == "colour" and _names_colour(doc[start - 1].lower_))
+    ):
+        start -= 1 + (doc[start - 1].text == "-")  # `wine-red`
+    while end in own:
+        end += 1
+    return start, end - (doc[end - 1].text in (",", "-"))
+
+
+# -- counts ----------------------------------------------------------------------------------------------------------
+
+
+def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
+    """Yield edits that swap the numbers of two things: `one bottle and three glasses`."""
+    scene = ParsedScene(doc)
+    counted = [(t, noun) for t in doc if (noun := _counted(t)) is not None]
+    for (one, left), (other, right) in combinations(counted, 2):
+        values = [_value(t) for t in (one, other)]
+        if values[0] == values[1] or is_divided(doc, one, other):
+            continue
+        if left.lower_ == right.lower_ and left.nbor(-1).lower_ == right.nbor(-1).lower_:
+            continue
+        changes = {one.i: plain(other), other.i: plain(one)}
+        if 1 in values:
+            if not _may_be_numbered(scene, left, right, values):
+                continue
+            changes |= _renumbered(left, values[1] > 1) | _renumbered(right, values[0] > 1)
+        yield CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, (left, right))
+
+
+def _value(number: Any) -> int:
+    word = number.lower_.replace(",", "")
+    return 1 if word in ("a", "an") else COUNTS.get(word) or (int(word) if word.isdecimal() else 100 + len(word))
+
+
+def _counted(number: Any) -> Any | None:
+    """Return the noun that a number or `a` counts (the number itself if it stands alone: `three are yellow`)."""
+    doc, i = number.doc, number.i
+    if number.lower_ in ("a", "an"):
+        noun = number.head if number.dep_ == "det" and number.head.tag_ == "NN" else None
+    elif number.tag_ != "CD" or not (number.text.isalpha() or number.text.isdecimal()) or list(number.children):
+        return None
+    else:
+        noun = number.head if number.dep_ in ("nummod", "quantmod") and number.head.i > i else None
+        if noun is None and (i + 1 == len(doc) or doc[i + 1].tag_[:2] in ("VB", "JJ", "MD") or doc[i + 1].is_punct):
+            noun = number if number.lower_ not in ("one", "1") and number.text.isalpha() else None
+    if noun is None or (i and doc[i - 1].lower_ in ("least", "than", "of", "-", "number", "about", "some", "nearly")):
+        return None
+    if i + 1 < len(doc) and doc[i + 1].text == "-":
+        return None
+    if noun is number:
+        return noun
+    measured = base_of(noun) in frames()["paired"] or is_mass(base_of(noun)) or outer(noun) is not noun
+    return None if measured or noun.tag_ not in ("NN", "NNS") or 28 in topics(base_of(noun))[:1] else noun
+
+
+def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
+    """Return True if one of two things may become many, and the other one single: both are told alike, or one acts on
+    the other, and nothing else in the caption depends on their numbers.
+    """
+    doc = scene.doc
+    if left is doc[left.i] and left.tag_ == "CD":
+        return False
+    refers = [
+        t for t in doc if t.tag_ in ("PRP", "PRP$", "WP$", "JJR", "JJS") or t.lower_ in (*_ONE[1:], "both", "each")
+    ]
+    ones = [t for t in doc if t.lower_ == "one" and t.dep_ not in ("nummod", "quantmod")]
+    if (
+        refers
+        or ones
+        or any(t.lower_ in frames()["of_many"] or lemma(t.text, "VBG") in frames()["of_many"] for t in doc)
+    ):
+        return False
+    words = [{c.lower_ for c in t.lefts} for t in (left, right)]
+    if any({"single", "lone", "only", "another"} & w for w in words):
+        return False
+    if joined(left, right) or (right.dep_ == "appos" and right.head == left):
+        return max(values) <= MOST_TURNED and not any(c.dep_ in ("prep", "acl") for c in left.rights)
+    links = scene.between(left, right)
+    acts = any(not f.is_relation and {a, b} <= {"agent", "patient", "recipient"} for f, a, b in links)
+    plain_right = not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]
+    alike = sort_here(left) == sort_here(right) in ANIMATE
+    return acts and alike and plain_right
+
+
+def _renumbered(noun: Any, plural: bool) -> dict[int, str]:
+    if plural == (noun.tag_ == "NNS"):
+        return {}
+    alone = not dependents(noun, "conj") and noun.dep_ != "conj"
+    return {noun.i: in_number(plain(noun), plural)} | (dict(reagreed(noun, plural)) if alone else {})
