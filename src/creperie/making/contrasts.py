@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from creperie.lang import (
-    COUNTS,
+    dimension_of,
     in_number,
     in_one_group,
     is_mass,
@@ -26,7 +26,7 @@ from creperie.lang import (
 )
 from creperie.making.atoms import base_of, dependents, joined, look_of, look_of_word
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import ANIMATE, MADE, CaptionEdit, frames, is_divided, may_be, qualities
+from creperie.making.edits import ANIMATE, MADE, CaptionEdit, frames, is_divided, may_be, number_of, qualities
 from creperie.making.exchanging import exchange_spans, sort_here
 from creperie.making.phrases import outer
 from creperie.making.swaps import ParsedScene
@@ -56,7 +56,8 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         if not _are_sides(left, right) and not _fit(scene, left, right, spans, corpus):
             continue
         change = f"{doc[slice(*spans[0])].text} ↔ {doc[slice(*spans[1])].text}"
-        yield CaptionEdit(exchange_spans(doc, *spans, repair=True), change, left.i, (left, right))
+        text = exchange_spans(doc, *spans, repair=True)
+        yield CaptionEdit(text, change, left.i, (left, right), told="each may have the look of the other")
 
 
 def _attributes(doc: Any) -> list[Any]:
@@ -67,13 +68,14 @@ def _attributes(doc: Any) -> list[Any]:
     nations = [t for t in doc if is_nation(t.text) and t.i + 1 < len(doc) and doc[t.i + 1].tag_ in ("NN", "NNS")]
     loose = [t for t in doc if t.tag_[:2] in ("NN", "JJ", "VB") and t.is_lower and _names_colour(t.lower_)]
     every = sorted({*qualities(doc), *worn, *graded, *sides, *nations, *loose}, key=lambda t: t.i)
-    return [t for t in every if not any(t.i == other.i - 1 and _is_shade(t, other) for other in every)]
+    said = [t for t in every if _is_side(t) or described(t) is not None]
+    return [t for t in said if not any(t.i == other.i - 1 and _is_shade(t, other) for other in said)]
 
 
 def _is_shade(word: Any, colour: Any) -> bool:
     """Return True if a word says which shade of a colour is meant: `olive green`, `pale pink`."""
     shades = word.lower_ in frames()["shades"] or _names_colour(word.lower_)
-    return look_of(colour) == "colour" and shades
+    return dimension_of(colour.lower_) == "colour" and shades
 
 
 def _is_side(token: Any) -> bool:
@@ -133,6 +135,9 @@ def _fit(
     one, other = described(left), described(right)
     if one is None or other is None or one == other or any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
         return False
+    ends = [scene.doc[min(s[1], len(scene.doc) - 1)] for s in spans]
+    if ends[0].lower_ == ends[1].lower_ and ends[0].tag_[:2] == "NN":
+        one, other = ends  # whatever follows: `a white dog run`
     alike = base_of(one) == base_of(other) or other.lower_ in _ONE or one.lower_ in _ONE
     if alike and not are_told_apart(scene, one, other):
         return False
@@ -170,13 +175,13 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
         return bool(ends[0] and ends[1]) and ends[0] != ends[1]
     links = [f.name for f, *_ in scene.between(one, other)]
     if links:
-        return not all(_is_even(name) for name in links)
+        return not all(is_even(name) for name in links)
     between = [t for t in doc[one.i + 1 : other.i] if t.tag_[:2] in ("VB", "IN") and t.dep_[:3] != "aux"]
     holders = [_holder(scene, t) for t in (one, other)]
     if holders[0] is not None and holders[1] is not None and holders[0] != holders[1]:
         same = base_of(holders[0]) == base_of(holders[1])
         return not same or are_told_apart(scene, *holders)
-    return any(not _is_even(lemma(t.text, t.tag_)) and t.lower_ not in ("in", "with", "of") for t in between)
+    return any(not is_even(lemma(t.text, t.tag_)) and t.lower_ not in ("in", "with", "of") for t in between)
 
 
 def _told_after(noun: Any) -> tuple[str, ...]:
@@ -189,7 +194,7 @@ def _told_after(noun: Any) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _is_even(name: str) -> bool:
+def is_even(name: str) -> bool:
     """Return True for a verb or relation that two things of one name have to each other alike."""
     word = name.removeprefix("is ")
     alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))
@@ -221,7 +226,7 @@ def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
     """Return True if a noun has another attribute of the same dimension: `a gray, white dog`."""
     own, before = look_of(adjective), adjective.doc[max(0, span[0] - 2) : span[0]]
     beside = [c for c in adjective.head.lefts if c.i not in range(*span)]
-    joint = before if any(t.lower_ in ("and", ",") for t in before) and adjective.dep_ == "conj" else ()
+    joint = before if any(t.lower_ in ("and", ",") for t in before) and before[0].tag_[:2] != "NN" else ()
     return own != "" and any(look_of(c) == own for c in (*beside, *joint))
 
 
@@ -230,10 +235,10 @@ def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
     base, look = base_of(noun), look_of(attribute)
     senses = topics(base)
     made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base)
-    if base in things()["inborn"] or (not made and is_name(f"{attribute.lower_} {base}")):  # `red onion`
-        return False
     if sort_here(noun) in ANIMATE:
         return may_be(attribute.lower_, noun, corpus)
+    if base in things()["inborn"] or (not made and is_name(f"{attribute.lower_} {base}")):  # `red onion`
+        return False
     if look in ("material", "fabric", "pattern"):
         return made or sort_here(noun) == "place"
     return look in ("colour", "shape", "") or attribute.tag_ in ("JJR", "JJS") or may_be(attribute.lower_, noun, corpus)
@@ -252,8 +257,9 @@ def described(adjective: Any) -> Any | None:
     subjects = [c for c in adjective.head.lefts if c.dep_ == "nsubj"] if adjective.dep_ == "acomp" else []
     if subjects:
         return subjects[0] if len(subjects) == 1 else None
-    if i + 1 < len(doc) and doc[i + 1].is_punct and i > 1 and doc[i - 1].is_punct and doc[i - 2].tag_[:2] == "NN":
-        return doc[i - 2]
+    first = attribute_span(adjective)[0]
+    if first > 1 and doc[first - 1].text == "," and doc[first - 2].tag_[:2] == "NN":  # boots, olive green with
+        return doc[first - 2]
     nominal = i > 0 and doc[i - 1].lower_ == "the" and adjective.tag_ in ("JJR", "JJS")  # the older of the two
     return adjective if nominal else None
 
@@ -303,7 +309,7 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     counted = [(t, noun) for t in doc if (noun := _counted(t)) is not None]
     for (one, left), (other, right) in combinations(counted, 2):
         values = [_value(t) for t in (one, other)]
-        if values[0] == values[1] or is_divided(doc, one, other):
+        if values[0] == values[1] or is_divided(doc, one, other) or one.lower_ == other.lower_:
             continue
         if left.lower_ == right.lower_ and left.nbor(-1).lower_ == right.nbor(-1).lower_:
             continue
@@ -312,12 +318,12 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             if not _may_be_numbered(scene, left, right, values):
                 continue
             changes |= _renumbered(left, values[1] > 1) | _renumbered(right, values[0] > 1)
-        yield CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, (left, right))
+        told = "each has the number of the other"
+        yield CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, (left, right), told=told)
 
 
 def _value(number: Any) -> int:
-    word = number.lower_.replace(",", "")
-    return 1 if word in ("a", "an") else COUNTS.get(word) or (int(word) if word.isdecimal() else 100 + len(word))
+    return 1 if number.lower_ in ("a", "an") else number_of(number)
 
 
 def _counted(number: Any) -> Any | None:
@@ -325,8 +331,14 @@ def _counted(number: Any) -> Any | None:
     doc, i = number.doc, number.i
     if number.lower_ in ("a", "an"):
         noun = number.head if number.dep_ == "det" and number.head.tag_ == "NN" else None
-    elif number.tag_ != "CD" or not (number.text.isalpha() or number.text.isdecimal()) or list(number.children):
+    elif (
+        number.tag_ != "CD"
+        or not (number.text.isalpha() or number.text.isdecimal())
+        or any(c.i < i for c in number.children)
+    ):
         return None
+    elif i and doc[i - 1].lower_ == "number":
+        return number  # player number 7
     else:
         noun = number.head if number.dep_ in ("nummod", "quantmod") and number.head.i > i else None
         if noun is None and (i + 1 == len(doc) or doc[i + 1].tag_[:2] in ("VB", "JJ", "MD") or doc[i + 1].is_punct):
@@ -346,7 +358,7 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
     the other, and nothing else in the caption depends on their numbers.
     """
     doc = scene.doc
-    if left is doc[left.i] and left.tag_ == "CD":
+    if "CD" in (left.tag_, right.tag_):
         return False
     refers = [
         t for t in doc if t.tag_ in ("PRP", "PRP$", "WP$", "JJR", "JJS") or t.lower_ in (*_ONE[1:], "both", "each")
@@ -364,6 +376,8 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
     if joined(left, right) or (right.dep_ == "appos" and right.head == left):
         return max(values) <= MOST_TURNED and not any(c.dep_ in ("prep", "acl") for c in left.rights)
     links = scene.between(left, right)
+    if {"one"} & (words[0] | words[1]):
+        return not any(f.is_relation and not is_even(f.name) for f, *_ in links)
     acts = any(not f.is_relation and {a, b} <= {"agent", "patient", "recipient"} for f, a, b in links)
     plain_right = not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]
     alike = sort_here(left) == sort_here(right) in ANIMATE

@@ -13,7 +13,6 @@ from creperie.lang import (
     basic_colour,
     dimension_of,
     doers,
-    excludes,
     facts,
     inflected,
     is_above,
@@ -43,12 +42,13 @@ from creperie.making.atoms import (
 )
 from creperie.making.corpus import WordCounts
 from creperie.making.data import read_data
-from creperie.making.verbs import is_name, listed, topics
+from creperie.making.verbs import is_name, is_solid, listed, topics
 from creperie.making.wording import reworded
 
 #: Kinds of manufactured things, which come in all colours, sizes and patterns.
 MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 ANIMATE = frozenset(("person", "animal"))
+_FINITE = frozenset(("VBZ", "VBP", "VBD", "MD"))
 _SINGULAR = frozenset(("a", "an", "one", "each", "every"))
 
 
@@ -108,6 +108,8 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         before = next((t.lower_ for t in reversed(doc[:start]) if t.lower_ != "of"), "<s>")
         never = set(frames()["never_after"].get(before, ()))
         never |= set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
+        boxes = frames()["boxes"].split("|")
+        inside = base in boxes and noun.head.lower_ in ("in", "into", "inside", "from", "of")
         for new in rivals(base):
             fitted = numbered(new, noun.tag_)
             if new in bases or age_of(new) == "baby" or (new in never and base not in never):
@@ -119,8 +121,10 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
             if age_of(new) != age_of(base) and aged:
                 continue  # old girls
-            if any(new in rivals(t) and not excludes(new, t) for t in named - {base}):
-                continue  # a stove beside an oven
+            if any(new in rivals(t) or t[:5] == new[:5] for t in named - {base}):
+                continue  # a stove beside an oven, policemen and police
+            if inside and new not in boxes:
+                continue  # found in an umbrella
             yield replaced(doc, [noun], fitted)
 
 
@@ -151,7 +155,8 @@ def _is_needed(noun: Any) -> bool:
     if not animate and any(t.lower_ in ("its", "itself", "whose") for t in doc[noun.i + 1 :]):
         return True
     rest = [t for t in doc[noun.i + 1 : noun.i + 5] if t.tag_ not in ("JJ", "NN", ",")]
-    if not animate and rest and rest[0].lower_ == "with":
+    listed_parts = noun.i + 1 < len(doc) and noun.nbor(1).text == "," and not any(t.tag_ in _FINITE for t in doc)
+    if not animate and (listed_parts or (rest and rest[0].lower_ == "with")):
         return True
     general = ("colour", "size", "age", "material", "pattern", "number", "fabric", "shape")
     if any(c.dep_ == "amod" and look_of(c) not in general for c in noun.lefts) and not animate:
@@ -159,7 +164,9 @@ def _is_needed(noun: Any) -> bool:
     placed = [c for c in noun.rights if c.dep_ == "prep" and any(g.tag_ == "NNP" for g in c.children)]
     held = noun.head.lower_ == "on" and kind_of(base_of(noun)) == "handheld" and _has_person(noun.head)
     likened = any(t.lower_ in frames()["unseen"] for t in noun.ancestors if t.tag_ in ("IN", "RB"))
-    return bool(placed) or held or likened
+    timed = noun.head.lower_ in ("after", "before", "during", "until", "since")
+    bare = noun.tag_ == "NN" and noun.i > 0 and noun.nbor(-1).tag_ in ("VBN", "VBD") and not is_mass(base_of(noun))
+    return bool(placed) or held or likened or timed or bare
 
 
 def _has_person(link: Any) -> bool:
@@ -178,6 +185,8 @@ def _is_inseparable(noun: Any) -> bool:
     inborn = things()["inborn"].get(base_of(noun))
     named = any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
     named = named or (noun.i > 0 and (noun.nbor(-1).tag_ in ("NN", "NNP") or noun.nbor(-1).text == "-"))
+    bare = noun.i == 0 or noun.nbor(-1).tag_ not in ("DT", "PRP$", "JJ", "CD")
+    named = named or (bare and noun.i + 1 < len(noun.doc) and noun.nbor(1).tag_ in ("NN", "NNS"))  # `knife block`
     return of or named or is_compound_head(noun) or listed("measures", noun.lower_)
 
 
@@ -187,7 +196,8 @@ def _is_inseparable(noun: Any) -> bool:
 def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that replace an attribute by its opposite, or a number by another number."""
     said = {t.lower_ for t in doc}  # not its neighbour's: `two brown dogs and two brown dogs`
-    for adjective in qualities(doc):
+    worn = (t for t in doc if t.dep_ == "pobj" and t.head.lower_ == "in" and dimension_of(t.lower_) == "colour")
+    for adjective in (*qualities(doc), *worn):
         noun = named_noun(adjective) or (adjective.head if adjective.dep_ in ("amod", "compound") else None)
         old = adjective.lower_ if look_of(adjective) != "colour" else basic_colour(adjective.lower_)
         groups = [g for g in facts()["opposites"] if old in g] if stands_alone(adjective) else []
@@ -198,11 +208,19 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             if not rival and (noun is None or may_be(new, noun, corpus)):
                 yield replaced(doc, [adjective], new)
     for number in (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS" and not is_divided(doc, t)):
-        count = COUNTS.get(number.lower_) or (int(number.text) if number.text.isdecimal() else 0)
-        far = (k for k in range(2, 13) if abs(k - count) > 1 and k <= 3 * count <= 9 * k)  # one more may be hidden
-        words = dict(zip(COUNTS.values(), COUNTS)) if number.lower_ in COUNTS else {k: str(k) for k in range(13)}
-        if 1 < count < 13:
+        count = number_of(number)
+        far = [k for k in range(2, 13) if abs(k - count) > 1 and k <= 3 * count <= 9 * k]  # one more may be hidden
+        words = dict(zip(COUNTS.values(), COUNTS)) if number.text.isalpha() else {k: str(k) for k in range(13)}
+        if count > 12 and number.text.isdecimal() and not 1900 < count < 2100:
+            far, words = [count // 2, 2 * count], {k: str(k) for k in (count // 2, 2 * count)}
+        if 1 < count < 13 or len(far) == 2:
             yield from (replaced(doc, [number], words[k]) for k in far if words[k] not in said)
+
+
+def number_of(token: Any) -> int:
+    """Return the number that a token says; 0 if it says none."""
+    tens = frames()["numbers"]
+    return COUNTS.get(token.lower_) or tens.get(token.lower_) or (int(token.text) if token.text.isdecimal() else 0)
 
 
 def is_divided(doc: Any, *numbers: Any) -> bool:
@@ -212,7 +230,7 @@ def is_divided(doc: Any, *numbers: Any) -> bool:
         return True
     if any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
         return True
-    values = [COUNTS.get(t.lower_, 0) or (int(t.text) if t.text.isdecimal() else 0) for t in (*numbers, *counts)]
+    values = [number_of(t) for t in (*numbers, *counts)]
     total = max(values, default=0)
     parted = 2 * total == sum(values) and len(values) > 1 and total in values[: len(numbers)]
     loose = [t for t in counts if t.head.tag_[:2] != "NN" and t.text.isalpha()]
@@ -223,7 +241,8 @@ def picks_again(token: Any) -> bool:
     """Return True for a word that picks some of the things named before: `a third`, `the others`, `both`."""
     after = token.nbor(1).tag_[:2] if token.i + 1 < len(token.doc) else ""
     ordinal = token.lower_ in frames()["ordinals"] and after not in ("NN", "JJ", "VB")
-    return ordinal or (token.lower_ in frames()["divided"] and token.tag_[:2] != "VB")
+    part = token.lower_ in ("half", "rest") and after not in ("IN", ".", ",")
+    return ordinal or (token.lower_ in frames()["divided"] and token.tag_[:2] != "VB" and not part)
 
 
 def _stands_for_one(adjective: Any) -> bool:
@@ -283,6 +302,8 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
     fit = frames()["built" if kind in ("", "place") else "made"] if not is_worn(base) else ()
     if dimension == "material" and (new not in fit or not (kind or corpus.follows(new, noun.lower_))):
         return False  # a glass sofa, a concrete tray, a metal jacket
+    if dimension == "size" and not kind and not is_solid(base) and 20 not in topics(base)[:1]:
+        return False  # a long nap, small air
     if dimension == "size" and kind == "person" and new not in ("tall", "short", "thin"):
         return False  # `a large child`
     if dimension == "age" and age_of(base) in ("child", "baby"):
@@ -433,7 +454,7 @@ def is_bound(verb: Any) -> bool:
     part or an adverb in -ly, or if it is joined to another verb.
     """
     for c in verb.children:
-        goal = c.dep_ == "prep" and c.lower_ in (*frames()["goals"], *frames()["paths"])  # `throws a ball to a dog`
+        goal = c.dep_ == "prep" and c.lower_ in frames()["goals"]  # `throws a ball to a dog`
         purpose = c.dep_ == "advcl" and c.left_edge.tag_ == "TO"  # `jumps to make a hoop`
         if goal or purpose or c.dep_ in frames()["bound"] or (c.dep_ == "advmod" and c.lower_.endswith("ly")):
             return True

@@ -43,8 +43,8 @@ def sort_here(noun: Any) -> str:
     if sort and (sort != "person" or base_of(noun) in nouns_of("person") or not {5, 6} & set(senses[:3])):
         return sort
     acts = is_subject(noun) or noun.dep_ == "dative" or noun.head.dep_ in ("agent", "dative")
-    acts = acts and base_of(noun.head) not in frames()["resting_things"]
-    if senses[:1] == (18,) and (acts or not {5, 6} & set(senses[:2])):
+    speaks = is_subject(noun) and base_of(noun.head) not in frames()["resting_things"]
+    if senses[:1] == (18,) and (speaks or not {5, 6} & set(senses[:2])):
         return "person"  # a queen is an insect, too
     if (acts and 18 in senses[:3] and 6 not in senses[:2]) or (not senses and base_of(noun).endswith(_DOERS)):
         return "person"  # a midfielder
@@ -100,7 +100,11 @@ def _fits_modifiers(here: Any, there: Any) -> bool:
     name = range(*_name_span(here))
     for word in (c for c in here.lefts if c.dep_ in ("amod", "nmod", "compound") and c.i not in name):
         known = dimension_of(word.lower_)
-        general = known in ("age", "size") or (known == "colour" and sort_here(there) in (*MADE, "animal", "artefact"))
+        general = (
+            known in ("age", "size")
+            or word.lower_ in ("lone", "single")
+            or (known == "colour" and sort_here(there) in (*MADE, "animal", "artefact"))
+        )
         doing = word.tag_ in ("VBG", "VBN") and sort_here(there) == "person"
         if not alike or word.lower_ in frames()["gendered"] or not (general or known not in ("", "material") or doing):
             return False

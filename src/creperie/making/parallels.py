@@ -126,6 +126,25 @@ def swapped_places(doc: Any) -> Iterator[CaptionEdit]:
                 yield CaptionEdit(text, change, left.i, (left, right), told="each is where the other was")
 
 
+def swapped_ends(doc: Any) -> Iterator[CaptionEdit]:
+    """Yield edits that swap where something comes from and where it goes: `from a boat onto a ship`."""
+    for start in (t for t in doc if t.lower_ == "from"):
+        left = (
+            _noun_from(doc, start.i + 1)
+            if start.i and doc[start.i - 1].lower_ not in frames()["ways_between"]
+            else None
+        )
+        end = left.i + 1 if left is not None else len(doc)
+        goal = next((t for t in doc[end : end + 2] if t.lower_ in ("to", "into", "onto")), None)
+        right = _noun_from(doc, goal.i + 1) if goal is not None else None
+        if left is None or right is None or base_of(left) == base_of(right) or sort_here(left) in ANIMATE:
+            continue
+        spans = _span(left), _span(right)
+        if not any(_refers_or_acts(t) for s in spans for t in doc[slice(*s)]) and spans[0][0] > start.i:
+            text = exchange_spans(doc, *spans, repair=True)
+            yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right), told="the way back")
+
+
 def _placed(doc: Any) -> list[_Placed]:
     found = []
     for link in (t for t in doc if t.tag_ in ("IN", "TO") and t.i and t.lower_ not in ("of", "as", "while", "that")):
@@ -146,7 +165,7 @@ def _noun_from(doc: Any, i: int) -> Any | None:
     """Return the last noun of the phrase that begins at `i`."""
     noun = None
     for t in doc[i:]:
-        if t.tag_ in ("NN", "NNS"):
+        if t.tag_ in ("NN", "NNS", "NNP"):
             noun = t
         elif noun is not None or t.tag_ not in ("DT", "JJ", "VBN", "VBG", "CD", "JJR", "PRP$"):
             break
@@ -183,7 +202,8 @@ def _may_be_elsewhere(left: Any, right: Any, one: _Placed, other: _Placed) -> bo
     same_link = one.link.lower_ == other.link.lower_
     apart = base_of(one.place) != base_of(other.place) or not same_link
     if left is one.place:
-        return same_link and not any(animate) and base_of(one.thing) != base_of(other.thing)
+        said = [left.doc[slice(*_span(t))].text.lower() for t in (one.thing, other.thing)]
+        return same_link and animate[0] == animate[1] and said[0] != said[1]
     return animate[0] == animate[1] and apart
 
 

@@ -33,10 +33,9 @@ from creperie.lang import (
     truth,
 )
 from creperie.making.additions import added_attributes, added_objects
-from creperie.making.atoms import base_of
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
-from creperie.making.contrasts import described, swapped_attributes, swapped_counts
+from creperie.making.contrasts import swapped_attributes, swapped_counts
 from creperie.making.corpus import WordCounts, corpus_of
 from creperie.making.edits import CaptionEdit, other_attributes, other_objects, other_relations, replaced
 from creperie.making.options import MakerOptions
@@ -228,9 +227,6 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
     if edit.pair is None or kind not in EXCHANGED or fresh.word in (ENTAILED, CONTRADICTED):
         return fresh
     verdict = exchange_truth(doc, *edit.pair, EXCHANGED[kind])
-    nouns = [base_of(noun) for word in edit.pair if (noun := described(word)) is not None]
-    if kind == "swap-attribute" and fresh.word == COMPATIBLE and len(set(nouns)) == 2:
-        return Truth(UNKNOWN, f"each may have the look of the other: {edit.change}")
     return verdict if verdict.word != ENTAILED or fresh.word == UNKNOWN else fresh
 
 

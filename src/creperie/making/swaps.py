@@ -20,6 +20,7 @@ from creperie.lang import (
     age_of,
     facts,
     gender_of,
+    is_above,
     is_mass,
     is_subject,
     kind_of,
@@ -37,7 +38,7 @@ from creperie.making.exchanging import (
     owners,
     sort_here,
 )
-from creperie.making.parallels import swapped_names, swapped_places
+from creperie.making.parallels import swapped_ends, swapped_names, swapped_places
 from creperie.making.phrases import is_plural, lacks_determiner, outer
 from creperie.making.verbs import topics
 
@@ -85,6 +86,7 @@ def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that swap two noun phrases with their numbers and attributes."""
     yield from _swaps(doc, names=False)
     yield from swapped_places(doc)
+    yield from swapped_ends(doc)
 
 
 def absurd_swaps(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -112,6 +114,11 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
             continue
         if base_of(left) in second.split()[:-1] or base_of(right) in first.split()[:-1]:
             continue
+        both = base_of(left), base_of(right)
+        if any(one in facts()["kinds"] and is_above(one, other) for one, other in (both, both[::-1])):
+            continue  # a child is a person
+        if "NNP" in (left.tag_, right.tag_) and not (_is_bare_name(left) and _is_bare_name(right)):
+            continue  # names change places without their titles
         own, theirs = scene.facts_of(left), scene.facts_of(right)
         if not own or not theirs or {(id(f), role) for f, role in own} == {(id(f), role) for f, role in theirs}:
             continue
@@ -138,6 +145,10 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
             yield left, right, reason
 
 
+def _is_bare_name(noun: Any) -> bool:
+    return noun.lower_ in PRONOUNS or noun.tag_ != "NNP" or not list(noun.lefts)
+
+
 def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     """Return True if a pronoun would mean somebody else, or nobody, after the exchange."""
     own = owners(right)
@@ -154,7 +165,8 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     if several and not names and is_plural(left) != is_plural(right):
         return True
     kinds = {topics(base_of(t))[:1] == (14,) for t in (left, right)}
-    if len(kinds) > 1 and any(t.lower_ in ("it", "its") for t in beside):
+    counted = any(c.dep_ == "nummod" for t in (left, right) for c in t.lefts)
+    if len(kinds) > 1 and (counted or any(t.lower_ in ("it", "its") for t in beside)):
         return True  # the audience rises to its feet
     said = {"m" if t.lower_ in ("he", "him", "his") else "f" if t.lower_ in ("she", "her") else "n" for t in beside}
     return bool(said) and genders != {"m", "f"} and not (said | genders) <= {"", *list(said)[:1]}
@@ -307,7 +319,9 @@ def is_tied(noun: Any) -> bool:
         return True  # `a four-wheeler`
     around = (*noun.children, *outer(noun).children)
     owner = noun.dep_ == "poss" and _owns(noun, noun.head) and bool(dependents(noun, "det"))
-    if any(c.dep_ == "appos" or c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around):
+    if noun.dep_ == "appos" or any(
+        c.dep_ == "appos" or c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around
+    ):
         return True  # `the winner, Dalia Okonjo`, `whose lawyer`, `the chef's counter`
     return any(c.lower_ in frames()["unmoved"] for c in around) or (
         noun.tag_ == "NN" and noun.lower_ not in PRONOUNS and lacks_determiner(noun) and not _may_be_bare(noun)
@@ -316,7 +330,7 @@ def is_tied(noun: Any) -> bool:
 
 def _owns(noun: Any, thing: Any) -> bool:
     """Return True for somebody whose body or belongings are named: `the sleeve of a tailor`, `a passenger's bag`."""
-    somebody = not {18, 5}.isdisjoint(topics(base_of(noun))[:2]) and sort_here(noun) in ANIMATE
+    somebody = sort_here(noun) in ANIMATE and topics(base_of(noun))[:1] != (14,)
     return somebody and sort_here(thing) not in ANIMATE and topics(base_of(thing))[:1] in ((6,), (8,), (13,))
 
 

@@ -18,11 +18,12 @@ from creperie.core import unknown
 from creperie.lang import CONTRADICTED, Spatial, exchange_truth, open_wordnet, parse, spatial, truth
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.checks import why_unfit
+from creperie.making.contrasts import swapped_attributes
 from creperie.making.corpus import WordCounts
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import Maker
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.swaps import swapped_attributes, swapped_objects
+from creperie.making.swaps import swapped_objects
 from creperie.making.twins_match import (
     NEAR_BITS,
     ORDER,
