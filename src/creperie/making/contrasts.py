@@ -53,9 +53,17 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         said = [{t.lower_ for t in doc[slice(*s)]} for s in spans]
         if spans[0][1] > spans[1][0] or said[0] & said[1] or (said[0] | said[1]) & set(frames()["gendered"]):
             continue
-        if not _are_sides(left, right) and not _fit(scene, left, right, spans, corpus):
-            continue
         change = f"{doc[slice(*spans[0])].text} ↔ {doc[slice(*spans[1])].text}"
+        why = "" if _are_sides(left, right) else _why_unfit(scene, left, right, spans, corpus)
+        if why:
+            yield CaptionEdit(
+                doc.text,
+                change,
+                left.i,
+                (left, right),
+                f"*{left.text}* and *{right.text}* could change places, but {why}",
+            )
+            continue
         text = exchange_spans(doc, *spans, repair=True)
         yield CaptionEdit(text, change, left.i, (left, right), told="each may have the look of the other")
 
@@ -128,32 +136,32 @@ def are_opposed(left: Any, right: Any) -> bool:
     return alike or in_one_group("opposites", one, other) or other in open_wordnet().antonyms(one, "a")
 
 
-def _fit(
+def _why_unfit(
     scene: ParsedScene, left: Any, right: Any, spans: tuple[tuple[int, int], tuple[int, int]], corpus: WordCounts
-) -> bool:
-    """Return True if two attributes belong to different things, and each could be said of the other."""
+) -> str:
+    """Return why two attributes cannot change places; empty if they belong to different things, and each could be said
+    of the other.
+    """
     one, other = described(left), described(right)
     if one is None or other is None or one == other or any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
-        return False
+        return "it is not clear of what they are said"
     ends = [scene.doc[min(s[1], len(scene.doc) - 1)] for s in spans]
     if ends[0].lower_ == ends[1].lower_ and ends[0].tag_[:2] == "NN":
         one, other = ends  # whatever follows: `a white dog run`
     alike = base_of(one) == base_of(other) or other.lower_ in _ONE or one.lower_ in _ONE
     if alike and not are_told_apart(scene, one, other):
-        return False
-    if look_of(left) == "size" and any(f.name in ("is in", "is inside", "into") for f, *_ in scene.between(one, other)):
-        return False  # the large pan in the small one
-    if other.lower_ in _ONE or is_nation(left.text):
-        return True
-    if all(_is_worn(t) for t in (left, right)):
-        return True
+        return "nothing else tells the two apart"
+    inside = any(f.name in ("is in", "is inside", "into") for f, *_ in scene.between(one, other))
+    if look_of(left) == "size" and inside:
+        return "the larger one does not fit into the smaller"
+    if other.lower_ in _ONE or is_nation(left.text) or all(_is_worn(t) for t in (left, right)):
+        return ""
     kinds = {kind_of(base_of(t)) for t in (one, other)}
-    if {look_of(left), look_of(right)} == {"material", "fabric"} and kinds != {"furniture"}:
-        return False  # concrete curtains
-    if _DEPTHS & {left.lower_, right.lower_} and not all(topics(base_of(t))[:1] in ((6,), ()) for t in (one, other)):
-        return False  # a dark evening
+    mixed = {look_of(left), look_of(right)} == {"material", "fabric"} and kinds != {"furniture"}  # concrete curtains
+    dark = _DEPTHS & {left.lower_, right.lower_} and not all(topics(base_of(t))[:1] in ((6,), ()) for t in (one, other))
     grown = look_of(left) in ("size", "age") and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
-    return not grown and all(_may_look(a, n, corpus) for a in (left, right) for n in (one, other))
+    fits = all(_may_look(a, n, corpus) for a in (left, right) for n in (one, other))
+    return "" if fits and not (mixed or dark or grown) else "they are not said of both things"
 
 
 def _is_worn(colour: Any) -> bool:
@@ -343,7 +351,7 @@ def _counted(number: Any) -> Any | None:
         noun = number.head if number.dep_ in ("nummod", "quantmod") and number.head.i > i else None
         if noun is None and (i + 1 == len(doc) or doc[i + 1].tag_[:2] in ("VB", "JJ", "MD") or doc[i + 1].is_punct):
             noun = number if number.lower_ not in ("one", "1") and number.text.isalpha() else None
-    if noun is None or (i and doc[i - 1].lower_ in ("least", "than", "of", "-", "number", "about", "some", "nearly")):
+    if noun is None or (i and doc[i - 1].lower_ in ("least", "than", "-", "about", "some", "nearly")):
         return None
     if i + 1 < len(doc) and doc[i + 1].text == "-":
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -23,6 +23,7 @@ from creperie.lang import (
     listed_for,
     nouns_of,
     numbered,
+    open_wordnet,
     things,
     whole_preposition,
 )
@@ -42,12 +43,14 @@ from creperie.making.atoms import (
 )
 from creperie.making.corpus import WordCounts
 from creperie.making.data import read_data
-from creperie.making.verbs import is_name, is_solid, listed, topics
+from creperie.making.verbs import is_name, listed, topics
 from creperie.making.wording import reworded
 
 #: Kinds of manufactured things, which come in all colours, sizes and patterns.
 MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 ANIMATE = frozenset(("person", "animal"))
+#: WordNet's lexicographer files of what is seen: animals, artefacts, bodies, food, objects, people, plants, places.
+_SEEN = frozenset((5, 6, 8, 13, 17, 18, 20, 15))
 _FINITE = frozenset(("VBZ", "VBP", "VBD", "MD"))
 _SINGULAR = frozenset(("a", "an", "one", "each", "every"))
 
@@ -150,8 +153,11 @@ def _is_needed(noun: Any) -> bool:
     what it is `with`, whose it is, an adjective that is not said of everything, a name after a place, a comparison.
     """
     animate, doc = kind_of(base_of(noun)) in ANIMATE, noun.doc
-    if any(c.dep_ == "relcl" or c.tag_ in ("PRP$", "WP$") for c in noun.children):
+    if any(c.dep_ == "relcl" or c.tag_ in ("PRP$", "WP$") or (c.dep_ == "acl" and not animate) for c in noun.children):
         return True
+    does = noun.dep_ in ("nsubj", "nsubjpass") and base_of(noun.head) not in frames()["of_all_things"]
+    if does and not animate and kind_of(base_of(noun)) != "place":
+        return True  # a clock that stops, a laptop glows
     if not animate and any(t.lower_ in ("its", "itself", "whose") for t in doc[noun.i + 1 :]):
         return True
     rest = [t for t in doc[noun.i + 1 : noun.i + 5] if t.tag_ not in ("JJ", "NN", ",")]
@@ -186,7 +192,7 @@ def _is_inseparable(noun: Any) -> bool:
     named = any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
     named = named or (noun.i > 0 and (noun.nbor(-1).tag_ in ("NN", "NNP") or noun.nbor(-1).text == "-"))
     bare = noun.i == 0 or noun.nbor(-1).tag_ not in ("DT", "PRP$", "JJ", "CD")
-    named = named or (bare and noun.i + 1 < len(noun.doc) and noun.nbor(1).tag_ in ("NN", "NNS"))  # `knife block`
+    named = named or (bare and noun.i + 1 < len(noun.doc) and noun.nbor(1).tag_ in ("NN", "NNS", "VBP", "VB"))
     return of or named or is_compound_head(noun) or listed("measures", noun.lower_)
 
 
@@ -199,14 +205,23 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     worn = (t for t in doc if t.dep_ == "pobj" and t.head.lower_ == "in" and dimension_of(t.lower_) == "colour")
     for adjective in (*qualities(doc), *worn):
         noun = named_noun(adjective) or (adjective.head if adjective.dep_ in ("amod", "compound") else None)
-        old = adjective.lower_ if look_of(adjective) != "colour" else basic_colour(adjective.lower_)
-        groups = [g for g in facts()["opposites"] if old in g] if stands_alone(adjective) else []
-        if noun is not None and old == "new" and sort_of(noun) == "person":
+        look, span = look_of(adjective), _shaded(adjective)
+        old = adjective.lower_ if look != "colour" else basic_colour(adjective.lower_)
+        groups = [g for g in facts()["opposites"] if old in g]
+        made = noun is not None and (kind_of(base_of(noun)) in MADE or topics(base_of(noun))[:1] == (6,))
+        if not groups and look in ("material", "fabric") and made:
+            groups = [other_materials(old, look)]
+        if look == "colour" and not dimension_of(adjective.lower_) and 13 in topics(adjective.lower_)[:2]:
+            continue  # a wine rack
+        if not (stands_alone(adjective) or len(span) > 1) or (
+            noun is not None and old == "new" and sort_of(noun) == "person"
+        ):
             continue  # a new bishop
         rival = [w for w in said - {old} if dimension_of(w) == dimension_of(old) not in ("", "colour")]
         for new in dict.fromkeys(w for group in groups for w in group if w not in (*said, old)):
-            if not rival and (noun is None or may_be(new, noun, corpus)):
-                yield replaced(doc, [adjective], new)
+            if not rival and (noun is None or look == "fabric" or may_be(new, noun, corpus)):
+                told = "another material" if look in ("material", "fabric") and dimension_of(old) != look else ""
+                yield replace(replaced(doc, span, new), told=told)
     for number in (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS" and not is_divided(doc, t)):
         count = number_of(number)
         far = [k for k in range(2, 13) if abs(k - count) > 1 and k <= 3 * count <= 9 * k]  # one more may be hidden
@@ -215,6 +230,25 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             far, words = [count // 2, 2 * count], {k: str(k) for k in (count // 2, 2 * count)}
         if 1 < count < 13 or len(far) == 2:
             yield from (replaced(doc, [number], words[k]) for k in far if words[k] not in said)
+
+
+def _shaded(adjective: Any) -> list[Any]:
+    """Return an adjective, or a colour with the word before it that says which shade: `dark blue`, `matt black`."""
+    before = adjective.nbor(-1) if adjective.i else adjective
+    own = [c for c in adjective.children if c.dep_ in ("amod", "advmod", "compound", "conj")]
+    shade = own == [before] or (not own and before.lower_ in frames()["shades"])
+    hyphen = any(t.text == "-" for t in adjective.doc[max(0, adjective.i - 2) : adjective.i + 2])
+    return [before, adjective] if dimension_of(adjective.lower_) == "colour" and shade and not hyphen else [adjective]
+
+
+@cache
+def other_materials(material: str, look: str) -> tuple[str, ...]:
+    """Return the materials that a thing of this one could be made of instead: not wood for oak, not metal for brass."""
+    net = open_wordnet()
+    above = {w for s in net.senses(material, "n")[:3] for up in (s, *net.above(s)) for w in up.words}
+    if look == "fabric":
+        return tuple(w for w in frames()["fabrics"] if w not in above and w != material)
+    return tuple(w for w, own in frames()["materials"].items() if above.isdisjoint(own))
 
 
 def number_of(token: Any) -> int:
@@ -240,7 +274,10 @@ def is_divided(doc: Any, *numbers: Any) -> bool:
 def picks_again(token: Any) -> bool:
     """Return True for a word that picks some of the things named before: `a third`, `the others`, `both`."""
     after = token.nbor(1).tag_[:2] if token.i + 1 < len(token.doc) else ""
-    ordinal = token.lower_ in frames()["ordinals"] and after not in ("NN", "JJ", "VB")
+    before = token.nbor(-1).lower_ if token.i else ""
+    ordinal = token.lower_ in frames()["ordinals"] and (after not in ("NN", "JJ") or before == "a")
+    if token.tag_ in ("JJR", "JJS") and before == "the" and after not in ("NN", "JJ", "IN"):
+        return True  # washes the feet of the youngest
     part = token.lower_ in ("half", "rest") and after not in ("IN", ".", ",")
     return ordinal or (token.lower_ in frames()["divided"] and token.tag_[:2] != "VB" and not part)
 
@@ -279,7 +316,7 @@ def stands_alone(adjective: Any) -> bool:
     noun, own = adjective.head, dimension_of(adjective.lower_)
     beside = [c.lower_ for c in noun.lefts if c != adjective]
     doubled = not set(frames()["shades"]).isdisjoint(beside) or any(dimension_of(word) == own != "" for word in beside)
-    named = not own and adjective.i == noun.i - 1 and is_compound_head(noun)
+    named = not look_of(adjective) and adjective.i == noun.i - 1 and is_compound_head(noun)
     hyphen = any(t.text == "-" for t in adjective.doc[max(0, adjective.i - 1) : adjective.i + 2])  # `rice-paper`
     return not (doubled or named or hyphen)
 
@@ -302,8 +339,10 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
     fit = frames()["built" if kind in ("", "place") else "made"] if not is_worn(base) else ()
     if dimension == "material" and (new not in fit or not (kind or corpus.follows(new, noun.lower_))):
         return False  # a glass sofa, a concrete tray, a metal jacket
-    if dimension == "size" and not kind and not is_solid(base) and 20 not in topics(base)[:1]:
-        return False  # a long nap, small air
+    seen = _SEEN | {27} if dimension in ("colour", "state", "age") else _SEEN
+    first = topics(base)[: 1 if topics(base)[:1] == (27,) else 2]
+    if not kind and first and seen.isdisjoint(first) and not corpus.follows(new, noun.lower_):
+        return False  # a long nap, light rain, small air
     if dimension == "size" and kind == "person" and new not in ("tall", "short", "thin"):
         return False  # `a large child`
     if dimension == "age" and age_of(base) in ("child", "baby"):
@@ -459,6 +498,8 @@ def is_bound(verb: Any) -> bool:
         if goal or purpose or c.dep_ in frames()["bound"] or (c.dep_ == "advmod" and c.lower_.endswith("ly")):
             return True
     after = verb.doc[verb.i + 1 :]
+    if any(t.lower_ in ("toward", "towards") for t in after):
+        return True
     parts = any(lemma(t.lower_, "NNS") in frames()["parts"] for t in verb.subtree if t.i > verb.i)
     loose = after and after[0].lower_ in frames()["loose"]
     return bool(parts or loose or verb.dep_ == "conj")

@@ -145,6 +145,8 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         for t in doc[slice(*s)]
     ):
         return ""  # the parse took more than the phrase
+    if any(t.tag_ == "JJ" and t.nbor(-1).tag_[:2] == "NN" for a, b in spans for t in doc[a + 1 : b]):
+        return ""  # supporters of the candidate wave red flags
     if plural[0] != plural[1] and (_tells_many(doc) or not all(map(_agrees, whole))):
         return ""
     names = all(t.tag_ in ("NN", "NNS") for t in (left, right)) and plural[0] == plural[1]

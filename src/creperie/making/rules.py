@@ -222,8 +222,8 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)
-    if edit.told and fresh.word != ENTAILED:
-        return fresh if fresh.word == CONTRADICTED else Truth(UNKNOWN, f"{edit.told}: {edit.change}")
+    if edit.told and fresh.word not in (ENTAILED, CONTRADICTED):
+        return Truth(UNKNOWN if edit.pair else CONTRADICTED, f"{edit.told}: {edit.change}")
     if edit.pair is None or kind not in EXCHANGED or fresh.word in (ENTAILED, CONTRADICTED):
         return fresh
     verdict = exchange_truth(doc, *edit.pair, EXCHANGED[kind])

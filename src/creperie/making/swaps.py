@@ -166,7 +166,7 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
         return True
     kinds = {topics(base_of(t))[:1] == (14,) for t in (left, right)}
     counted = any(c.dep_ == "nummod" for t in (left, right) for c in t.lefts)
-    if len(kinds) > 1 and (counted or any(t.lower_ in ("it", "its") for t in beside)):
+    if len(kinds) > 1 and ((counted and names) or any(t.lower_ in ("it", "its") for t in beside)):
         return True  # the audience rises to its feet
     said = {"m" if t.lower_ in ("he", "him", "his") else "f" if t.lower_ in ("she", "her") else "n" for t in beside}
     return bool(said) and genders != {"m", "f"} and not (said | genders) <= {"", *list(said)[:1]}
