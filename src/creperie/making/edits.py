@@ -124,7 +124,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
             if age_of(new) != age_of(base) and aged:
                 continue  # old girls
-            if any(new in rivals(t) or t[:5] == new[:5] for t in named - {base}):
+            if any((new in rivals(t) and kind_of(t) not in ANIMATE) or t[:5] == new[:5] for t in named - {base}):
                 continue  # a stove beside an oven, policemen and police
             if inside and new not in boxes:
                 continue  # found in an umbrella
@@ -156,7 +156,7 @@ def _is_needed(noun: Any) -> bool:
     if any(c.dep_ == "relcl" or c.tag_ in ("PRP$", "WP$") or (c.dep_ == "acl" and not animate) for c in noun.children):
         return True
     does = noun.dep_ in ("nsubj", "nsubjpass") and base_of(noun.head) not in frames()["of_all_things"]
-    if does and not animate and kind_of(base_of(noun)) != "place":
+    if does and not animate and kind_of(base_of(noun)) not in ("place", "vehicle"):
         return True  # a clock that stops, a laptop glows
     if not animate and any(t.lower_ in ("its", "itself", "whose") for t in doc[noun.i + 1 :]):
         return True
