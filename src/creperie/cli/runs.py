@@ -113,10 +113,10 @@ def _show_imported(made: Sequence[Run]) -> None:
         for r in run.results:
             if (r["subset"] == "all") if len(made) > 1 else r["subset"] not in ("all", "macro"):
                 unread = run.document["finding_counts"].get("unparsable-answer", 0)
-                counts = [f"{r[name]:,}" for name in ("hits", "ties", "n")]
+                counts = [f"{r[name]:,}" for name in ("hits", "ties", "n", "void")]
                 shares = map(percent, (r["accuracy"], r["chance"]))
                 rows.append((run.model, run.benchmark, r["subset"], *counts, *shares, f"{unread:,}"))
-    heads = ["model", "benchmark", "subset", "hits", "ties", "n", "accuracy", "chance", "unreadable"]
+    heads = ["model", "benchmark", "subset", "hits", "ties", "n", "no answer", "accuracy", "chance", "unreadable"]
     print_table(heads, rows, right=heads[3:])
     for run in made:
         _show_unmatched(run.document.get("unmatched", []))

@@ -28,7 +28,7 @@ from creperie.metrics import (
     task,
 )
 from creperie.metrics import compare as compare_outcomes
-from creperie.scoring.header import run_notes
+from creperie.scoring.header import run_notes, uncovered_note
 from creperie.scoring.run import Run, load_run
 
 ALL, MACRO = "all", "macro"
@@ -140,7 +140,8 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
     given = [r for one in runs for r in ([one] if isinstance(one, (Run, str, Path)) else one)]
     opened = [r if isinstance(r, Run) else load_run(r) for r in given]
     loaded = list({r.path or id(r): r for r in opened}.values())  # each run once
-    comparisons = Comparisons(notes=run_notes(loaded))
+    uncovered = [f"{run.name}: {note}" for run in loaded for note in uncovered_note(run, "no score")]
+    comparisons = Comparisons(notes=[*run_notes(loaded), *uncovered])
     if options.common:
         loaded = _restrict(loaded, comparisons.notes)
     groups = _groups(loaded, options.common)
