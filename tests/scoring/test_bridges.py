@@ -345,6 +345,12 @@ def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> 
         done = CliRunner().invoke(export, args)
         assert done.exit_code == 0, (name, done.output, done.exception)
         files = json.loads(done.stdout)["files"]
+    for name in ("lmms-eval", "inspect", "webdataset"):
+        back = CliRunner().invoke(cli, ["data", "import", str(tmp_path / name), "--format", name])
+        assert "is written, not read; export as datasets (with images) or jsonl" in str(back.exception)
+    few = CliRunner().invoke(export, [*args[:2], "inspect", "--out", str(tmp_path / "few"), "--limit", "1"]).output
+    assert "task.py" in few
+    assert f"cd {tmp_path / 'few'} && inspect eval task.py --model MODEL" in "".join(few.splitlines())
     table = open_captions(files[0]).piece(0)  # the tar file, as the reader of WebDataset sees it
     assert table.column("text").to_pylist() == [item.positives[0] for item in world]
     bare = save(replace(pairs_of(world), images=NO_IMAGES), tmp_path / "bare")

@@ -189,8 +189,13 @@ def step_text(step: ProvenanceStep) -> str:
 
     >>> step_text(ProvenanceStep("sample", {"n": 100, "seed": 0}, ("ab12" * 16,)))
     'sample (n=100, seed=0) of ab12ab12ab12'
+    >>> step_text(ProvenanceStep("read", {"sha256": {"a.json": "ab12" * 16}}))
+    'read (sha256=ab12ab12ab12 of a.json)'
     """
-    shown = ", ".join(f"{k}={_short(v)}" for k, v in step.args.items() if v not in ("", None) and k != "history")
+    args = {k: v for k, v in step.args.items() if v not in ("", None) and k != "history"}
+    if isinstance(digests := args.get("sha256"), Mapping):
+        args["sha256"] = listing(f"{digest[:12]} of {name}" for name, digest in digests.items())
+    shown = ", ".join(f"{k}={_short(v)}" for k, v in args.items())
     inputs = " and ".join(h[:12] for h in step.inputs)
     return step.op + (f" ({shown})" if shown else "") + (f" of {inputs}" if inputs else "")
 

@@ -167,7 +167,7 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     cells = run.scores("image_text").reshape(-1, *group.match.shape)
     scored = int((~np.isnan(cells).any((1, 2))).sum())
     if scored < max(len(run), COMPLETE * items):
-        what = f"only {scored:,} of {max(len(run), items):,} items have image-text scores"
+        what = f"{scored:,} of {max(len(run), items):,} items have image-text scores"
         raise UsageError(what, where=run.name, hint="score the whole benchmark with a model that sees images")
     text, image = ((best == np.arange(best.shape[1])).all(1) for best in (cells.argmax(2), cells.argmax(1)))
     scores = {"text_acc": text.mean(), "image_acc": image.mean(), "accuracy": (text & image).mean()}

@@ -106,8 +106,7 @@ def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) ->
 
 def _asked(bench: Benchmark) -> list[HarnessQuestion]:
     if not bench.images.location:
-        raise UsageError("the export needs the images", where=bench.name, hint="load it with `images=`")
-
+        raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
     if questions := list(questions_of(bench)):
         return questions
     raise UsageError("no item has exactly one true or exactly one false caption", where=bench.name)
