@@ -22,10 +22,9 @@ from creperie.metrics import (
     pair_agreements,
     task,
 )
-from creperie.scoring import Run, load_run
+from creperie.scoring import Run, load_run, on_shared_items, run_labels
 from creperie.statistics.response import FEWEST_MODELS, WRONG_LABELS, ResponseFit, ResponseModel, fit_responses
 from creperie.statistics.sight import PictureGain, picture_gain, split_twins
-from creperie.statistics.table import item_keys
 
 #: What a suspicious item is.
 SUSPICIOUS = (
@@ -243,16 +242,10 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
         raise UsageError(f"task {chosen.name!r} has no outcome per item", hint=f"choose one of: {', '.join(shared)}")
     for run in runs:
         run.scored_task(chosen.name)
-    places = [{key: k for k, key in enumerate(item_keys(run.table))} for run in runs]
-    keys = [key for key in places[0] if all(key in other for other in places[1:])]
-    if not keys:
-        raise UsageError("the runs have no item in common, by subset, id and match matrix")
-    most = max(len(run) for run in runs)
-    notes = (f"only the {len(keys):,} items that all runs share, of up to {most:,}",) if len(keys) < most else ()
-    labels = [run.model for run in runs]
-    labels = labels if len(set(labels)) == len(labels) else [run.name for run in runs]
-    taken = [Run(r.document, r.table.take(pa.array([p[k] for k in keys])), r.path) for r, p in zip(runs, places)]
-    outcomes = {label: run.outcomes(chosen.name) for label, run in zip(labels, taken)}
+    taken, most = on_shared_items(runs), max(len(run) for run in runs)
+    n = len(taken[0])
+    notes = (f"only the {n:,} items that all runs share, of up to {most:,}",) if n < most else ()
+    outcomes = {label: run.outcomes(chosen.name) for label, run in zip(run_labels(runs), taken)}
     how = settings or runs[0].settings
     right = np.stack([np.where(o == VOID, np.nan, how.worth(o)) for o in outcomes.values()], axis=1)
     chance = np.nan_to_num(chances(chosen, taken[0].layout))

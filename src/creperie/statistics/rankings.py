@@ -26,10 +26,9 @@ from creperie.metrics import (
     task,
     wilson,
 )
-from creperie.scoring import Run, load_run, unblinded
+from creperie.scoring import Run, item_keys, load_run, unblinded
 from creperie.statistics.items import Answers, answers_of, difficulty
 from creperie.statistics.response import FEWEST_MODELS
-from creperie.statistics.table import item_keys
 
 TIE_RULES: tuple[Ties, ...] = ("wrong", "half", "right")
 
