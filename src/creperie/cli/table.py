@@ -116,7 +116,8 @@ def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> Comman
     shown = "only definitions that fit a run are shown; " if own else ""
     notes = [*map(str, places), *without]
     notes += [f"▶ your runs; {shown}each definition has an order of its own; `creperie table list`: sources"]
-    text = render_rows(heads, [list(row) for row in rows], output.form, left=3, notes=notes)
+    table = render_rows(heads, [list(row) for row in rows], output.form, left=3, notes=notes)
+    text = table if rows else "\n".join(without)
     listed = [dict(zip(heads, row)) for row in rows]
     document = {"rows": listed, "known": [place.document() for place in places], "without_place": without}
     return text_result(document, text, output.out)
