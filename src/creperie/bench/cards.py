@@ -152,7 +152,7 @@ def _filled(template: str, bench: Benchmark, manifest: Mapping[str, Any], kinds:
     values = {"bench": bench, "info": bench.info, "manifest": manifest, "kinds": kinds, "levels": match_chance(bench)}
     values["steps"] = _all_steps(bench.provenance)
     functions = {"step_text": step_text, "shape_text": _shape_text, "cell": _cell, "line": _line, "tag": _tag_name}
-    return render("bench", template, title=_line(bench.info.title or bench.name), **values, **functions, **more)
+    return render("bench", template, title=_title(bench), **values, **functions, **more)
 
 
 def _head(bench: Benchmark, kinds: list[MatchShape], files: Sequence[str]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _head(bench: Benchmark, kinds: list[MatchShape], files: Sequence[str]) -> di
     data = [{"split": "test", "path": files or "data/test-*.parquet"}]
     tasks = (["zero-shot-image-classification"] if pictures else []) + (["sentence-similarity"] if paraphrases else [])
     return head | {
-        "pretty_name": _line(bench.info.title or bench.name),
+        "pretty_name": _title(bench),
         "task_categories": tasks or ["other"],
         "size_categories": [size_category(len(bench))],
         "tags": ["compositionality", "vision-language", "hard-negatives", "creperie"],
@@ -210,6 +210,10 @@ def _tag_name(column: str) -> str:
     return column.removeprefix(TAG_PREFIX)
 
 
+def _title(bench: Benchmark) -> str:
+    return _line(bench.info.title or bench.name)
+
+
 def _line(text: str) -> str:
     return " ".join(text.split())
 
@@ -250,7 +254,7 @@ LICENCE_URLS: dict[str, str] = _TABLES["licence_urls"]
 def croissant(bench: Benchmark, files: Mapping[str, str]) -> dict[str, Any]:
     """Return the Croissant document. `files` maps files to their sha256."""
     info = bench.info
-    title = " ".join((info.title or bench.name).split())
+    title = _title(bench)
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",

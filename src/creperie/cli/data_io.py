@@ -110,7 +110,8 @@ def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -
             )
         return read_format(find_format(name), path, images=store)
     if Path(path).is_dir():
-        raise UsageError("expected a file, found a folder", where=path, hint="pass --format NAME, or give one file")
+        hint = f"give the {name} file in it" if name else "pass --format NAME, or give one file"
+        raise UsageError("expected a file, found a folder", where=path, hint=hint)
     if not Path(path).is_file():
         raise UsageError("there is no such file", where=path)
     kind = name or kind_of_file(Path(path))

@@ -171,8 +171,7 @@ def answered_run(
     run = Run(document, table)
     document["results"] = [r.as_dict() for r in run.evaluate()]
     document["notes"] += uncovered_note(run)
-    own = [r for r in document["results"] if r["subset"] not in ("all", "macro")]
-    n, ties = sum(r["n"] for r in own), sum(r["ties"] for r in own)
+    n, ties = next((r["n"], r["ties"]) for r in document["results"] if r["subset"] == "all")
     if ties > MANY_TIES * n:
         why = "an answer that follows the order of the options, or none at all, makes every caption equal"
         document["notes"].append(f"{ties:,} of {n:,} items are ties and count as wrong: {why}")

@@ -50,12 +50,17 @@ SCHEMA = pa.schema(
 )
 
 
+def check_images(bench: Benchmark) -> None:
+    """Raise a UsageError if the images of a benchmark, which an export needs, are not known."""
+    if not bench.images.location:
+        raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
+
+
 def export_image_parquet(
     bench: Benchmark, out: str | Path, *, force: bool = False, progress: Progress = silent
 ) -> list[Path]:
     """Write `data/test-*.parquet` and return the files; `datasets.load_dataset(DIR)` opens their images."""
-    if not bench.images.location:
-        raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
+    check_images(bench)
     folder = Path(out)
     read = lru_cache(TOGETHER)(lambda reference: _picture(bench, reference))
     count = max(1, -(-len(bench) // TOGETHER))
