@@ -120,7 +120,8 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
         if own and own[0]["n"] >= COMPLETE * column.n and (figures := _figures(own[0], column.ties)):
             ties = own[0].get("ties")
             note = f"{ties:,} of its {own[0]['n']:,} items are ties, counted as {column.ties}" if ties else ""
-            places.append(KnownPlace(column, run.model, *(100 * figure for figure in figures), name == "all", note))
+            value, low, high = (100 * figure for figure in figures)
+            places.append(KnownPlace(column, run.model, value, low, high, name == "all", note))
     return places
 
 
