@@ -99,7 +99,7 @@ def test_the_datasheet_answers_what_is_known_and_asks_the_rest(folder: Path) -> 
     for part in [
         "And more.",
         "2 records: both are empty",
-        "- read (format=x, sha256=a.json)",
+        "- read (format=x, sha256=abababababab of a.json)",
         "CC BY 4.0",
         "`odd name`: text",
     ]:

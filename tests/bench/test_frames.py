@@ -253,6 +253,7 @@ def test_what_is_exported_for_datasets_comes_back(with_pictures: Benchmark, tmp_
     export_image_parquet(with_pictures, tmp_path / "out")
     for spec in (tmp_path / "out", f"datasets:{tmp_path / 'out'}"):
         again = load(spec)
+        assert again.name == "mine"
         assert [(i.id, i.subset, i.captions, i.match, i.tags) for i in again] == [
             (i.id, i.subset, i.captions, i.match, i.tags) for i in with_pictures
         ]

@@ -44,6 +44,9 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     records = "".join(json.dumps({"t": t, "key": f"k{i}"}) + "\n" for i, t in enumerate(TEXTS))
     (tmp_path / "a.jsonl").write_text(records)
     (tmp_path / "a.jsonl.zst").write_bytes(bytes(pa.Codec("zstd").compress(records.encode())))
+    (tmp_path / "lists").mkdir()
+    for k, part in enumerate((records.splitlines()[:20], records.splitlines()[20:])):
+        (tmp_path / "lists" / f"{k}.jsonl").write_text("\n".join(part))
     (tmp_path / "many").mkdir()
     for k, part in enumerate((TEXTS[:20], TEXTS[20:])):
         (tmp_path / "many" / f"{k}.txt.gz").write_bytes(gzip.compress("".join(t + "\n" for t in part).encode()))
@@ -61,6 +64,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "json": f"{tmp_path}/a.jsonl?text=t&id=key",
         "zst": f"{tmp_path}/a.jsonl.zst?text=t",
         "several": f"{tmp_path}/many",
+        "named": f"{tmp_path}/lists?text=t&id=key",
         "tar": f"{tmp_path}/a.tar?text=json.caption",
         "remote": "memory://far/*.tsv.gz?text=0&image=1",
         "pictures": f"{tmp_path}/pictures.parquet?image=image",
@@ -71,7 +75,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     }
 
 
-NEW = ["json", "zst", "several", "tar", "remote", "pictures"]
+NEW = ["json", "zst", "several", "named", "tar", "remote", "pictures"]
 
 
 @pytest.mark.parametrize("kind", ["lines", "tsv", "parquet", "pattern", *NEW])
@@ -84,6 +88,7 @@ def test_every_source_gives_its_captions_exactly(sources: dict[str, str], kind: 
     assert pieces.piece(last) == all_pieces(pieces)[last]
     ids = [i for table in all_pieces(pieces) for i in table.column("id").to_pylist()]
     assert len(set(ids)) == 25
+    assert kind not in ("json", "named") or ids == [f"k{i}" for i in range(25)], "ids that are given stay as they are"
 
 
 def test_images_go_along(sources: dict[str, str]) -> None:

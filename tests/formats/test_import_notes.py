@@ -34,6 +34,12 @@ def test_name_and_licence_are_kept(table: Path) -> None:
     imported(str(table), "--name", "Dogs and cups", "--licence", "CC-BY-4.0", "--out", out)
     bench = load(out)
     assert (bench.name, bench.info.licence) == ("Dogs and cups", "CC-BY-4.0")
+    cut = {"0": {"filename": "1.png", "caption": "a dog", "negative_caption": "a cat"}}
+    (table.parent / "swap_obj.json").write_text(json.dumps(cut), encoding="utf-8")
+    imported(str(table.parent / "swap_obj.json"), "--format", "sugarcrepe", "--name", "sc50", "--out", out, "--force")
+    card = (Path(out) / "README.md").read_text(encoding="utf-8")
+    assert "\n# sc50\n" in card
+    assert "SugarCrepe" not in card, "a part under another name is not the published set"
 
 
 @pytest.mark.parametrize(

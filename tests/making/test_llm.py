@@ -287,6 +287,9 @@ def test_nothing_made_is_exit_code_3_with_advice(chat: Any, tmp_path: Path) -> N
     text = CliRunner().invoke(cli, [*base, "--show"]).stdout
     assert "1 answer that could not be used:" in text
     assert "✗" not in text
+    (tmp_path / "fr.txt").write_text("Un homme regarde la voiture rouge dans la rue.\n", encoding="utf-8")
+    _, document = run(*base[:3], str(tmp_path / "fr.txt"), *base[4:], "--out", str(tmp_path / "fr"))
+    assert "To get foils, give captions in English" in document["advice"]
 
 
 def test_command_ledger_and_estimate(chat: Any, tmp_path: Path) -> None:

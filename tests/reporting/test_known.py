@@ -12,7 +12,7 @@ import pytest
 
 from creperie.bench import PAIRED, Item, from_items
 from creperie.core import CreperieError
-from creperie.reporting import column_correlations, export_mieb, known_places, published_table, why_no_place
+from creperie.reporting import column_correlations, export_mieb, fill_table, known_places, published_table, why_no_place
 from creperie.scoring.replies import answered_run
 
 
@@ -46,11 +46,12 @@ def test_a_run_is_placed_among_results_of_its_definition_alone() -> None:
     assert {r.table for r in place.column.results} == {"mieb/1"}
     result |= {"ties": 100, "hits": 5746, "tie_rule": "wrong"}  # MIEB takes the first of equals, which is true
     assert known_places(run)[0].value == pytest.approx(100 * 5846 / 7511)
+    assert str(known_places(run)[0]).endswith("; 100 of its 7,511 items are ties, counted as right")
     assert why_no_place(run, "sugarcrepe") == ""
     assert why_no_place(run, "winoground") == "it is a run on sugarcrepe"
     result["n"] = 700  # a part of the items
     assert known_places(run) == []
-    assert why_no_place(run, "sugarcrepe") == "no definition fits its 700 items; published results are on 7,512"
+    assert why_no_place(run, "sugarcrepe") == "it has 700 items; a place needs 99 % of the 7,512 published"
     result["task"] = "tot"
     assert why_no_place(run, "sugarcrepe") == "it has tot; published are itt"
 
@@ -60,8 +61,13 @@ def test_a_results_file_has_mieb_s_figures(tmp_path: Path) -> None:
     items = [Item(str(k), "w", ("a", "b"), ("x", "y"), PAIRED, {}) for k in range(400)]
     scores = np.tile(np.array([1, 0, 0, 1] * 3 + [1, 1, 0, 1], np.float32), 100)  # ties in the last
     run = answered_run(from_items("winoground", items), scores, "hf:org/model")
-    entry = json.loads(export_mieb(run, tmp_path).read_text())["scores"]["test"][0]
+    document = json.loads(export_mieb(run, tmp_path).read_text())
+    entry = document["scores"]["test"][0]
     assert (entry["text_acc"], entry["image_acc"], entry["main_score"]) == (1.0, 0.75, 0.75)
+    assert document["mteb_version"] is None
+    assert entry["computed_by"].startswith("creperie ")
+    with pytest.raises(CreperieError, match="100 of its 400 items are ties, which the source counts by a rule of its"):
+        fill_table(published_table("mieb/1"), [run])
     scores[:800] = np.nan
-    with pytest.raises(CreperieError, match="only 200 of 400 items have image-text scores"):
+    with pytest.raises(CreperieError, match="200 of 400 items have image-text scores"):
         export_mieb(answered_run(from_items("winoground", items), scores, "hf:org/model"), tmp_path)

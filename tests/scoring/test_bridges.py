@@ -17,7 +17,8 @@ from creperie.bench import NO_IMAGES, Benchmark, Item, from_items, save
 from creperie.core import DataError, UsageError
 from creperie.engine import open_captions
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
-from creperie.scoring import UnmatchedError, export_inspect, export_lmms, import_replies, score
+from creperie.scoring import Run, UnmatchedError, compare, export_inspect, export_lmms, import_replies, score
+from creperie.scoring.bridges import questions_of
 from creperie.scoring.responses import ResponseOptions, import_responses
 from creperie.world import World, make_world
 
@@ -221,6 +222,40 @@ def test_one_order_alone_is_no_evidence(
     assert run.scored == scored
 
 
+@pytest.mark.parametrize("form", ["inspect", "inspect-attached", "lmms"])
+def test_the_captions_of_a_row_must_be_those_of_its_id_and_missing_items_are_said(
+    world: Benchmark, tmp_path: Path, form: str
+) -> None:
+    """Right ids with the question of another item passed in silence; so did a log of half of the items."""
+    bench = pairs_of(world)
+    asked = [(q.row, q.row) for q in questions_of(bench)]
+
+    def read(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]], partial: bool = False) -> Run:
+        samples = []
+        for own, shown in pairs:  # the id of one question, the content of another
+            text, about = shown["question"], {"options": shown["options"]}
+            said = {"output": {"completion": "(1)"}}
+            sample: dict[str, Any] = {"id": own["id"], "input": text, "metadata": about, **said}
+            if form == "inspect-attached":
+                sample |= {"input": "attachment://7", "attachments": {"7": text}, "metadata": {}}
+            lmms = {"doc_id": 0, "doc": {"id": own["id"]}, "input": text, "filtered_resps": "(1)"}
+            samples.append(lmms if form == "lmms" else sample)
+        file = tmp_path / "log.json"
+        file.write_text(json.dumps(samples if form == "lmms" else {"samples": samples}), encoding="utf-8")
+        return import_replies(file, bench, partial=partial)
+
+    whole = read(asked)
+    assert (whole.scored, whole.document["unmatched"]) == (len(bench), [])
+    foreign = [(own, asked[-1][0]) for own, _ in asked[:2]] + asked[2:]
+    with pytest.raises(UnmatchedError, match="its captions are not those of the item that it names"):
+        read(foreign)
+    half = read(asked[: len(bench)], partial=True)
+    said = f"{len(bench) // 2} of {len(bench)} items have no answer and are not in the figures"
+    assert said in half.document["notes"]
+    assert any(said.replace("answer", "score") in note for note in compare(whole, half).notes)
+    assert whole.name != half.name
+
+
 def test_a_response_matrix_becomes_runs_with_blind_twins(tmp_path: Path) -> None:
     from creperie.cli.app import cli
     from creperie.scoring import load_run
@@ -310,6 +345,12 @@ def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> 
         done = CliRunner().invoke(export, args)
         assert done.exit_code == 0, (name, done.output, done.exception)
         files = json.loads(done.stdout)["files"]
+    for name in ("lmms-eval", "inspect", "webdataset"):
+        back = CliRunner().invoke(cli, ["data", "import", str(tmp_path / name), "--format", name])
+        assert "is written, not read; export as datasets (with images) or jsonl" in str(back.exception)
+    few = CliRunner().invoke(export, [*args[:2], "inspect", "--out", str(tmp_path / "few"), "--limit", "1"]).output
+    assert "task.py" in few
+    assert f"cd {tmp_path / 'few'} && inspect eval task.py --model MODEL" in "".join(few.splitlines())
     table = open_captions(files[0]).piece(0)  # the tar file, as the reader of WebDataset sees it
     assert table.column("text").to_pylist() == [item.positives[0] for item in world]
     bare = save(replace(pairs_of(world), images=NO_IMAGES), tmp_path / "bare")

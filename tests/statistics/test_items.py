@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 import creperie as cr
 from creperie.cli.items import items as items_command
+from creperie.metrics import HIT
 from creperie.scoring import Run
-from creperie.statistics import fit_responses, picture_gain
+from creperie.statistics import fit_responses, picture_gain, robustness
 from creperie.statistics.items import item_rest, short_form
 
 MODELS, ITEMS = 40, 500
@@ -226,9 +227,11 @@ def test_items_are_separated_into_those_of_text_and_those_that_need_the_picture(
     assert few.picture.mean() == pytest.approx((right - blind)[:, :4].mean())
 
 
-def test_blind_twins_among_the_runs_are_found(make_run: Callable[..., Run], tmp_path: Path) -> None:
+def test_blind_twins_among_the_runs_are_found(
+    make_run: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = [make_run(f"fake:{k}", lead=0.5 * k, seed=k) for k in range(9)]
-    twins = [make_run(f"fake:{k}", lead=0.2, seed=50 + k) for k in range(9)]
+    twins = [make_run(f"fake:{k}", lead=0.2 if k else 2, seed=50 + k) for k in range(9)]  # misled by pictures: fake:0
     for run in twins:
         run.document["benchmark"]["name"] += "~noise"
         run.document["name"] += "~noise"
@@ -237,6 +240,14 @@ def test_blind_twins_among_the_runs_are_found(make_run: Callable[..., Run], tmp_
     assert study.gain is not None
     assert study.gain.picture[:, 8].mean() > 0.3 > study.gain.picture[:, 0].mean()
     assert {"text", "picture", "solved_by"} <= set(study.frame().column_names)
+    shares = {run: [np.mean(one.outcomes("itt") == HIT) for one in pair] for run, *pair in zip(range(9), runs, twins)}
+    for row in study.abilities():  # as counted, not as a model in which pictures never mislead expects
+        seen, unseen = shares[int(row["model"][-1])]
+        assert (row["right"], row["text"], row["picture"]) == pytest.approx((seen, unseen, seen - unseen))
+        assert row["picture_low"] < row["picture"] < row["picture_high"]
+    assert "does not fit what the picture adds to fake:0" in study.notes[-1]
+    ranked = robustness([*runs, *twins])
+    assert ({r.name for r in ranked.ranks}, ranked.notes) == ({r.model for r in runs}, ("9 blind twins not ranked",))
     plain = cr.difficulty(runs)
     assert plain.gain is None
     with pytest.raises(cr.CreperieError, match="none of fake:8"):
@@ -245,6 +256,8 @@ def test_blind_twins_among_the_runs_are_found(make_run: Callable[..., Run], tmp_
     answer = CliRunner().invoke(items_command, folders)
     assert "known to at least half of the models" in answer.output
     assert "the picture adds" in answer.output
+    monkeypatch.setattr("creperie.statistics.response.MOST_STEPS", 1)
+    assert "did not converge" in CliRunner().invoke(items_command, folders[:9]).output
 
 
 RESPONSES = Path(__file__).resolve().parents[3] / "shared" / "data" / "outside" / "responses"

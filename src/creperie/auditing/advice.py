@@ -18,6 +18,7 @@ COMMANDS = {
     "more items": "creperie make all --captions {captions} --out {more}",
     "install": "pip install {packages}",
     "name models": "creperie audit {bench} --lm lm:MODEL --encoder st:MODEL",
+    "write foils": "creperie data import --help  # add foils of your own to {bench}: makers know English alone",
     "audit": "creperie audit {bench}",
     "audit all items": "creperie audit {bench} --full",
     "check": "creperie data check {bench}",
@@ -62,8 +63,15 @@ def _last(spec: str) -> str:
     return spec.rstrip("/").replace(":", "/").rpartition("/")[2]
 
 
-def advice_on(judgement: Judgement, before: int = 0) -> Advice:
-    """Return what to do after a verdict. `before` is the number of items before a refinement."""
+def advice_on(judgement: Judgement, before: int = 0, *, english: bool = True) -> Advice:
+    """Return what to do after a verdict. `before` is the number of items before a refinement; captions that are not
+    in `english` get no advice to make others.
+    """
+    advice = _advice_on(judgement, before)
+    return advice if english or advice.action not in ("new foils", "more items") else Advice("write foils")
+
+
+def _advice_on(judgement: Judgement, before: int) -> Advice:
     seen, afresh = judgement.measured, judgement.measured.items < LEAST_KEPT * before
     if judgement.verdict == "leaks":
         return Advice(_AFTER_LEAKS.get(judgement.fix, "select"), afresh=afresh)

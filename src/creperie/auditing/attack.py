@@ -178,7 +178,7 @@ class Attack:
         rows, raw = [], answers.raw.copy()
         names = dict.fromkeys((*answers.pairs.subsets, ALL))
         for subset in names if len(names) > 2 else answers.pairs.subsets:
-            best = strongest_cue(attacker, answers_on(answers, subset), self.threshold, self.seed)
+            best = strongest_cue(attacker, answers_on(answers, subset), self.threshold, self.seed, self.progress)
             of_subset = best.answers
             figures = measure_attacker(of_subset, sample.looks[subset] if sample else 1)
             figures = replace(figures, p=min(1.0, figures.p * best.tried), high=max(figures.high, best.high))

@@ -87,7 +87,9 @@ class StrongestCue:
     told: tuple[Cue, ...] = ()  #: all cues that differ from chance or were tested, uncorrected for other attackers
 
 
-def strongest_cue(attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0) -> StrongestCue:
+def strongest_cue(
+    attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0, progress: Progress = silent
+) -> StrongestCue:
     """Return the strongest cue of an attacker that tries several: the most significant above the threshold, or the most
     accurate. Other attackers have one, their answers.
     """
@@ -96,9 +98,8 @@ def strongest_cue(attacker: Attacker, answers: AttackerMargins, threshold: float
     pairs = answers.pairs
     if not (every or names) or not len(pairs):
         return StrongestCue(answers)
-    tallies: dict[str, tuple[OneSided, np.ndarray]] = {"style": (_marks, _tally(pairs, _marks))}
-    if every:
-        tallies["words"] = (_ngrams, _tally(pairs, _ngrams))
+    kinds: dict[str, OneSided] = {"style": _marks, "words": _ngrams} if every else {"style": _marks}
+    tallies = {kind: (alone, _tally(pairs, alone, kind, progress)) for kind, alone in kinds.items()}
     tested: list[tuple[Cue, np.ndarray]] = [] if every else [(_weighed(pairs, Cue("", "", 0, 0, 0, 0), answers.raw))]
     for kind, (alone, tally) in tallies.items():
         common = tally[:, (tally[1] + tally[2]) / len(pairs) > max(0.0, 2 * threshold - 1)]
@@ -195,16 +196,18 @@ def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.
 OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def _tally(pairs: Pairs, alone: OneSided) -> np.ndarray:
+def _tally(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
     """Return, for cues that occur in enough pairs, the digest, the number of pairs in which only the true and only the
     false caption has it, and the first pair of each kind.
     """
     table = np.zeros((5, 0), np.uint64)
-    for rows in _pieces(pairs):
-        digest, pair, true = alone(pairs, rows)
-        first, second = np.where(true, pair, len(pairs)), np.where(true, len(pairs), pair)
-        new = np.stack([digest, *(part.astype(np.uint64) for part in (true, ~true, first, second))])
-        table = _summed(np.concatenate([table, new], axis=1))
+    with progress(f"cues of {kind}", len(pairs), "pairs") as advance:
+        for rows in _pieces(pairs):
+            digest, pair, true = alone(pairs, rows)
+            first, second = np.where(true, pair, len(pairs)), np.where(true, len(pairs), pair)
+            new = np.stack([digest, *(part.astype(np.uint64) for part in (true, ~true, first, second))])
+            table = _summed(np.concatenate([table, new], axis=1))
+            advance(len(rows))
     return table[:, table[1] + table[2] >= FEWEST]
 
 

@@ -56,6 +56,7 @@ class Audit(Framed):
     likeness: tuple[Likeness, ...] = ()
     symmetry: tuple[Symmetry, ...] = ()  #: of every subset, and of all items last
     spec: str = ""  #: how the benchmark is named in commands
+    language: str = "en"  #: of most captions
     part: str = ""  #: the options that select the part that was audited, as they are typed
     counts: tuple[ExactCount, ...] = ()  #: if a sample was audited: quick attackers on all items
 
@@ -71,7 +72,7 @@ class Audit(Framed):
     @property
     def next(self) -> str:
         """The command to type next."""
-        return advice_on(self.whole).command(self.spec, self.part)
+        return advice_on(self.whole, english=self.language.startswith("en")).command(self.spec, self.part)
 
     @property
     def code(self) -> int:

@@ -94,6 +94,7 @@ def audit(
         examples=examples,
         shapes=shapes,
         spec=spec or bench.name,
+        language=language,
     )
     subsets = pairs.subsets
     del pairs, facts, ids  # frees memory: what follows reads the captions again
@@ -119,7 +120,7 @@ def _sent(
     foreign = {}
     if not language.startswith("en"):
         english = [name for name in (*names, *not_sent) if entry_of(name).english]
-        foreign = dict.fromkeys(english, f"knows English alone; these captions are in {language}")
+        foreign = dict.fromkeys(english, f"knows English alone; most captions are in {language}")
         names = [name for name in names if name not in foreign]
         not_sent = {name: why for name, why in not_sent.items() if name not in foreign}
     if several_learned(names) and ENSEMBLE not in not_sent:

@@ -35,6 +35,7 @@ from creperie.bench.editing import edit as edit
 from creperie.bench.editing import reweighed as reweighed
 from creperie.bench.formats.format import Format as Format
 from creperie.bench.formats.format import FormatSource as FormatSource
+from creperie.bench.formats.image_parquet import check_images as check_images
 from creperie.bench.formats.image_parquet import export_image_parquet as export_image_parquet
 from creperie.bench.formats.image_parquet import is_image_parquet as is_image_parquet
 from creperie.bench.formats.registry import find_format as find_format

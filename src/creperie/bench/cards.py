@@ -152,7 +152,7 @@ def _filled(template: str, bench: Benchmark, manifest: Mapping[str, Any], kinds:
     values = {"bench": bench, "info": bench.info, "manifest": manifest, "kinds": kinds, "levels": match_chance(bench)}
     values["steps"] = _all_steps(bench.provenance)
     functions = {"step_text": step_text, "shape_text": _shape_text, "cell": _cell, "line": _line, "tag": _tag_name}
-    return render("bench", template, title=_line(bench.info.title or bench.name), **values, **functions, **more)
+    return render("bench", template, title=_title(bench), **values, **functions, **more)
 
 
 def _head(bench: Benchmark, kinds: list[MatchShape], files: Sequence[str]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _head(bench: Benchmark, kinds: list[MatchShape], files: Sequence[str]) -> di
     data = [{"split": "test", "path": files or "data/test-*.parquet"}]
     tasks = (["zero-shot-image-classification"] if pictures else []) + (["sentence-similarity"] if paraphrases else [])
     return head | {
-        "pretty_name": _line(bench.info.title or bench.name),
+        "pretty_name": _title(bench),
         "task_categories": tasks or ["other"],
         "size_categories": [size_category(len(bench))],
         "tags": ["compositionality", "vision-language", "hard-negatives", "creperie"],
@@ -189,8 +189,13 @@ def step_text(step: ProvenanceStep) -> str:
 
     >>> step_text(ProvenanceStep("sample", {"n": 100, "seed": 0}, ("ab12" * 16,)))
     'sample (n=100, seed=0) of ab12ab12ab12'
+    >>> step_text(ProvenanceStep("read", {"sha256": {"a.json": "ab12" * 16}}))
+    'read (sha256=ab12ab12ab12 of a.json)'
     """
-    shown = ", ".join(f"{k}={_short(v)}" for k, v in step.args.items() if v not in ("", None) and k != "history")
+    args = {k: v for k, v in step.args.items() if v not in ("", None) and k != "history"}
+    if isinstance(digests := args.get("sha256"), Mapping):
+        args["sha256"] = listing(f"{digest[:12]} of {name}" for name, digest in digests.items())
+    shown = ", ".join(f"{k}={_short(v)}" for k, v in args.items())
     inputs = " and ".join(h[:12] for h in step.inputs)
     return step.op + (f" ({shown})" if shown else "") + (f" of {inputs}" if inputs else "")
 
@@ -203,6 +208,10 @@ def _short(value: Any) -> str:
 
 def _tag_name(column: str) -> str:
     return column.removeprefix(TAG_PREFIX)
+
+
+def _title(bench: Benchmark) -> str:
+    return _line(bench.info.title or bench.name)
 
 
 def _line(text: str) -> str:
@@ -250,7 +259,7 @@ LICENCE_URLS: dict[str, str] = _TABLES["licence_urls"]
 def croissant(bench: Benchmark, files: Mapping[str, str]) -> dict[str, Any]:
     """Return the Croissant document. `files` maps files to their sha256."""
     info = bench.info
-    title = " ".join((info.title or bench.name).split())
+    title = _title(bench)
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",

@@ -65,7 +65,8 @@ class NamingOptions:
 
     def named(self, bench: Benchmark) -> Benchmark:
         """Return the benchmark with this name and licence; one that is not given stays as it is."""
-        info = replace(bench.info, licence=self.licence or bench.info.licence)
+        title = "" if self.name else bench.info.title  # of the published set, which a part under another name is not
+        info = replace(bench.info, licence=self.licence or bench.info.licence, title=title)
         return replace(bench, name=self.name or bench.name, info=info)
 
 

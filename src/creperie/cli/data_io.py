@@ -17,6 +17,7 @@ from creperie.bench import (
     ImageOptions,
     Item,
     NamingOptions,
+    PartOptions,
     Roles,
     export_image_parquet,
     export_webdataset,
@@ -25,7 +26,7 @@ from creperie.bench import (
     is_image_parquet,
     kind_of_file,
     list_formats,
-    load,
+    load_part,
     open_store,
     read_format,
     read_table,
@@ -97,6 +98,9 @@ def _images_not_found(bench: Benchmark) -> str:
 def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -> Benchmark:
     """Return the benchmark in a file or folder; `roles` are those of a table's columns."""
 
+    if options.format in FOR_TOOLS[1:]:
+        hint = "export as datasets (with images) or jsonl to read it back"
+        raise UsageError(f"{options.format} is written, not read", where=path, hint=hint)
     store = open_store(images) if images is not None else None
     name = find_format(options.format).name if options.format else "datasets" if is_image_parquet(Path(path)) else ""
     if name and name not in TABLE_KINDS:
@@ -106,7 +110,8 @@ def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -
             )
         return read_format(find_format(name), path, images=store)
     if Path(path).is_dir():
-        raise UsageError("expected a file, found a folder", where=path, hint="pass --format NAME, or give one file")
+        hint = f"give the {name} file in it" if name else "pass --format NAME, or give one file"
+        raise UsageError("expected a file, found a folder", where=path, hint=hint)
     if not Path(path).is_file():
         raise UsageError("there is no such file", where=path)
     kind = name or kind_of_file(Path(path))
@@ -164,18 +169,23 @@ def _item_rows(item: Item) -> list[list[str]]:
 
 #: formats for other tools, with images
 FOR_TOOLS = ("datasets", "webdataset", "lmms-eval", "inspect")
+#: the command that runs an exported task
+NEXT = {
+    "inspect": "cd {out} && inspect eval task.py --model MODEL",
+    "lmms-eval": "lmms_eval --include_path {out} --tasks creperie_NAME --log_samples",
+}
 
 
 @dataclass(frozen=True)
-class ExportOptions(ImageOptions):
+class ExportOptions(PartOptions):
     """The options of `data export`: what is written, and where."""
 
     format: str = option("", f"A published format, csv, tsv, jsonl, parquet; or {', '.join(FOR_TOOLS)} (required).")
     out: str = option("", "The folder to write; or a file, if the format is one file (required).", metavar="PATH")
-    subsets: tuple[str, ...] = option((), "Only these subsets, comma-separated or repeated.", flags="--subset")
     force: bool = option(False, "Overwrite files of the same names.")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.format or not self.out:
             raise UsageError("no format or no output path given", hint="pass --format NAME and --out PATH")
 
@@ -189,7 +199,8 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
 
     These are the formats of the five papers, Winoground's and tables. Images are not written, except for other tools:
     `datasets` writes Parquet that `datasets.load_dataset` opens with images, `webdataset` tar files, `lmms-eval` and
-    `inspect` a task folder that asks about every image in every order of its captions.
+    `inspect` a task folder that asks about every image in every order of its captions. `data import` reads published
+    formats, tables and `datasets` back; of the others, `runs import` reads the logs of tasks.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
@@ -200,8 +211,7 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
 
     if gone := removed_name(f"data export --format {options.format}"):
         raise gone
-    loaded = load(bench, images=options.images)
-    chosen = loaded.only(options.subsets) if options.subsets else loaded
+    chosen = load_part(bench, options)
     if options.format == "datasets":
         files = export_image_parquet(chosen, options.out, force=options.force, progress=bar)
     elif options.format == "webdataset":
@@ -216,10 +226,17 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
 
     def show() -> None:
         say(f"{counted(len(chosen), 'item')} in {counted(len(files), 'file')}:")
-        for file in files[:20]:
+        shown = sorted(files, key=lambda file: file.parent.name == "images")[:20]  # what to start comes first
+        for file in shown:
             echo(f"  {file}")
-        if len(files) > 20:
-            echo(f"  … and {len(files) - 20} more")
+        if len(files) > len(shown):
+            echo(f"  … and {len(files) - len(shown)} more")
+        if options.format in NEXT:
+            say(
+                "Next: {}; then creperie runs import LOG --bench {}",
+                NEXT[options.format].format(out=options.out),
+                bench,
+            )
 
     return CommandResult(document, show)
 

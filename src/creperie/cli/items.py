@@ -10,16 +10,16 @@ import click
 
 from creperie.cli.options import FILE, options_of
 from creperie.cli.output import CommandResult, answers, print_table, say, show_notes
-from creperie.core import percent
+from creperie.core import percent, points
 from creperie.metrics import MetricSettings
 from creperie.statistics import ItemOptions, ItemStudy, difficulty, write_table
 
 LEGEND = {
     "right": "% of models",
-    "difficulty": "the ability at which half of the models know it",
-    "discrimination": "how sharply it separates models; below 0, better models are more often wrong",
-    "rest": "correlation with the other items",
-    "text": "chance to be right without the picture",
+    "difficulty": "the ability at which half of the models know it, if its label is right",
+    "discrimination": "how sharply it separates models; below 0: its label is probably wrong",
+    "rest": "correlation with the other items; empty if all models do equally well",
+    "text": "chance to be right without the picture, by the response model",
     "picture": "what the picture adds to it",
     "suspicion": "log odds that its label is wrong",
 }
@@ -71,16 +71,20 @@ def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
         solved = ", ".join(f"{n:,} by {kind}" for kind, n in document["solved_by"].items())
         say("{}", f"known to at least half of the models: {solved}")
         heads = ["model", "right", "without the picture", "the picture adds"]
-        cells = [[m["model"], *(percent(m[c]) for c in ("right", "text", "picture"))] for m in document["models"]]
+        cells = [
+            [m["model"], percent(m["right"]), percent(m["text"])]
+            + [points(m["picture"], m["picture_low"], m["picture_high"])]
+            for m in document["models"]
+        ]
         print_table(heads, cells, right=heads[1:])
-        say("% of items; without the picture, the picture adds: as the item response model expects, not as counted")
+        say("% of items as counted; the picture adds: points, with 95 % interval")
     rows = [row for row in document["items"] if row["kind"] == "suspicious"][:top]
     shown = ("difficulty", "discrimination", "rest", "text", "picture", "suspicion")
     columns = [c for c in shown if c in study.frame().column_names]
     cells = [[row["subset"], row["id"], percent(row["right"]), *(_number(row[c]) for c in columns)] for row in rows]
     if rows:
         print_table(
-            ["subset", "item", "right", *columns], cells, right=("right", *columns), title="most suspicious first"
+            ["subset", "id", "right", *columns], cells, right=("right", *columns), title="most suspicious first"
         )
         meant = (f"{name}: {LEGEND[name]}" for name in ("right", *columns))
         say("{}", "; ".join(meant))
@@ -89,7 +93,7 @@ def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
         say(
             f"short form of {len(short.items):,} items: {percent(short.pairs)} % of pairs of models in the same order "
             f"({percent(short.random_pairs)} % with random items), accuracies off by {100 * short.error:.1f} points "
-            f"({100 * short.random_error:.1f})"
+            f"({100 * short.random_error:.1f} with random items)"
         )
     for name in ("table", "plot"):
         if document[name]:

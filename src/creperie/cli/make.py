@@ -105,7 +105,9 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
         reasons.update(why)
     top = "; ".join(f"{reason} ({n:,})" for reason, n in reasons.most_common(3))
     steps = "try more captions, or `creperie make all` for every kind"
-    if maker.name == "all" or maker.name.startswith("rules:"):
+    if reasons and reasons.most_common(1)[0][0].startswith("not in English"):
+        steps = "give captions in English: others can be imported, audited and scored, but not edited"
+    elif maker.name == "all" or maker.name.startswith("rules:"):
         steps += "; --band 12 allows less likely foils"
     elif maker.name.startswith("mine:"):
         steps = "give captions of more images; captions of a text file have no images"

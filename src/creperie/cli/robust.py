@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from creperie.cli.options import FILE, options_of
-from creperie.cli.output import CommandResult, answers, p_value, print_table, say
-from creperie.core import percent, points
+from creperie.cli.output import CommandResult, answers, p_value, print_table, say, show_notes
+from creperie.core import counted, listing, percent, points
 from creperie.metrics import MetricSettings
 from creperie.statistics import RobustOptions, robustness
 
@@ -31,6 +31,7 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
         save_figure(ranks_by_choice(rankings), plot)
 
     def show() -> None:
+        show_notes(rankings.notes)
         rows = [
             [r.name, *(f"{percent(v)} #{k}" for v, k in zip(r.values, r.ranks, strict=True))] for r in rankings.ranks
         ]
@@ -45,9 +46,14 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
         print_table(heads, pairs, right=heads[2:])
         margin = f"{100 * options.margin:g} points"
         say(f"p: of the test whether A and B differ by {margin} or more; equivalent: they surely differ by less")
+        alike = [f"{p.a} and {p.b}" for p in rankings.pairs if p.equivalent]
+        say(
+            "{}",
+            f"{len(alike):,} of {counted(len(pairs), 'pair')} equivalent" + (f": {listing(alike)}" if alike else ""),
+        )
         for r in rankings.ranks:
             choices = zip(rankings.choices, r.ranks, r.gains, strict=True)
-            moved = [f"#{rank} by {choice}" for choice, rank, gain in choices if gain]
+            moved = [f"#{rank} {'' if c.startswith('without') else 'by '}{c}" for c, rank, gain in choices if gain]
             if moved:
                 say("{} is #{} by {}, but {}", r.name, r.ranks[0], rankings.choices[0], ", ".join(moved))
         noisy = [

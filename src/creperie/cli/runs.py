@@ -11,7 +11,7 @@ import click
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import UsageError, as_flags, option, percent
+from creperie.core import UsageError, as_flags, counted, option, percent
 from creperie.scoring import ResponseOptions, Run, UnmatchedError
 
 LISTED = 20  #: unmatched rows that are printed
@@ -113,11 +113,14 @@ def _show_imported(made: Sequence[Run]) -> None:
         for r in run.results:
             if (r["subset"] == "all") if len(made) > 1 else r["subset"] not in ("all", "macro"):
                 unread = run.document["finding_counts"].get("unparsable-answer", 0)
-                counts = [f"{r[name]:,}" for name in ("hits", "ties", "n")]
+                counts = [f"{r[name]:,}" for name in ("hits", "ties", "n", "void")]
                 shares = map(percent, (r["accuracy"], r["chance"]))
-                rows.append((run.model, run.benchmark, r["subset"], *counts, *shares, f"{unread:,}"))
-    heads = ["model", "benchmark", "subset", "hits", "ties", "n", "accuracy", "chance", "unreadable"]
+                subset = counted(len(set(run.subsets)), "subset") if len(made) > 1 else r["subset"]
+                rows.append((run.model, run.benchmark, subset, *counts, *shares, f"{unread:,}"))
+    heads = ["model", "benchmark", "subset", "hits", "ties", "n", "no answer", "accuracy", "chance", "unreadable"]
     print_table(heads, rows, right=heads[3:])
+    if any(run.blinded for run in made):
+        say("~none: the same questions without images, blind twins of the other runs")
     for run in made:
         _show_unmatched(run.document.get("unmatched", []))
         for note in run.document["notes"]:

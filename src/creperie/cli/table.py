@@ -90,9 +90,8 @@ def table(
         return _known(name.removeprefix("known/"), runs, output)
     if correlate:
         return _correlations(published_table(name), output)
-    filled = fill_table(
-        published_table(name), runs, same=pairs_of(same, "--same", "URI=ROW", last=True), any_benchmark=any_benchmark
-    )
+    alike = pairs_of(same, "--same", "URI=ROW", last=True)
+    filled = fill_table(published_table(name), runs_in(runs), same=alike, any_benchmark=any_benchmark, partial=True)
     return text_result(filled.document(), render_table(filled, output.form, output.width), output.out)
 
 
@@ -112,12 +111,13 @@ def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> Comman
     rows = known_rows(benchmark, own)
     places = [place for run in own for place in known_places(run)]
     heads_of_runs = {place.column.head for place in places}
-    rows = [row for row in rows if not heads_of_runs or row[0] in heads_of_runs]
+    rows = [row for row in rows if not own or row[0] in heads_of_runs]
     without = [f"{run.name} has no place: {why}" for run in own if (why := why_no_place(run, benchmark))]
-    shown = "only definitions that fit a run are shown; " if heads_of_runs else ""
+    shown = "only definitions that fit a run are shown; " if own else ""
     notes = [*map(str, places), *without]
     notes += [f"▶ your runs; {shown}each definition has an order of its own; `creperie table list`: sources"]
-    text = render_rows(heads, [list(row) for row in rows], output.form, left=3, notes=notes)
+    table = render_rows(heads, [list(row) for row in rows], output.form, left=3, notes=notes)
+    text = table if rows else "\n".join(without)
     listed = [dict(zip(heads, row)) for row in rows]
     document = {"rows": listed, "known": [place.document() for place in places], "without_place": without}
     return text_result(document, text, output.out)
@@ -130,7 +130,7 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
     names = list(dict.fromkeys(name for pair in cells for name in pair))
     rows = [[a, *(cells.get((a, b), "") for b in names[1:])] for a in names[:-1]]
     models = f"{min(c.n for *_, c in found)} to {max(c.n for *_, c in found)} models"
-    notes = [f"Spearman's rank correlation and 95 % interval over {models}; {table.citation}"]
+    notes = [f"Spearman's rank correlation and 95 % interval over {models}, of figures as printed; {table.citation}"]
     text = render_rows(["", *names[1:]], rows, output.form, notes=notes)
     document = {"table": table.key, "correlations": [{"a": a, "b": b, **vars(c)} for a, b, c in found]}
     return text_result(document, text, output.out)

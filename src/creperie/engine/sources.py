@@ -36,9 +36,10 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Joined:
-    """Several sources as one; ids begin with the number of the source."""
+    """Several sources as one; unless ids are `given`, they begin with the number of the source."""
 
     parts: tuple[Pieces, ...]
+    given: bool = False
 
     @property
     def rows(self) -> int:
@@ -55,6 +56,8 @@ class Joined:
         for k, part in enumerate(self.parts):
             if number < len(part):
                 table = part.piece(number)
+                if self.given:
+                    return table
                 ids = pa.array([f"{k}.{id_}" for id_ in table.column("id").to_pylist()], pa.string())
                 return table.set_column(0, "id", ids)
             number -= len(part)
@@ -84,7 +87,7 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     if kind == "parquet":
         return open_columnar(chosen, size=size, **options)
     parts = tuple(_open_text(name, kind, options, spec, size) for name in chosen)
-    return Joined(parts) if len(parts) > 1 else parts[0]
+    return Joined(parts, "id" in options) if len(parts) > 1 else parts[0]
 
 
 def _open_text(path: str, kind: str, options: Mapping[str, str], spec: str, size: int) -> Pieces:

@@ -46,7 +46,7 @@ def noun_likeness(old: str, new: str) -> Likeness:
         return "above"
     if new in kinds.get(old, ()) or _is_kind_of(new, old):
         return "below"
-    last = new.split()[-1]
+    last = (new.split() or [""])[-1]
     if may_be_called(old, last) or not excludes(old, new):
         return "alike"
     if any("" not in pair and pair[0] != pair[1] for pair in (ages, genders)):

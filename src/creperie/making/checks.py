@@ -180,7 +180,7 @@ def why_unfit(text: str, language: str = "") -> str | None:
     if kinds and _MARKUP.search(text):
         return "markup"
     if not kinds.isdisjoint(_SYMBOLS):
-        return "emoji or symbols"
+        return "tokenised quotation marks (``)" if "``" in text else "emoji or symbols"
     spoken = words(text)
     if len(spoken) > MOST_WORDS:
         return f"more than {MOST_WORDS} words"

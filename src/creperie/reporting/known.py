@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import UsageError, packaged_toml, unknown, write_json
-from creperie.metrics import Correlation, spearman, wilson
+from creperie.core import UsageError, __version__, packaged_toml, unknown, write_json
+from creperie.metrics import Correlation, Ties, spearman, wilson
 from creperie.reporting.tables.published import Column, PublishedTable, benchmark_names, known_tables
 from creperie.scoring import Run, RunHeader
 
@@ -46,6 +46,7 @@ class KnownColumn:
     title: str
     n: int | None
     results: tuple[KnownResult, ...]
+    ties: Ties | None = "wrong"
 
     @property
     def head(self) -> str:
@@ -63,6 +64,7 @@ class KnownPlace:
     low: float
     high: float
     whole: bool = False  #: over all items, not one subset or a mean of subsets
+    note: str = ""  #: how many ties it has, and how they are counted
 
     def __str__(self) -> str:
         """Say between which published results the run is.
@@ -77,7 +79,7 @@ class KnownPlace:
         place = both or (f"below {above[-1]}" if above else f"above {below[0]}")
         within = sum(self.low <= r.value <= self.high for r in results)
         lie = f"{within} of {len(results)} published results lie in its interval"
-        return f"{self.column.head}: {self.value:.1f} %, {place}; {lie}"
+        return f"{self.column.head}: {self.value:.1f} %, {place}; {lie}" + (self.note and f"; {self.note}")
 
     def document(self) -> dict[str, Any]:
         about = dict(zip(("benchmark", "task", "subsets", "over", "how"), self.column.definition, strict=True))
@@ -98,7 +100,7 @@ def known_columns() -> tuple[KnownColumn, ...]:
                         name = f"{row.group} {row.model}".strip()
                         results.setdefault((name, cell), KnownResult(name, float(cell), table.key))
     return tuple(
-        KnownColumn(key, column.title, column.n, tuple(sorted(results.values(), key=lambda r: -r.value)))
+        KnownColumn(key, column.title, column.n, tuple(sorted(results.values(), key=lambda r: -r.value)), column.ties)
         for key, (column, results) in found.items()
         if results
     )
@@ -115,9 +117,11 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
         whole = not wanted or set(wanted) == subsets
         name = ("all" if over == "items" else "macro") if whole else wanted[0] if len(wanted) == 1 else ""
         own = [r for r in run.document["results"] if (r["task"], r["subset"]) == (task, name)]
-        if own and own[0]["n"] >= COMPLETE * column.n and (figures := _figures(own[0], column.definition)):
+        if own and own[0]["n"] >= COMPLETE * column.n and (figures := _figures(own[0], column.ties)):
+            ties = own[0].get("ties")
+            note = f"{ties:,} of its {own[0]['n']:,} items are ties, counted as {column.ties}" if ties else ""
             value, low, high = (100 * figure for figure in figures)
-            places.append(KnownPlace(column, run.model, value, low, high, name == "all"))
+            places.append(KnownPlace(column, run.model, value, low, high, name == "all", note))
     return places
 
 
@@ -133,14 +137,12 @@ def why_no_place(run: RunHeader, benchmark: str) -> str:
     if not own:
         asked = sorted({r["task"] for r in run.document["results"]})
         return f"it has {', '.join(asked)}; published are {', '.join(sorted(tasks))}"
-    most = max(r["n"] for r in own)
-    return f"no definition fits its {most:,} items; published results are on {max(c.n or 0 for c in columns):,}"
+    most, needed = max(r["n"] for r in own), max(c.n or 0 for c in columns)
+    return f"it has {most:,} items; a place needs {100 * COMPLETE:.0f} % of the {needed:,} published"
 
 
-def _figures(row: Mapping[str, Any], definition: Definition) -> tuple[float, float, float] | None:
-    """Return a run's accuracy and its interval, ties counted as the definition counts them; None if that is unknown."""
-    how = definition[4]
-    rule = "right" if "ties right" in how else "" if how else "wrong"
+def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, float] | None:
+    """Return a run's accuracy and its interval, ties counted by this rule; None if that is unknown."""
     if not row.get("ties") or row.get("tie_rule", "wrong") == rule:
         return float(row["accuracy"] or 0), float(row["low"] or 0), float(row["high"] or 0)
     if row["subset"] == "macro" or not rule:
@@ -166,12 +168,13 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     cells = run.scores("image_text").reshape(-1, *group.match.shape)
     scored = int((~np.isnan(cells).any((1, 2))).sum())
     if scored < max(len(run), COMPLETE * items):
-        what = f"only {scored:,} of {max(len(run), items):,} items have image-text scores"
+        what = f"{scored:,} of {max(len(run), items):,} items have image-text scores"
         raise UsageError(what, where=run.name, hint="score the whole benchmark with a model that sees images")
     text, image = ((best == np.arange(best.shape[1])).all(1) for best in (cells.argmax(2), cells.argmax(1)))
     scores = {"text_acc": text.mean(), "image_acc": image.mean(), "accuracy": (text & image).mean()}
     entry = {**scores, "main_score": scores[main], "hf_subset": "default", "languages": ["eng-Latn"]}
-    document = {"dataset_revision": revision, "task_name": name, "mteb_version": "2.0.0", "scores": {"test": [entry]}}
+    entry["computed_by"] = f"creperie {__version__}"  # not by mteb, whose version is therefore null
+    document = {"dataset_revision": revision, "task_name": name, "mteb_version": None, "scores": {"test": [entry]}}
     model = run.model.partition(":")[2].partition("?")[0].replace("/", "__")
     path = Path(out) / model / "no_revision_available" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

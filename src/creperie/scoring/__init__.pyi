@@ -10,7 +10,10 @@ from creperie.scoring.compare_runs import CompareOptions as CompareOptions
 from creperie.scoring.compare_runs import ComparisonRow as ComparisonRow
 from creperie.scoring.compare_runs import Comparisons as Comparisons
 from creperie.scoring.compare_runs import compare as compare
+from creperie.scoring.compare_runs import item_keys as item_keys
+from creperie.scoring.compare_runs import on_shared_items as on_shared_items
 from creperie.scoring.compare_runs import read_column as read_column
+from creperie.scoring.compare_runs import run_labels as run_labels
 from creperie.scoring.fill import products as products
 from creperie.scoring.forecast import Forecast as Forecast
 from creperie.scoring.header import human_level as human_level

@@ -15,7 +15,7 @@ from typing import Any
 
 from PIL import Image
 
-from creperie.bench import Benchmark, new_folder, picture_file
+from creperie.bench import Benchmark, check_images, new_folder, picture_file
 from creperie.core import UsageError, packaged
 from creperie.models import ChoiceQuestion, orders_of, read_form
 
@@ -105,9 +105,7 @@ def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) ->
 
 
 def _asked(bench: Benchmark) -> list[HarnessQuestion]:
-    if not bench.images.location:
-        raise UsageError("the export needs the images", where=bench.name, hint="load it with `images=`")
-
+    check_images(bench)
     if questions := list(questions_of(bench)):
         return questions
     raise UsageError("no item has exactly one true or exactly one false caption", where=bench.name)

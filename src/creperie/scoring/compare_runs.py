@@ -28,7 +28,7 @@ from creperie.metrics import (
     task,
 )
 from creperie.metrics import compare as compare_outcomes
-from creperie.scoring.header import run_notes
+from creperie.scoring.header import run_notes, uncovered_note
 from creperie.scoring.run import Run, load_run
 
 ALL, MACRO = "all", "macro"
@@ -140,7 +140,8 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
     given = [r for one in runs for r in ([one] if isinstance(one, (Run, str, Path)) else one)]
     opened = [r if isinstance(r, Run) else load_run(r) for r in given]
     loaded = list({r.path or id(r): r for r in opened}.values())  # each run once
-    comparisons = Comparisons(notes=run_notes(loaded))
+    uncovered = [f"{run.name}: {note}" for run in loaded for note in uncovered_note(run, "no score")]
+    comparisons = Comparisons(notes=[*run_notes(loaded), *uncovered])
     if options.common:
         loaded = _restrict(loaded, comparisons.notes)
     groups = _groups(loaded, options.common)
@@ -190,25 +191,29 @@ def _refuse_if_nothing(groups: Mapping[str, list[Run]], comparisons: Comparisons
 
 
 def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """Return the runs restricted to the items that all have, with the same subset, id and match matrix; add a note."""
-    keyed = [_rows_by_key(run) for run in runs]
-    shared = [k for k in keyed[0] if all(k in other for other in keyed[1:])]
-    if not shared:
-        raise UsageError("the runs have no item in common, by subset, id and match matrix")
-    restricted = [
-        Run(r.document, r.table.take(pa.array([rows[k] for k in shared])), r.path) for r, rows in zip(runs, keyed)
-    ]
+    """Return the runs restricted to the items that all have; add a note."""
+    restricted = on_shared_items(runs)
     sizes = ", ".join(f"{len(r):,}" for r in runs)
-    notes.append(f"compared on the {len(shared):,} items that all runs have; the runs have {sizes}")
+    notes.append(f"compared on the {len(restricted[0]):,} items that all runs have; the runs have {sizes}")
     return restricted
 
 
-def _rows_by_key(run: Run) -> dict[tuple[Any, ...], int]:
-    columns = (run.table.column(name).to_pylist() for name in ("subset", "id", "match"))
-    return {(subset, id_, tuple(match)): i for i, (subset, id_, match) in enumerate(zip(*columns, strict=True))}
+def on_shared_items(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs restricted to the items that all have, with the same subset, id and match matrix."""
+    keyed = [{key: k for k, key in enumerate(item_keys(run.table))} for run in runs]
+    shared = [key for key in keyed[0] if all(key in other for other in keyed[1:])]
+    if not shared:
+        raise UsageError("the runs have no item in common, by subset, id and match matrix")
+    return [Run(r.document, r.table.take(pa.array([rows[k] for k in shared])), r.path) for r, rows in zip(runs, keyed)]
 
 
-def _named(runs: Sequence[Run]) -> list[str]:
+def item_keys(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Return subset, id and match matrix of every item."""
+    columns = (table.column(name).to_pylist() for name in ("subset", "id", "match"))
+    return [(subset, id_, tuple(match)) for subset, id_, match in zip(*columns, strict=True)]
+
+
+def run_labels(runs: Sequence[Run]) -> list[str]:
     """Return the models' URIs, or the runs' names if two runs have the same model."""
     models = [r.model for r in runs]
     return models if len(set(models)) == len(models) else [r.name for r in runs]
@@ -241,7 +246,7 @@ def _tested(group: Sequence[Run], wanted: Sequence[str], settings: MetricSetting
 def _pair(
     group: Sequence[Run], pair: tuple[int, int], name: str, settings: MetricSettings
 ) -> list[tuple[str, Comparison]]:
-    labels = _named(group)
+    labels = run_labels(group)
     names = (labels[pair[0]], labels[pair[1]])
     left, right = (group[i].outcomes(name) for i in pair)
     clusters = group[pair[0]].clusters

@@ -92,6 +92,12 @@ def run_notes(runs: Iterable[Run]) -> list[str]:
     return [*people, *unchecked_notes(known)]
 
 
+def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
+    """Return a line that says how many items of a run have no score; nothing if all have one."""
+    missing = len(run) - run.scored
+    return [f"{missing:,} of {len(run):,} items have {what} and are not in the figures"] if missing else []
+
+
 def unchecked_notes(runs: Iterable[Run]) -> tuple[str, ...]:
     """Return a line that names the runs without checksums; nothing if all have them."""
     names = [run.name for run in runs if run.unchecked]

@@ -58,6 +58,7 @@ class LoggedAnswer:
     scores: tuple[float, ...] = ()  #: one per option
     right: bool | None = None  #: whether the harness counted the answer as right
     about: str = ""  #: the other text of the row: prompt, name of the image
+    prompt: str = ""  #: empty if the log leaves it out
     position: int | None = None  #: the number of the document in the task
 
 
@@ -155,14 +156,16 @@ def _inspect_row(sample: Record) -> LoggedAnswer:
     given: Record = next(iter((sample.get("scores") or {}).values()), {})
     value = given.get("value")
     right = {"C": True, "I": False, 1: True, 0: False}.get(value) if isinstance(value, (str, int, float)) else None
-    name = str(sample.get("id"))
+    name, metadata, attached = str(sample.get("id")), sample.get("metadata") or {}, sample.get("attachments") or {}
+    prompt = "\n".join(attached.get(t.removeprefix("attachment://"), t) for t in _texts(sample.get("input")))
     return LoggedAnswer(
         f"sample {name}",
-        (name, *_keys(sample.get("metadata") or {})),
-        tuple(sample.get("choices") or ()),
+        (name, *_keys(metadata)),
+        tuple(sample.get("choices") or metadata.get("options") or ()),
         str(given.get("answer") or (sample.get("output") or {}).get("completion") or ""),
         right=right,
-        about="\n".join(_texts([sample.get("input"), sample.get("metadata")])),
+        about="\n".join([prompt, *_texts(metadata)]),
+        prompt=prompt,
     )
 
 
@@ -187,6 +190,7 @@ def _sample(row: Record, number: int) -> LoggedAnswer:
         None if scores else str(reply),
         scores,
         about=about,
+        prompt="\n".join(_texts(asked)),
         position=int(row.get("doc_id", number)),
     )
 

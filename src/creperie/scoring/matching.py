@@ -6,7 +6,7 @@ rows refer to the items, or to the questions of an exported task, by position.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -19,6 +19,7 @@ from creperie.scoring.bridges import HarnessQuestion, questions_of
 from creperie.scoring.logs import LoggedAnswer, UnmatchedRow, offered_in
 
 Row = Mapping[str, Any]
+OTHER_CAPTIONS = "its captions are not those of the item that it names"
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,14 @@ class ItemFinder:
         """Return the reply that a row gives, or why it belongs to no item."""
         question = self._question(answer)
         if question and answer.answer is not None:
+            if not _shows(question.about["options"], answer):
+                return UnmatchedRow(answer.row, OTHER_CAPTIONS)
             return _answered(question.about, answer.answer)
         named = [item for key in answer.keys for item in self.by_key.get(key, ())]
         offered = answer.options or tuple(c for c in offered_in(answer.about) if c in self.by_caption)
-        fitting = [item for item in named if not offered or _offers(item, offered)]
+        fitting = [
+            item for item in named if (_offers(item, offered) if offered else _shows(item.captions, answer, any))
+        ]
         texts = self.by_caption.get(offered[0].strip(), []) if offered and not fitting else []
         fitting = fitting or [item for item in texts if _offers(item, offered)]
         cells = {(item.subset, item.id, row): item for item in fitting for row in range(len(item.match))}
@@ -65,7 +70,8 @@ class ItemFinder:
             if len(cells) != 1:
                 return UnmatchedRow(answer.row, f"fits {len(fitting)} items, and no image says which")
         if not cells:
-            return UnmatchedRow(answer.row, "no item has these captions" if offered else "names no item")
+            why = "no item has these captions" if offered else OTHER_CAPTIONS if named else "names no item"
+            return UnmatchedRow(answer.row, why)
         ((_, _, row), item) = next(iter(cells.items()))
         return _of_item(item, row, offered, answer)
 
@@ -100,6 +106,13 @@ def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[Harne
 def _offers(item: Item, offered: Sequence[str]) -> bool:
     """Return whether the options are the captions of an item, in any order."""
     return sorted(c.strip() for c in item.captions) == sorted(text.strip() for text in offered)
+
+
+def _shows(captions: Sequence[str], answer: LoggedAnswer, enough: Callable[[Iterable[bool]], bool] = all) -> bool:
+    """Return whether all captions (or enough of them) are in a row's options and prompt, where the log has these."""
+    options = [option.strip() for option in answer.options]
+    places = [place for place in (options, answer.prompt) if place]
+    return all(enough(caption.strip() in place for caption in captions) for place in places)
 
 
 def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:

@@ -21,7 +21,7 @@ from creperie.metrics import MetricSettings
 from creperie.models import CHOSE_OPTION, CUT, Fingerprint, Parsed, parse_choice
 from creperie.scoring.answer_log import CUT_OFF, UNREAD
 from creperie.scoring.findings import LISTED
-from creperie.scoring.header import nothing_computed, run_header
+from creperie.scoring.header import nothing_computed, run_header, uncovered_note
 from creperie.scoring.logs import UnmatchedRow, check_matched, log_rows, read_log, stem_of
 from creperie.scoring.matching import HarnessReply, Row, matched
 from creperie.scoring.plan import layout_of_bench
@@ -155,7 +155,7 @@ def answered_run(
     bench: Benchmark, scores: np.ndarray, uri: str, *, findings: Sequence[Row] = (), notes: Sequence[str] = ()
 ) -> Run:
     """Return a run from image-text scores that were not computed here."""
-    digest = hashlib.sha256(bench.hash.encode() + scores.tobytes()).hexdigest()
+    digest = hashlib.sha256(f"{bench.hash} {uri}".encode() + scores.tobytes()).hexdigest()
     mark = Fingerprint(uri, f"{uri.partition(':')[0]} answers", digest, dtype="answers")
     table = score_table(bench, layout_of_bench(bench), {"image_text": scores})
     name = re.sub(r"[^\w.=-]+", "-", f"{bench.name}.{uri}").strip("-")
@@ -168,13 +168,14 @@ def answered_run(
         "finding_counts": dict(Counter(f["code"] for f in findings)),
         "notes": list(notes),
     }
-    document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
-    own = [r for r in document["results"] if r["subset"] not in ("all", "macro")]
-    n, ties = sum(r["n"] for r in own), sum(r["ties"] for r in own)
+    run = Run(document, table)
+    document["results"] = [r.as_dict() for r in run.evaluate()]
+    document["notes"] += uncovered_note(run)
+    n, ties = next((r["n"], r["ties"]) for r in document["results"] if r["subset"] == "all")
     if ties > MANY_TIES * n:
         why = "an answer that follows the order of the options, or none at all, makes every caption equal"
         document["notes"].append(f"{ties:,} of {n:,} items are ties and count as wrong: {why}")
-    return Run(document, table)
+    return run
 
 
 FIELDS = {"caption": str, "negative_caption": str, "filename": str, "answer": dict}

@@ -11,12 +11,20 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import Framed, UsageError, html_table, option, with_options
-from creperie.metrics import VOID, MetricSettings, PairAgreement, chances, pair_agreements, task
-from creperie.scoring import Run, load_run
+from creperie.core import Framed, UsageError, html_table, listing, option, with_options
+from creperie.metrics import (
+    VOID,
+    Comparison,
+    MetricSettings,
+    PairAgreement,
+    chances,
+    compare,
+    pair_agreements,
+    task,
+)
+from creperie.scoring import Run, load_run, on_shared_items, run_labels
 from creperie.statistics.response import FEWEST_MODELS, WRONG_LABELS, ResponseFit, ResponseModel, fit_responses
-from creperie.statistics.sight import PictureGain, by_model, picture_gain, split_twins
-from creperie.statistics.table import item_keys
+from creperie.statistics.sight import PictureGain, picture_gain, split_twins
 
 #: What a suspicious item is.
 SUSPICIOUS = (
@@ -97,6 +105,7 @@ class ItemStudy(Framed):
     fit: ResponseFit | None
     short: ShortForm | None
     gain: PictureGain | None = None
+    counted: tuple[Comparison, ...] = ()  #: every model's answers with the picture against those without
 
     @cached_property
     def suspicion(self) -> np.ndarray:
@@ -143,9 +152,23 @@ class ItemStudy(Framed):
         rows: list[dict[str, Any]] = [{"model": m, "right": float(s)} for m, s in zip(self.answers.models, shares)]
         for k, row in enumerate(rows if self.fit is not None else ()):
             row |= {"ability": float(self.fit.ability[k]), "se": float(self.fit.ability_se[k])}  # type: ignore[union-attr]
-        for k, row in enumerate(rows if self.gain is not None else ()):
-            row |= by_model(self.gain, k)  # type: ignore[arg-type]
+        for k, c in enumerate(self.counted):
+            rows[k] |= {"text": c.accuracy_b, "picture": c.difference, "picture_low": c.low, "picture_high": c.high}
+            rows[k]["picture_expected"] = float(self.gain.picture[:, k].mean())  # type: ignore[union-attr]
         return sorted(rows, key=lambda row: -row["right"])
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """Items left out, what suspicious means, and where the response model does not fit."""
+        notes = [*self.answers.notes, *([SUSPICIOUS] if "suspicious" in self.kinds else [])]
+        if self.fit is not None and not self.fit.converged:
+            notes.append("the item response model did not converge: difficulties and suspicions are uncertain")
+        rows = self.abilities() if self.counted else []
+        misfit = [r["model"] for r in rows if not r["picture_low"] <= r["picture_expected"] <= r["picture_high"]]
+        if misfit:
+            what = f"the item response model does not fit what the picture adds to {listing(misfit)}"
+            notes.append(f"{what}: read the columns text and picture of single items with care")
+        return notes
 
     def document(self) -> dict[str, Any]:
         """Return the study as a document for JSON."""
@@ -160,7 +183,7 @@ class ItemStudy(Framed):
             "agreement": [asdict(pair) for pair in self.agreement],
             "short_form": None if self.short is None else self.short.document(),
             "items": self.frame().to_pylist(),
-            "notes": [*self.answers.notes, *([SUSPICIOUS] if "suspicious" in kinds else [])],
+            "notes": self.notes,
         }
 
     def __repr__(self) -> str:
@@ -187,6 +210,8 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
     """
     seeing, blind = split_twins([r if isinstance(r, Run) else load_run(r) for r in runs])
     answers = answers_of([*seeing, *blind], options.task, settings)
+    pairs = list(zip(answers.outcomes.values(), [*answers.outcomes.values()][len(seeing) :], strict=False))
+    counted = tuple(compare(*pair, clusters=answers.first.clusters, settings=settings) for pair in pairs)
     answers, unseen = answers.split([run.model for run in seeing])
     models = answers.right.shape[1]
     if models < FEWEST:
@@ -200,7 +225,7 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
     size = round(options.short * len(answers.right))
     short = short_form(answers.right, size) if size and models > FOLDS else None
     gain = picture_gain(answers.right, unseen, answers.chance, model if fit else None) if blind else None
-    return ItemStudy(answers, item_rest(answers.right), fit, short, gain)
+    return ItemStudy(answers, item_rest(answers.right), fit, short, gain, counted)
 
 
 def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
@@ -217,16 +242,10 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
         raise UsageError(f"task {chosen.name!r} has no outcome per item", hint=f"choose one of: {', '.join(shared)}")
     for run in runs:
         run.scored_task(chosen.name)
-    places = [{key: k for k, key in enumerate(item_keys(run.table))} for run in runs]
-    keys = [key for key in places[0] if all(key in other for other in places[1:])]
-    if not keys:
-        raise UsageError("the runs have no item in common, by subset, id and match matrix")
-    most = max(len(run) for run in runs)
-    notes = (f"only the {len(keys):,} items that all runs share, of up to {most:,}",) if len(keys) < most else ()
-    labels = [run.model for run in runs]
-    labels = labels if len(set(labels)) == len(labels) else [run.name for run in runs]
-    taken = [Run(r.document, r.table.take(pa.array([p[k] for k in keys])), r.path) for r, p in zip(runs, places)]
-    outcomes = {label: run.outcomes(chosen.name) for label, run in zip(labels, taken)}
+    taken, most = on_shared_items(runs), max(len(run) for run in runs)
+    n = len(taken[0])
+    notes = (f"only the {n:,} items that all runs share, of up to {most:,}",) if n < most else ()
+    outcomes = {label: run.outcomes(chosen.name) for label, run in zip(run_labels(runs), taken)}
     how = settings or runs[0].settings
     right = np.stack([np.where(o == VOID, np.nan, how.worth(o)) for o in outcomes.values()], axis=1)
     chance = np.nan_to_num(chances(chosen, taken[0].layout))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import UsageError, option, with_options
+from creperie.core import UsageError, counted, option, with_options
 from creperie.metrics import (
     HIT,
     TIE,
@@ -26,10 +26,9 @@ from creperie.metrics import (
     task,
     wilson,
 )
-from creperie.scoring import Run, load_run
+from creperie.scoring import Run, item_keys, load_run, unblinded
 from creperie.statistics.items import Answers, answers_of, difficulty
 from creperie.statistics.response import FEWEST_MODELS
-from creperie.statistics.table import item_keys
 
 TIE_RULES: tuple[Ties, ...] = ("wrong", "half", "right")
 
@@ -93,6 +92,7 @@ class Robustness:
     pairs: list[PairRobustness]
     accuracies: list[NoisyAccuracy]
     ceiling: tuple[float, float, float] | None
+    notes: tuple[str, ...] = ()
 
     def frame(self) -> pa.Table:
         """Return one row per model and choice: accuracy, rank, and ranks gained against the first choice."""
@@ -110,8 +110,13 @@ class Robustness:
 
 @with_options(options=RobustOptions, settings=MetricSettings)
 def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, settings: MetricSettings) -> Robustness:
-    """Return how the ranking of the runs of one benchmark changes with every choice of the analysis."""
-    loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
+    """Return how the ranking of the runs of one benchmark changes with every choice of the analysis.
+
+    Blind twins are not ranked beside runs that saw the images.
+    """
+    given = [r if isinstance(r, Run) else load_run(r) for r in runs]
+    loaded = unblinded(given)
+    twins = len(given) - len(loaded)
     answers = answers_of(loaded, settings=settings)
     columns = _choices(loaded, answers)
     masks = {"without items that blind runs get right": ~_leaking(answers, options.blind)} if options.blind else {}
@@ -128,6 +133,7 @@ def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, sett
         [_pair(answers, (a, b), options.margin, wrong, settings) for a, b in combinations(names, 2)],
         [_noisy(answers, name, wrong, settings) for name in names] if wrong else [],
         (1 - wrong[0], 1 - wrong[2], 1 - wrong[1]) if wrong else None,
+        (f"{counted(twins, 'blind twin')} not ranked",) if twins else (),
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -78,8 +77,3 @@ def split_twins(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
             hint="score all models with --image noise, or leave the blind runs out",
         )
     return seeing, [blind[run.model] for run in seeing]
-
-
-def by_model(gain: PictureGain, k: int) -> dict[str, Any]:
-    """Return a model's mean probability of a right answer without the picture, and what the picture adds to it."""
-    return {"text": float(gain.text[:, k].mean()), "picture": float(gain.picture[:, k].mean())}

@@ -37,7 +37,7 @@ from creperie.core import (
     write_parquet,
 )
 from creperie.metrics import HIT, TIE, VOID, Input, margins
-from creperie.scoring import Run
+from creperie.scoring import Run, item_keys
 from creperie.statistics.wording import WordingPreference, construction_columns, preferred, words_of
 
 SUFFIXES = (".parquet", ".csv", ".tsv")
@@ -189,12 +189,6 @@ def bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
         f"the run {run.name} is on {run.benchmark} {run.hash[:8]}, whose items are in none of the benchmarks given",
         hint="give the benchmark that was scored with `bench=`",
     )
-
-
-def item_keys(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Return subset, id and match matrix of every item."""
-    columns = (table.column(name).to_pylist() for name in ("subset", "id", "match"))
-    return [(subset, id_, tuple(match)) for subset, id_, match in zip(*columns, strict=True)]
 
 
 # -- outcomes --------------------------------------------------------------------------------------------------------

@@ -345,6 +345,7 @@ def test_checks_say_why(check: checks.Check, text: str, reason: str | None) -> N
         ("He said “hello", "unbalanced quotes or brackets"),
         ("a\u0000b", "control characters"),
         ("★ a dog", "emoji or symbols"),
+        ("A sign says `` Lotos '' in red.", "tokenised quotation marks (``)"),
     ],
 )
 def test_unfit_captions(text: str, reason: str | None) -> None:

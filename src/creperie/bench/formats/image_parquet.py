@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from creperie.bench.benchmark import Benchmark
+from creperie.bench.benchmark import Benchmark, Info
 from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.native import items_of_columns
 from creperie.bench.formats.published import finished
@@ -25,6 +25,8 @@ from creperie.core import DataError, Progress, UsageError, read_parquet, silent,
 
 #: items per file: a few hundred megabytes of photographs
 TOGETHER = 1000
+#: where the metadata of the files have the name of the benchmark
+NAME_KEY = b"creperie.name"
 _TEXT = {"dtype": "string", "_type": "Value"}
 FEATURES = {
     "subset": _TEXT,
@@ -48,12 +50,17 @@ SCHEMA = pa.schema(
 )
 
 
+def check_images(bench: Benchmark) -> None:
+    """Raise a UsageError if the images of a benchmark, which an export needs, are not known."""
+    if not bench.images.location:
+        raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
+
+
 def export_image_parquet(
     bench: Benchmark, out: str | Path, *, force: bool = False, progress: Progress = silent
 ) -> list[Path]:
     """Write `data/test-*.parquet` and return the files; `datasets.load_dataset(DIR)` opens their images."""
-    if not bench.images.location:
-        raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
+    check_images(bench)
     folder = Path(out)
     read = lru_cache(TOGETHER)(lambda reference: _picture(bench, reference))
     count = max(1, -(-len(bench) // TOGETHER))
@@ -64,7 +71,8 @@ def export_image_parquet(
             table = pa.Table.from_pylist([_row(bench[n], read) for n in numbers], SCHEMA)
             path = draft / "data" / f"test-{k:05d}-of-{count:05d}.parquet"
             # An image shared by several items is stored once, in the dictionary of the column.
-            write_parquet(table, path, dictionary_limit=2**30)
+            named = table.replace_schema_metadata({**table.schema.metadata, NAME_KEY: bench.name.encode()})
+            write_parquet(named, path, dictionary_limit=2**30)
             advance(len(numbers))
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
@@ -114,7 +122,8 @@ def _read(source: FormatSource) -> Benchmark:
     columns["images"] = [[image_reference(name) for name in names] for names in store.row_names("images")]
     items = items_of_columns(columns, str(source.path))
     bench = finished("datasets", items, files)
-    return replace(bench, images=store)
+    name = (pq.read_schema(files[0][1]).metadata or {}).get(NAME_KEY, b"").decode() or source.path.resolve().name
+    return replace(bench, name=name, info=Info(title=name), images=store)
 
 
 FORMATS = (described("datasets", _read),)

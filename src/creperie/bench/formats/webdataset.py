@@ -8,10 +8,10 @@ import tarfile
 from pathlib import Path
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.image_parquet import TOGETHER
+from creperie.bench.formats.image_parquet import TOGETHER, check_images
 from creperie.bench.images import picture_file
 from creperie.bench.storage import new_folder
-from creperie.core import Progress, UsageError, silent
+from creperie.core import Progress, silent
 
 
 def export_webdataset(
@@ -22,8 +22,7 @@ def export_webdataset(
     A sample has `json` (id, subset, captions, match, tags), `txt` (its first true caption) and its images: `jpg` or
     `png`, after the first `1.jpg` …
     """
-    if not bench.images.location:
-        raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
+    check_images(bench)
     folder = Path(out)
     with new_folder(folder, replace_old=force) as draft, progress("items", len(bench), "items") as advance:
         for first in range(0, len(bench), TOGETHER):

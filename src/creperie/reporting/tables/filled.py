@@ -35,6 +35,16 @@ COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
 GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about ways of scoring
 
 
+class NoColumnError(UsageError):
+    """Raised for a run that fills no column of a table."""
+
+    def __init__(self, table: PublishedTable, run: Run, why: str) -> None:
+        self.run = run
+        others = run.benchmark not in table.item_names()
+        hint = f"table {table.key} is filled by runs on {', '.join(table.benchmarks())}" if others else ""
+        super().__init__(f"this run fills no column: {why}", where=str(run.path or run.name), hint=hint)
+
+
 @dataclass(frozen=True)
 class OurRow:
     """A model's figures by column, and the printed row of the same model, if there is one.
@@ -150,11 +160,13 @@ def fill_table(
     rows: Sequence[FactRow] = (),
     same: Mapping[str, str] | None = None,
     any_benchmark: bool = False,
+    partial: bool = False,
 ) -> FilledTable:
     """Return the table with the figures of runs. Runs of one model are one row; `rows` are added from other stages.
 
     `same` maps a run's model URI to the name of a printed row, for models from other sources than the papers'. With
-    `any_benchmark`, runs on benchmarks of other names count if their subsets match.
+    `any_benchmark`, runs on benchmarks of other names count if their subsets match. With `partial`, a run that fills no
+    column is left out with a note, unless no run fills one.
     """
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
     if loaded and not table.fillable:
@@ -162,10 +174,22 @@ def fill_table(
     by_model: dict[tuple[str, str, str | None], list[Run]] = {}
     for run in sorted(loaded, key=lambda run: run.model.endswith(COMBINED)):  # below the average over people
         by_model.setdefault(_row_key(table, run), []).append(run)
-    made = [(_our_row(table, model, own, same or {}, any_benchmark), own) for (model, *_), own in by_model.items()]
+    made: list[tuple[OurRow, Sequence[Run]]] = []
+    refused: list[NoColumnError] = []
+    for (model, *_), own in by_model.items():
+        while own:
+            try:
+                made.append((_our_row(table, model, own, same or {}, any_benchmark), own))
+                break
+            except NoColumnError as e:
+                refused.append(e)
+                own = [run for run in own if run is not e.run]
+    if refused and not (partial and made):
+        raise refused[0]
     ours = tuple(_with_changes(table, row, own, made) for row, own in made)
     ours += tuple(_fact_row(table, row) for row in rows)
-    return FilledTable(table, ours, tuple(_notes(table, ours)))
+    left_out = [f"{e.run.name}: {e.what}" for e in refused]
+    return FilledTable(table, ours, (*_notes(table, ours), *left_out))
 
 
 def _row_key(table: PublishedTable, run: Run) -> tuple[str, str, str | None]:
@@ -181,14 +205,14 @@ def _our_row(
 ) -> OurRow:
     figures: dict[str, MeasuredCell] = {}
     used: set[int] = set()
-    reasons: dict[int, str] = {}
+    reasons, own = dict[int, str](), dict[int, str]()  # of columns about other items, and about those of the run
     for column in (column for column in table.columns if column.measured):
         fitting: dict[int, MeasuredCell] = {}
         for i, run in enumerate(runs):
             free = any_benchmark and run.benchmark not in table.item_names()  # a published set fills its own columns
             cell = _asked_otherwise(table, run) or figure(run, column, table.item_names(column), free)
             if isinstance(cell, Unfit):
-                reasons.setdefault(i, cell.reason)
+                (own if run.benchmark in table.item_names(column) else reasons).setdefault(i, cell.reason)
             else:
                 fitting[i] = cell
         if any(cell.published for cell in fitting.values()):  # runs on the published items go before others
@@ -198,9 +222,8 @@ def _our_row(
             used |= set(fitting)
     for i, run in enumerate(runs):
         if i not in used:
-            why = reasons.get(i, "other runs of this model are on the published items")
-            hint = f"table {table.key} is filled by runs on {', '.join(table.benchmarks())}"
-            raise UsageError(f"this run fills no column: {why}", where=str(run.path or run.name), hint=hint)
+            why = (reasons | own).get(i, "other runs of this model are on the published items")
+            raise NoColumnError(table, run, why)
     benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if i in used))
     group = table.group_of(_score_of(model), benchmarks[0])
     who, stands_in = _who(table, model, runs, figures)

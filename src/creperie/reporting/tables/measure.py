@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from creperie.metrics import MacroRule, Measured, Result, macro, measure, of_outcomes, summarise, task
+from creperie.metrics import MacroRule, Measured, MetricSettings, Result, macro, measure, of_outcomes, summarise, task
 from creperie.reporting.tables.published import Column
 from creperie.scoring import Run, compare
 
@@ -55,10 +55,13 @@ def figure(run: Run, column: Column, published: Collection[str], any_benchmark: 
     missing = [s for s in column.subsets if not any(fnmatchcase(w, s) for w in wanted)]
     if missing and column.over != "items":
         return Unfit(f"it has no items of {', '.join(missing)}")
-    measured = _measured(run, column)
+    settings = replace(run.settings, ties="right") if column.ties == "right" else run.settings
+    measured = _measured(run, column, settings)
     if isinstance(measured, Unfit):
         return measured
-    cell = _figure(run, column, measured, wanted)
+    cell = _figure(run, column, measured, wanted, settings)
+    if isinstance(cell, MeasuredCell) and cell.ties and column.ties is None:
+        return Unfit(f"{cell.ties:,} of its {cell.n:,} items are ties, which the source counts by a rule of its own")
     return cell if isinstance(cell, Unfit) else replace(cell, published=own)
 
 
@@ -98,7 +101,7 @@ def _subsets(run: Run, column: Column) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in column.subsets)]
 
 
-def _measured(run: Run, column: Column) -> Measured | Unfit:
+def _measured(run: Run, column: Column, settings: MetricSettings) -> Measured | Unfit:
     """Return the measurement for the first of the column's tasks that the run has scores for, or why there is none."""
     reason = ""
     for name in column.tasks:
@@ -108,23 +111,25 @@ def _measured(run: Run, column: Column) -> Measured | Unfit:
         elif chosen.swapped and run.swap is None:
             reason = f"it does not say how P1 and P2 are reordered: score with --task {chosen.name}"
         else:
-            measured = measure(chosen, run.layout, run.scores(chosen.needs), run.swap, run.settings)
+            measured = measure(chosen, run.layout, run.scores(chosen.needs), run.swap, settings)
             if measured.applies.any():
                 return measured
             reason = f"task {chosen.name!r} has nothing to compare in its items"
     return Unfit(reason)
 
 
-def _figure(run: Run, column: Column, measured: Measured, wanted: Sequence[str]) -> MeasuredCell | Unfit:
+def _figure(
+    run: Run, column: Column, measured: Measured, wanted: Sequence[str], settings: MetricSettings
+) -> MeasuredCell | Unfit:
     labels = np.asarray(run.subsets, dtype=object)
     inside = np.isin(labels, list(wanted))
     if column.over == "items":
         labels = np.where(inside, "in", "out")
-        rows = summarise(measured, subsets=labels, clusters=run.clusters, settings=run.settings)
+        rows = summarise(measured, subsets=labels, clusters=run.clusters, settings=settings)
         result = next(r for r in rows if r.subset == "in")
     else:
         rule = MacroRule(exclude=frozenset(set(run.subsets) - set(wanted)))
-        result = macro(measured, labels, rule=rule, clusters=run.clusters, settings=run.settings)
+        result = macro(measured, labels, rule=rule, clusters=run.clusters, settings=settings)
     if not result.n:
         return Unfit("none of its items is covered")
     scale = 100.0 if column.unit in ("%", "points") else 1.0

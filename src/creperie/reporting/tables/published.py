@@ -18,6 +18,7 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from creperie.core import packaged, packaged_toml, parse_toml, read_text, unknown
+from creperie.metrics import Ties
 from creperie.models import ModelURI, parse_uri, prompt_name
 
 _HERE = ("creperie.reporting", "published")
@@ -60,6 +61,11 @@ class Column:
     def measured(self) -> bool:
         """Whether a run can fill the column."""
         return bool(self.tasks)
+
+    @property
+    def ties(self) -> Ties | None:
+        """How the source counts ties; None if by none of our rules, as where the first of equal scores is taken."""
+        return "right" if "ties right" in self.how else None if "ties" in self.how else "wrong"
 
 
 @dataclass(frozen=True)
