@@ -62,8 +62,11 @@ def percent(value: float | None) -> HtmlCell:
 # -- results ---------------------------------------------------------------------------------------------------------
 
 
-def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> HtmlCell:
-    """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 with chance and people marked."""
+def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, counts: bool = False) -> HtmlCell:
+    """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 with chance and people marked.
+
+    With `counts`, it says how many items are covered if not all are: for tables where n is not beside it.
+    """
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")
     value, low, high = value_and_interval(result)
@@ -72,7 +75,7 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> Ht
         return HtmlCell(part("bold", shown(value), f"{shown(low)} to {shown(high)}"), value)
     ties = f", {result['ties']:,} ties" if result["ties"] else ""
     about = f"{result['hits']:,} of {result['n']:,} {result['unit']}{ties}"
-    partly = covered(result["n"], result["void"]) if result["void"] else ""
+    partly = covered(result["n"], result["void"]) if counts and result["void"] else ""
     return HtmlCell(part("accuracy", about, value, low, high, result["chance"], human, partly), value, "result")
 
 
@@ -84,7 +87,7 @@ def count_cell(n: int, void: int = 0) -> HtmlCell:
 def summary_table(groups: Sequence[RunGroup]) -> Markup:
     """Return a table with one row per run and task, over all items."""
     several = len(groups) > 1
-    columns = [*(["benchmark"] if several else []), "model", "task", "n", "accuracy, %", "chance", "human", "ties"]
+    columns = [*(["benchmark"] if several else []), "model", "task", "accuracy, %", "n", "chance", "human", "ties"]
     columns += ["not covered", "findings"]
     rows = []
     for group in groups:
@@ -100,8 +103,8 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
                         *first,
                         named,
                         text(result["task"]),
-                        count_cell(result["n"], result["void"]),
                         result_cell(result, human),
+                        count_cell(result["n"], result["void"]),
                         HtmlCell(task(result["task"]).text(result["chance"]), result["chance"]),
                         percent(human),
                         number(result["ties"]),
@@ -126,7 +129,7 @@ def task_table(group: RunGroup, name: str) -> Markup:
     rows = []
     for subset, human in zip(subsets, humans, strict=True):
         one = max((by[subset] for by in by_model if subset in by), key=lambda result: result["n"])
-        cells = [result_cell(by.get(subset), human) for by in by_model]
+        cells = [result_cell(by.get(subset), human, counts=True) for by in by_model]
         rows.append(
             [
                 text(subset),
@@ -165,7 +168,9 @@ def _figure(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
     if value.task.is_rank or not made.choice.intervals:
         return HtmlCell(part("bold", value.text(made.choice.digits), value.partly), value.value, kind)
     about = f"{covered(value.n, value.void)} items, {value.ties:,} ties"
-    shown = part("accuracy", about, value.value, value.low, value.high, None, math.nan, value.partly)
+    shown = part(
+        "accuracy", about, value.value, value.low, value.high, None, math.nan, value.partly.removesuffix(" items")
+    )
     return HtmlCell(shown, value.value, kind)
 
 
