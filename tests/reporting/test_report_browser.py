@@ -112,6 +112,8 @@ def test_axe_finds_no_violation(
             page.emulate_media(color_scheme=mode)
             assert [v["id"] for v in axe.run(page, options=options).response["violations"]] == [], f"{place} {mode}"
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, place
+        looks = page.locator("td").evaluate_all("cells => cells.map((cell) => getComputedStyle(cell).display)")
+        assert set(looks) <= {"table-cell"}, place  # long texts with marked words, too
         page.close()
     context.close()
 
