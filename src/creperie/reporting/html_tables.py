@@ -177,15 +177,24 @@ def _figure(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
 # -- comparisons -----------------------------------------------------------------------------------------------------
 
 
-def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str], label: str) -> Markup:
-    """Return the table of paired tests; `names` are short names of models, `label` must be unique on the page."""
+def comparison_table(
+    rows: Sequence[ComparisonRow], names: Mapping[str, str], label: str, *, pair: bool = False
+) -> Markup:
+    """Return the table of paired tests; `names` are short names of models, `label` must be unique on the page.
+
+    With `pair`, it is about one task and two models, which the page names.
+    """
     columns = ["task", "subset", "A", "B", "n", "A, %", "B, %", "A − B, points", "p", "p (Holm)", "only A", "only B"]
+    ends = (abs(v) for row in rows for v in _span(row) if v == v)
+    widest = max(ends, default=0.01) or 0.01
     shown = []
     for row in rows:
         c = row.comparison
-        sure = c.p_holm < 0.05
         span = points(c.difference, c.low, c.high, "{1} to {2}")
-        difference = part("bold", f"{100 * c.difference:+z.1f}", "" if math.isnan(c.low) else span)
+        sure = " *" if c.p_holm < 0.05 else ""
+        difference = part("bold", f"{100 * c.difference:+z.1f}{sure}", "" if math.isnan(c.low) else span)
+        low, at, high = (round(50 * v / widest, 2) for v in _span(row))
+        drawn = part("difference", {"low": low, "at": at, "high": high})
         shown.append(
             [
                 text(row.task),
@@ -195,14 +204,26 @@ def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str], la
                 number(c.n),
                 percent(c.accuracy_a),
                 percent(c.accuracy_b),
-                HtmlCell(difference, c.difference, "sure" if sure else ""),
+                HtmlCell(difference + drawn, c.difference, "result sure" if sure else "result"),
                 HtmlCell(p_text(c.p), c.p),
                 HtmlCell(p_text(c.p_holm), c.p_holm),
                 number(c.mcnemar.only_a),
                 number(c.mcnemar.only_b),
             ]
         )
-    return table(columns, shown, label=label, text=("task", "subset", "A", "B"))
+    keep = [k for k, name in enumerate(columns) if not (pair and name in ("task", "A", "B"))]
+    cells = [[row[k] for k in keep] for row in shown]
+    return table([columns[k] for k in keep], cells, label=label, text=("task", "subset", "A", "B"))
+
+
+def _span(row: ComparisonRow) -> tuple[float, float, float]:
+    """Return a difference between the ends of its interval; without one, these are the difference itself."""
+    c = row.comparison
+    return (
+        (c.difference if math.isnan(c.low) else c.low),
+        c.difference,
+        (c.difference if math.isnan(c.high) else c.high),
+    )
 
 
 def p_text(value: float) -> str:
