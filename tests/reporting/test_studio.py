@@ -100,15 +100,6 @@ def test_people_published_results_and_chance_stand_unranked_in_the_board(room: P
         assert ("▶ alpha" in html) is bool(expected)  # among all results of its definition, marked
 
 
-def test_weights_are_shown_in_thousands_or_millions(room: Path) -> None:
-    board = RunsFolder(room / "runs").look()
-    for count, shown in ((4_242, "4 k"), (151_277_313, "151.3 M"), (None, "")):
-        for entry in board.entries:
-            entry.document["model"]["parameters"] = count
-        html = board_html(board, STATIC)
-        assert ("0.0 M" in html, not shown or f">{shown}<" in html) == (False, True), shown
-
-
 def test_the_board_keeps_names_and_failures_of_a_zoo(folder: Path) -> None:
     remember_zoo(folder / "runs", {"fake:alpha": "my model"}, [("hf:broken", "mine", "weights are <b>damaged</b>")])
     html = board_html(RunsFolder(folder / "runs").look(), STATIC)
@@ -587,10 +578,7 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.wait_for_selector(".candidate")
     page.keyboard.press("j")
     page.keyboard.press("e")  # edited in place, as wide as the caption was
-    assert (
-        page.locator("textarea:focus").bounding_box()["width"]
-        > 0.6 * page.locator(".candidate >> nth=0").bounding_box()["width"]
-    )
+    assert page.locator("textarea:focus").bounding_box()["width"] > 200
     page.keyboard.press("Escape")
     page.keyboard.press("r")
     assert not page.locator(".candidate [type=checkbox] >> nth=0").is_checked()

@@ -300,7 +300,11 @@ def _counted(entry: LeaderboardEntry, name: str, subset: str) -> dict[str, Any] 
 
 
 def _weights(count: int | None) -> HtmlCell:
-    """Return a cell with the number of the model's weights; a dash if unknown (servers, people, older runs)."""
+    """Return a cell with the number of the model's weights; a dash if unknown (servers, people, older runs).
+
+    >>> [_weights(count).html for count in (4_242, 151_277_313, None)]
+    ['4 k', '151.3 M', '–']
+    """
     if count is None:
         return number(None)
     return HtmlCell(f"{count / 1e6:,.1f} M" if count >= 1e6 else f"{count / 1e3:,.0f} k", float(count))
