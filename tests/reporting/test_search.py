@@ -44,11 +44,8 @@ def test_all_words_in_any_order(typed: str, tmp_path: Path, monkeypatch: pytest.
     save(from_items("some", ITEMS), tmp_path / "some")
     shelf = Shelf(tmp_path)
     index = ItemIndex(shelf.bench("some"))
-    monkeypatch.setattr(
-        index, "labelled", lambda shelf: [(type("R", (), {"model": "blind:length"}), "length")], raising=False
-    )
-    monkeypatch.setattr(
-        index, "outcomes", lambda run, task: index.bench.column("subset").to_numpy() == "add", raising=False
-    )
+    run = type("R", (), {"model": "blind:length"})
+    monkeypatch.setattr(index, "labelled", lambda shelf: [(run, "length")])
+    monkeypatch.setattr(index, "outcomes", lambda run, task: index.bench.column("subset").to_numpy() == "add")
     rows = index.rows(ItemFilter("some", words=typed), shelf)
     assert "".join(item.id for item in index.items(rows)) == SEARCHES[typed]

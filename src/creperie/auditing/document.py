@@ -128,7 +128,7 @@ def audit_page(document: Mapping[str, Any]) -> str:
 
 
 def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the rows of an audit's table: subset, one heat cell per attacker, the bits that the strongest reveals."""
+    """Return the rows of an audit's table: subset, n, one heat cell per attacker, the bits the strongest reveals."""
     cells: dict[str, dict[str, Any]] = {}
     for row in (*document["results"], *document.get("views", ())):
         cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})[row["attacker"]] = row
@@ -138,7 +138,7 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
     for subset, mine in cells.items():
         fewer = {name: row | {"fewer": f"n = {row['n']:,}"} for name, row in mine.items() if row["n"] < most[subset]}
         mine.update(fewer)
-    return [[subset, *(mine.get(name) for name in names), f"{bits[subset]:.2f}"] for subset, mine in cells.items()]
+    return [[s, most[s], *(mine.get(name) for name in names), f"{bits[s]:.2f}"] for s, mine in cells.items()]
 
 
 def _visible(text: str) -> str:

@@ -62,8 +62,11 @@ def percent(value: float | None) -> HtmlCell:
 # -- results ---------------------------------------------------------------------------------------------------------
 
 
-def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> HtmlCell:
-    """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 with chance and people marked."""
+def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, counts: bool = False) -> HtmlCell:
+    """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 with chance and people marked.
+
+    With `counts`, it says how many items are covered if not all are: for tables where n is not beside it.
+    """
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")
     value, low, high = value_and_interval(result)
@@ -72,7 +75,7 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> Ht
         return HtmlCell(part("bold", shown(value), f"{shown(low)} to {shown(high)}"), value)
     ties = f", {result['ties']:,} ties" if result["ties"] else ""
     about = f"{result['hits']:,} of {result['n']:,} {result['unit']}{ties}"
-    partly = covered(result["n"], result["void"]) if result["void"] else ""
+    partly = covered(result["n"], result["void"]) if counts and result["void"] else ""
     return HtmlCell(part("accuracy", about, value, low, high, result["chance"], human, partly), value, "result")
 
 
@@ -84,7 +87,7 @@ def count_cell(n: int, void: int = 0) -> HtmlCell:
 def summary_table(groups: Sequence[RunGroup]) -> Markup:
     """Return a table with one row per run and task, over all items."""
     several = len(groups) > 1
-    columns = [*(["benchmark"] if several else []), "model", "task", "n", "accuracy, %", "chance", "human", "ties"]
+    columns = [*(["benchmark"] if several else []), "model", "task", "accuracy, %", "n", "chance", "human", "ties"]
     columns += ["not covered", "findings"]
     rows = []
     for group in groups:
@@ -100,8 +103,8 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
                         *first,
                         named,
                         text(result["task"]),
-                        count_cell(result["n"], result["void"]),
                         result_cell(result, human),
+                        count_cell(result["n"], result["void"]),
                         HtmlCell(task(result["task"]).text(result["chance"]), result["chance"]),
                         percent(human),
                         number(result["ties"]),
@@ -126,7 +129,7 @@ def task_table(group: RunGroup, name: str) -> Markup:
     rows = []
     for subset, human in zip(subsets, humans, strict=True):
         one = max((by[subset] for by in by_model if subset in by), key=lambda result: result["n"])
-        cells = [result_cell(by.get(subset), human) for by in by_model]
+        cells = [result_cell(by.get(subset), human, counts=True) for by in by_model]
         rows.append(
             [
                 text(subset),
@@ -165,22 +168,33 @@ def _figure(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
     if value.task.is_rank or not made.choice.intervals:
         return HtmlCell(part("bold", value.text(made.choice.digits), value.partly), value.value, kind)
     about = f"{covered(value.n, value.void)} items, {value.ties:,} ties"
-    shown = part("accuracy", about, value.value, value.low, value.high, None, math.nan, value.partly)
+    shown = part(
+        "accuracy", about, value.value, value.low, value.high, None, math.nan, value.partly.removesuffix(" items")
+    )
     return HtmlCell(shown, value.value, kind)
 
 
 # -- comparisons -----------------------------------------------------------------------------------------------------
 
 
-def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str], label: str) -> Markup:
-    """Return the table of paired tests; `names` are short names of models, `label` must be unique on the page."""
+def comparison_table(
+    rows: Sequence[ComparisonRow], names: Mapping[str, str], label: str, *, pair: bool = False
+) -> Markup:
+    """Return the table of paired tests; `names` are short names of models, `label` must be unique on the page.
+
+    With `pair`, it is about one task and two models, which the page names.
+    """
     columns = ["task", "subset", "A", "B", "n", "A, %", "B, %", "A − B, points", "p", "p (Holm)", "only A", "only B"]
+    ends = (abs(v) for row in rows for v in _span(row) if v == v)
+    widest = max(ends, default=0.01) or 0.01
     shown = []
     for row in rows:
         c = row.comparison
-        sure = c.p_holm < 0.05
         span = points(c.difference, c.low, c.high, "{1} to {2}")
-        difference = part("bold", f"{100 * c.difference:+z.1f}", "" if math.isnan(c.low) else span)
+        sure = " *" if c.p_holm < 0.05 else ""
+        difference = part("bold", f"{100 * c.difference:+z.1f}{sure}", "" if math.isnan(c.low) else span)
+        low, at, high = (round(50 * v / widest, 2) for v in _span(row))
+        drawn = part("difference", {"low": low, "at": at, "high": high})
         shown.append(
             [
                 text(row.task),
@@ -190,14 +204,26 @@ def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str], la
                 number(c.n),
                 percent(c.accuracy_a),
                 percent(c.accuracy_b),
-                HtmlCell(difference, c.difference, "sure" if sure else ""),
+                HtmlCell(difference + drawn, c.difference, "result sure" if sure else "result"),
                 HtmlCell(p_text(c.p), c.p),
                 HtmlCell(p_text(c.p_holm), c.p_holm),
                 number(c.mcnemar.only_a),
                 number(c.mcnemar.only_b),
             ]
         )
-    return table(columns, shown, label=label, text=("task", "subset", "A", "B"))
+    keep = [k for k, name in enumerate(columns) if not (pair and name in ("task", "A", "B"))]
+    cells = [[row[k] for k in keep] for row in shown]
+    return table([columns[k] for k in keep], cells, label=label, text=("task", "subset", "A", "B"))
+
+
+def _span(row: ComparisonRow) -> tuple[float, float, float]:
+    """Return a difference between the ends of its interval; without one, these are the difference itself."""
+    c = row.comparison
+    return (
+        (c.difference if math.isnan(c.low) else c.low),
+        c.difference,
+        (c.difference if math.isnan(c.high) else c.high),
+    )
 
 
 def p_text(value: float) -> str:

@@ -79,9 +79,9 @@ class Board:
     benches: Mapping[str, str] = field(default_factory=dict)  #: names that a folder gives its benchmarks, by content
 
     def by_content(self) -> dict[str, list[LeaderboardEntry]]:
-        """Return the runs by the content hash of their benchmark, blind twins apart."""
+        """Return the runs by the content hash of their benchmark, blind twins apart and last."""
         groups: dict[str, list[LeaderboardEntry]] = {}
-        for entry in self.entries:
+        for entry in sorted(self.entries, key=lambda entry: bool(entry.blinded)):
             groups.setdefault(entry.content, []).append(entry)
         return groups
 
@@ -217,7 +217,7 @@ def _ranking(
     rows = [_row(entry, linked[entry.path], name, ranks) for entry in own]
     rows += [_printed_row(*level) for level in _levels(own[0], name, places)]
     if not task(name).is_rank:
-        rows.sort(key=lambda row: -(row[2].value if isinstance(row[2].value, float) else -1.0))
+        rows.sort(key=lambda row: -float(row[2].value or 0.0))
     columns = ["rank", "model", "accuracy, %", "n", "chance", "ties", "findings", "weights", "written"]
     title = f"{board.slugs[own[0].content]}, {name}"
     return {
@@ -300,7 +300,11 @@ def _counted(entry: LeaderboardEntry, name: str, subset: str) -> dict[str, Any] 
 
 
 def _weights(count: int | None) -> HtmlCell:
-    """Return a cell with the number of the model's weights; a dash if unknown (servers, people, older runs)."""
+    """Return a cell with the number of the model's weights; a dash if unknown (servers, people, older runs).
+
+    >>> [_weights(count).html for count in (4_242, 151_277_313, None)]
+    ['4 k', '151.3 M', '–']
+    """
     if count is None:
         return number(None)
     return HtmlCell(f"{count / 1e6:,.1f} M" if count >= 1e6 else f"{count / 1e3:,.0f} k", float(count))

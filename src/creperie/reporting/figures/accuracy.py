@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from creperie.reporting.figures.style import (
     INK,
     SOFT,
+    beside,
     colour,
     legend_below,
     line_axis,
     marker,
-    new_figure,
+    new_axes,
     percent_axis,
     styled,
 )
@@ -49,19 +50,17 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
     """Return a figure with one line per subset and one mark per model; ticks are chance, diamonds people."""
     subsets = list(dict.fromkeys(subset for one in series for subset in one.values))
     tall = max(0.32, 0.17 * len(series) + 0.14)
-    figure = new_figure(6.6, 1.2 + tall * len(subsets) + 0.2 * math.ceil(len(series) / 4))
-    axes = figure.subplots()
+    figure, axes = new_axes(6.6, 1.2 + tall * len(subsets) + 0.2 * math.ceil(len(series) / 4))
     marks = _levels(axes, subsets, levels)
-    step = 0.64 / max(1, len(series))
     for k, one in enumerate(series):
-        shift = (k - (len(series) - 1) / 2) * step
-        marks.append((_points(axes, one, subsets, shift, k), one.name))
+        shift = beside(k, len(series), 0.64)
+        marks.append((one.name, _points(axes, one, subsets, shift, k)))
     line_axis(axes, [_with_count(subset, series) for subset in subsets])
     axes.set_xlim(-0.02, 1.02)
     percent_axis(axes)
     axes.tick_params(axis="y", length=0)
     axes.set_title(title)
-    legend_below(figure, [m for m, _ in marks], [name for _, name in marks])
+    legend_below(figure, marks)
     return figure
 
 
@@ -71,9 +70,9 @@ def _with_count(subset: str, series: Sequence[Series]) -> str:
     return f"{subset}  (n = {', '.join(counts)})" if counts else subset
 
 
-def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[Any, str]]:
-    """Draw ticks at chance and diamonds at the level of people; return (mark, legend label)."""
-    marks: list[tuple[Any, str]] = []
+def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[str, Any]]:
+    """Draw ticks at chance and diamonds at the level of people; return (legend label, mark)."""
+    marks: list[tuple[str, Any]] = []
     styles: tuple[tuple[str, Mapping[str, float], dict[str, Any]], ...] = (
         ("chance", levels.chance, {"marker": "|", "markersize": 13, "markeredgewidth": 1.6, "color": SOFT}),
         ("people", levels.human, {"marker": "D", "markersize": 6, "markerfacecolor": "none", "color": INK}),
@@ -82,7 +81,7 @@ def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[An
         known = [(by[s], y) for y, s in enumerate(subsets) if s in by and not math.isnan(by[s])]
         if known:
             (drawn,) = axes.plot(*zip(*known, strict=True), linestyle="none", zorder=2, **style)
-            marks.append((drawn, name))
+            marks.append((name, drawn))
     return marks
 
 

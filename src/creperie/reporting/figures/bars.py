@@ -11,12 +11,13 @@ from creperie.reporting.figures.accuracy import Series
 from creperie.reporting.figures.style import (
     INK,
     SOFT,
+    beside,
     colour,
     hatch,
     heading,
     legend_below,
     line_axis,
-    new_figure,
+    new_axes,
     percent_axis,
     styled,
 )
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None = None, title: str = "") -> Figure:
     """Return one group of bars per model, one bar per case, with intervals and a line at chance: SADE's three cases."""
     cases = list(dict.fromkeys(case for one in series for case in one.values))
-    figure = new_figure(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
-    axes = figure.subplots()
+    figure, axes = new_axes(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
     step = 0.8 / max(1, len(cases))
     marks: dict[str, Any] = {}
     for x, one in enumerate(series):
@@ -38,7 +38,7 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
             if case not in one.values:
                 continue
             value, low, high = one.values[case]
-            at = x + (k - (len(cases) - 1) / 2) * step
+            at = x + beside(k, len(cases))
             sure = None if math.isnan(low) else [[max(0.0, value - low)], [max(0.0, high - value)]]
             marks[case] = axes.bar(
                 at,
@@ -57,15 +57,14 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
     axes.set_ylim(0, 1.02)
     percent_axis(axes, "y")
     axes.set_title(title)
-    legend_below(figure, [marks[c] for c in cases if c in marks], [c for c in cases if c in marks])
+    legend_below(figure, [(case, marks[case]) for case in cases if case in marks])
     return figure
 
 
 @styled
 def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan, title: str = "") -> Figure:
     """Return a figure of accuracy with images (filled) and with noise in their place (hollow), joined by a line."""
-    figure = new_figure(6.2, 1.2 + 0.3 * len(rows))
-    axes = figure.subplots()
+    figure, axes = new_axes(6.2, 1.2 + 0.3 * len(rows))
     marks: dict[str, Any] = {}
     for y, (_, seen, noise) in enumerate(rows):
         axes.plot([noise, seen], [y, y], color=SOFT, linewidth=2.2, zorder=1)
@@ -80,7 +79,7 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
     axes.set_xlim(-0.02, 1.12)
     percent_axis(axes, "x")
     heading(figure, title)
-    legend_below(figure, list(marks.values()), list(marks))
+    legend_below(figure, marks.items())
     return figure
 
 
@@ -88,22 +87,21 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
 def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
     """Return bars side by side: how often each word or category occurs in each set."""
     names = list(dict.fromkeys(name for by in piles.values() for name in by))
-    figure = new_figure(6.2, 1.1 + (0.16 + 0.14 * len(piles)) * len(names))
-    axes = figure.subplots()
+    figure, axes = new_axes(6.2, 1.1 + (0.16 + 0.14 * len(piles)) * len(names))
     step = 0.8 / max(1, len(piles))
+    marks: dict[str, Any] = {}
     for k, (pile, by) in enumerate(piles.items()):
-        places = [y + (k - (len(piles) - 1) / 2) * step for y in range(len(names))]
+        places = [y + beside(k, len(piles)) for y in range(len(names))]
         values = [by.get(name, 0.0) for name in names]
-        axes.barh(
-            places, values, 0.92 * step, color=colour(k), hatch=hatch(k), edgecolor=INK, linewidth=0.5, label=pile
-        )
+        style: Any = {"color": colour(k), "hatch": hatch(k), "edgecolor": INK, "linewidth": 0.5}
+        marks[pile] = axes.barh(places, values, 0.92 * step, **style)
     line_axis(axes, names)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     axes.set_xlabel(label)
     axes.set_title(title)
     if len(piles) > 1:
-        legend_below(figure, *axes.get_legend_handles_labels())
+        legend_below(figure, marks.items())
     return figure
 
 
@@ -128,15 +126,13 @@ class Gain:
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
     """Return a figure with one band per arm and one dot per kind, biased test above clean; a dashed line at `mark`."""
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
-    figure = new_figure(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
-    axes = figure.subplots()
-    step = 0.7 / max(1, len(tests))
+    figure, axes = new_axes(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
     marks: dict[str, Any] = {}
     for y, own in enumerate(arms.values()):
         if y:
             axes.axhline(y - 0.5, color=SOFT, linewidth=0.3)
         for k, test in enumerate(tests):
-            at = y + (k - (len(tests) - 1) / 2) * step
+            at = y + beside(k, len(tests), 0.7)
             shade, shape = TESTS.get(test, (2, "^"))
             for gain in (g for g in own if g.test == test):
                 axes.plot([gain.low, gain.high], [at, at], color=colour(shade), linewidth=1.2, alpha=0.6)
@@ -152,7 +148,7 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: f
     axes.margins(x=0.12)
     axes.set_xlabel("points gained over the same training without foils")
     axes.set_title(title)
-    legend_below(figure, list(marks.values()), list(marks))
+    legend_below(figure, marks.items())
     return figure
 
 

@@ -14,10 +14,12 @@ from creperie.reporting.figures.style import (
     INK,
     LINE,
     SOFT,
+    beside,
     colour,
     hatch,
     heading,
     legend_below,
+    new_axes,
     new_figure,
     percent_axis,
     styled,
@@ -43,7 +45,7 @@ def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str 
         axes.set_xlabel("gap: true − false")
         percent_axis(axes, "y", "share of items, %" if axes is panels[0] else "")
     heading(figure, title)
-    legend_below(figure, list(marks.values()), list(marks))
+    legend_below(figure, marks.items())
     return figure
 
 
@@ -93,19 +95,18 @@ def gap_plane(
 
     `bins` is the number of cells per sign and axis, 50 as published; gaps are between −1 and 1.
     """
-    figure = new_figure(4.8, 5.0)
-    axes = figure.subplots()
+    figure, axes = new_axes(4.8, 5.0)
     axes.set_xticks(np.arange(-bins, bins + 1) / bins, minor=True)
     axes.set_yticks(np.arange(-bins, bins + 1) / bins, minor=True)
     axes.grid(which="both", linewidth=0.25)
     axes.tick_params(which="minor", length=0)
     stay = np.ones(len(first), bool) if kept is None else np.asarray(kept, bool)
     piles = [("left out", ~stay, "x", colour(1)), ("kept" if kept is not None else "items", stay, "o", colour(0))]
+    marks: dict[str, Any] = {}
     for name, mask, shape, shade in piles:
         if mask.any():
-            axes.scatter(
-                first[mask], second[mask], s=9, marker=shape, color=shade, alpha=0.55, linewidths=0.8, label=name
-            )
+            style: Any = {"marker": shape, "color": shade, "alpha": 0.55, "linewidths": 0.8, "label": name}
+            marks[name] = axes.scatter(first[mask], second[mask], s=9, **style)
     for line in (axes.axhline, axes.axvline):
         line(0, color=INK, linewidth=0.9)
     reach = float(np.abs(np.concatenate([first, second])).max(initial=0.02)) * 1.05
@@ -115,15 +116,14 @@ def gap_plane(
     axes.set_ylabel(f"gap of {names[1]}")
     axes.set_aspect("equal")
     axes.set_title(title)
-    legend_below(figure, *axes.get_legend_handles_labels())
+    legend_below(figure, marks.items())
     return figure
 
 
 @styled
 def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bins: int = 41) -> Figure:
     """Return distributions of SyntaxBias scores, by benchmark or subset; a line at zero, a dot at the mean."""
-    figure = new_figure(6.2, 0.8 + 0.62 * len(scores))
-    axes = figure.subplots()
+    figure, axes = new_axes(6.2, 0.8 + 0.62 * len(scores))
     edges = np.linspace(-1, 1, bins + 1)
     for k, values in enumerate(scores.values()):
         known = _known(values)
@@ -173,21 +173,20 @@ def boxes_by_subset(
 ) -> Figure:
     """Return box plots: one group per subset, one box per kind of pair (P1-P2, P1-N, P2-N)."""
     kinds = list(dict.fromkeys(kind for by in groups.values() for kind in by))
-    figure = new_figure(max(5.0, 1.2 + 0.36 * len(kinds) * len(groups)), 3.4)
-    axes = figure.subplots()
+    figure, axes = new_axes(max(5.0, 1.2 + 0.36 * len(kinds) * len(groups)), 3.4)
     step = 0.8 / max(1, len(kinds))
     marks: dict[str, Any] = {}
     for x, by in enumerate(groups.values()):
         for k, kind in enumerate(kinds):
             if kind in by and not math.isnan(by[kind].points[2]):
-                at = x + (k - (len(kinds) - 1) / 2) * step
+                at = x + beside(k, len(kinds))
                 marks[kind] = _box(axes, by[kind], at, 0.85 * step, k)
     axes.set_xticks(range(len(groups)), list(groups), rotation=20 if len(groups) > 5 else 0)
     axes.set_xlim(-0.5, len(groups) - 0.5)
     axes.set_ylabel(label)
     axes.grid(axis="y")
     axes.set_title(title)
-    legend_below(figure, [marks[k] for k in kinds if k in marks], [f"{k}" for k in kinds if k in marks])
+    legend_below(figure, [(kind, marks[kind]) for kind in kinds if kind in marks])
     axes.text(1.0, 1.01, f"box: middle half; whiskers: {whiskers}", transform=axes.transAxes, ha="right", fontsize=7)
     return figure
 
@@ -206,7 +205,7 @@ def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, label: str = "sco
         axes.grid(axis="y")
     drawn[0].set_ylabel(label)
     heading(figure, title)
-    legend_below(figure, list(marks.values()), list(marks))
+    legend_below(figure, marks.items())
     return figure
 
 

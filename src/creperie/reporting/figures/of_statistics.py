@@ -16,6 +16,7 @@ from creperie.reporting.figures.style import (
     heading,
     legend_below,
     marker,
+    new_axes,
     new_figure,
     percent_axis,
     styled,
@@ -58,7 +59,7 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
     marks[PLAIN] = marks.pop(PLAIN)  # last in the legend
     if title:
         heading(figure, title)
-    legend_below(figure, list(marks.values()), list(marks), names[1])
+    legend_below(figure, marks.items(), names[1])
     return figure
 
 
@@ -93,13 +94,12 @@ def _outcome(one: Analysed) -> str:
 @styled
 def power_curve(estimate: PowerEstimate) -> Figure:
     """Return a figure of the power at every simulated number of items, and of the target."""
-    figure = new_figure(6.4, 3.2)
-    axes = figure.subplots()
+    figure, axes = new_axes(6.4, 3.2)
     (curve,) = axes.plot(*zip(*estimate.curve), color=colour(0), marker=marker(0))
     target = axes.axhline(estimate.target, color=SOFT, linestyle="--")
     axes.set(ylim=(0, 1.02), xlabel="items")
     percent_axis(axes, "y", "power: studies that show it, %")
-    legend_below(figure, [curve, target], [estimate.claim, "target"])
+    legend_below(figure, [(estimate.claim, curve), ("target", target)])
     return figure
 
 
@@ -109,8 +109,7 @@ def item_map(study: ItemStudy) -> Figure:
 
     Without an item response model, it shows the share of models that are right and the item–rest correlation.
     """
-    figure = new_figure(6.4, 3.6)
-    axes = figure.subplots()
+    figure, axes = new_axes(6.4, 3.6)
     if (fit := study.fit) is not None:
         names, x, y = ("difficulty", "discrimination"), fit.difficulty, fit.discrimination
     else:
@@ -123,7 +122,7 @@ def item_map(study: ItemStudy) -> Figure:
         (marks[kind],) = axes.plot(x[of_kind], y[of_kind], **style, markersize=3, alpha=0.6)
     axes.set(xlabel=names[0], ylabel=names[1])
     axes.grid(axis="y")
-    legend_below(figure, list(marks.values()), list(marks))
+    legend_below(figure, marks.items())
     return figure
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from creperie.core import percent
 from creperie.metrics import HIT, VOID, Correlation, Ranking
-from creperie.reporting.figures.style import INK, SOFT, colour, heading, marker, new_figure, styled
+from creperie.reporting.figures.style import INK, SOFT, colour, heading, marker, new_axes, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 @styled
 def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "") -> Figure:
     """Return a figure with one line per model from measure to measure, best on top, with the accuracy at every mark."""
-    figure = new_figure(2.4 + 1.9 * len(columns), 0.9 + 0.36 * len(ranking))
-    axes = figure.subplots()
+    figure, axes = new_axes(2.4 + 1.9 * len(columns), 0.9 + 0.36 * len(ranking))
     for k, one in enumerate(ranking):
         axes.plot(range(len(columns)), one.ranks, marker=marker(k), color=colour(k), linewidth=1.6, markersize=6)
         for x, (value, rank) in enumerate(zip(one.values, one.ranks, strict=True)):
@@ -56,8 +55,7 @@ def scatter(
     """
     names = sorted((name for name in x if name in y), key=y.__getitem__)
     many = len(names) > 8
-    figure = new_figure(6.6 if many else 4.8, 3.9)
-    axes = figure.subplots()
+    figure, axes = new_axes(6.6 if many else 4.8, 3.9)
     xs, ys = np.array([x[n] for n in names]), np.array([y[n] for n in names])
     for k, name in enumerate(names):
         axes.plot(xs[k], ys[k], marker=marker(k), color=colour(k), markersize=7, linestyle="none")
@@ -122,8 +120,7 @@ def confusion_squares(
 ) -> Figure:
     """Return four fields, darker with more items; with `examples`, the captions of an item in each."""
     captions = examples or {}
-    figure = new_figure(6.4 if captions else 3.4, 3.9 if captions else 3.1)
-    axes = figure.subplots()
+    figure, axes = new_axes(6.4 if captions else 3.4, 3.9 if captions else 3.1)
     first, second = crossed.tasks
     for passes in CELLS:
         x, y = int(not passes[1]), int(not passes[0])

@@ -6,7 +6,7 @@ import functools
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -56,6 +56,21 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure as Empty
 
     return Empty(figsize=(width, height))
+
+
+def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return an empty figure of this size in inches with one pair of axes."""
+    figure = new_figure(width, height)
+    return figure, figure.subplots()
+
+
+def beside(k: int, n: int, room: float = 0.8) -> float:
+    """Return how far the k-th of n marks of one group is from the middle of the group.
+
+    >>> [round(beside(k, 2), 1) for k in (0, 1)]
+    [-0.2, 0.2]
+    """
+    return (k - (n - 1) / 2) * room / max(1, n)
 
 
 def colour(k: int) -> str:
@@ -120,10 +135,11 @@ def inline_svg(figure: Figure, name: str) -> str:
     return svg.strip()
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str], title: str = "") -> None:
-    """Add a legend below all axes, in as many columns as the longest name allows; a long one adds to the height."""
-    longest = 0.5 + 0.075 * max(map(len, names), default=1)  # inches, at the legend's size
-    columns = int(figure.get_figwidth() // longest)
-    ncols = max(1, min(4, columns, len(names)))
-    figure.set_figheight(figure.get_figheight() + 0.2 * max(0, len(names) / ncols - 3))
+def legend_below(figure: Figure, marks: Iterable[tuple[str, Any]], title: str = "") -> None:
+    """Add a legend of names and marks below all axes, in as many columns as the longest name allows."""
+    pairs = list(marks)
+    longest = 0.5 + 0.075 * max((len(name) for name, _ in pairs), default=1)  # inches, at the legend's size
+    ncols = max(1, min(4, int(figure.get_figwidth() // longest), len(pairs)))
+    figure.set_figheight(figure.get_figheight() + 0.2 * max(0, len(pairs) / ncols - 3))  # for a long one
+    names, handles = [name for name, _ in pairs], [mark for _, mark in pairs]
     figure.legend(handles, names, loc="outside lower left", ncols=ncols, title=title or None, alignment="left")

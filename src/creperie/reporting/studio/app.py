@@ -177,7 +177,7 @@ def _refused(request: Request, token: str) -> Response | None:
 
 
 def _message(title: str, words: str) -> str:
-    return render("reporting", "studio/message.html", title=title, said=words, words="", page="", rail=())
+    return render("reporting", "studio/message.html", title=title, said=words, words="", page="", rail=(), folder="")
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -120,7 +120,7 @@ class Browser:
                 values = margins(task(name), run.layout, run.scores(task(name).needs))[places]
                 if not np.isnan(values[row]):
                     one["margin"] = f"{values[row]:+.3f}".replace("-", "−")
-                    one["sure"] = round(100 * float(np.nanmean(np.abs(values) <= abs(values[row]))))
+                    one["sure"] = round(100 * float(np.mean(np.abs(values[~np.isnan(values)]) < abs(values[row]))))
             found.append(one)
         return found
 

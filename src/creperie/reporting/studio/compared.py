@@ -10,12 +10,12 @@ import numpy as np
 
 from creperie.core import UsageError
 from creperie.metrics import HIT, VOID, task
-from creperie.reporting.html_tables import p_text
+from creperie.reporting.html_tables import comparison_table, p_text
 from creperie.reporting.studio.browse import Browser
 from creperie.reporting.studio.items import ItemFilter, ItemIndex, shared_tasks
 from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.shelf import Shelf
-from creperie.scoring import ComparisonRow, Run, compare
+from creperie.scoring import Run, compare
 
 SHOWN = 24  #: items
 
@@ -32,9 +32,8 @@ def compared(
     if name not in shared:
         raise UsageError(f"the two runs do not share the task {name[:40]!r}")
     rows = compare(runs, tasks=[name]).rows
-    whole = next(row for row in rows if row.subset == "all")
-    widest = max((abs(v) for row in rows for v in _span(row)), default=0.01) or 0.01
-    parts = [_shown(row, widest) for row in rows if row.subset not in ("all", "macro")]
+    whole = next(row.comparison for row in rows if row.subset == "all")
+    parts = [row for row in rows if row.subset not in ("all", "macro")]
     results = [next(r for r in run.results if r["task"] == name and r["subset"] == "all") for run in runs]
     return {
         "labels": labels,
@@ -43,25 +42,12 @@ def compared(
         "what": task(name).what,
         "benchmark": shelf.board().bench_name(runs[0]),
         "results": results,
-        "whole": _shown(whole, widest),
-        "parts": parts,
-        "sure": sum(part["sure"] for part in parts),
+        "whole": {"c": whole, "p": p_text(whole.p), "holm": p_text(whole.p_holm), "sure": whole.p_holm < 0.05},
+        "parts": len(parts),
+        "by_subset": comparison_table(parts, {}, "Differences by subset", pair=True) if parts else "",
+        "sure": sum(row.comparison.p_holm < 0.05 for row in parts),
         **_disagreements(shelf, index, runs, query, name),
     }
-
-
-def _span(row: ComparisonRow) -> list[float]:
-    c = row.comparison
-    return [v for v in (c.low, c.high, c.difference) if v == v]
-
-
-def _shown(row: ComparisonRow, widest: float) -> dict[str, Any]:
-    """Return a comparison with its place on an axis from -50 to 50."""
-    c = row.comparison
-    low, high = (c.low, c.high) if c.low == c.low else (c.difference, c.difference)
-    axis = {key: round(50 * v / widest, 2) for key, v in (("low", low), ("at", c.difference), ("high", high))}
-    texts = {"p": p_text(c.p), "holm": p_text(c.p_holm), "sure": c.p_holm < 0.05}
-    return {"subset": row.subset, "c": c, "axis": axis, **texts}
 
 
 def _disagreements(

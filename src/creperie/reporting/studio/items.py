@@ -257,7 +257,8 @@ def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) 
     if change["action"] == "exclude":
         made = edit(bench, Edit(drop=(f"{item.subset}/{item.id}",)))
     else:
-        captions = tuple(change.get(f"caption-{k}", text) for k, text in enumerate(item.captions))
+        texts = (change.get(f"caption-{k}", text) for k, text in enumerate(item.captions))
+        captions = tuple(text.replace("\r\n", "\n") for text in texts)  # as browsers send line breaks
         tags = {**item.tags, **({"comment": change["comment"]} if change.get("comment") else {})}
         if captions == item.captions and tags == item.tags:
             raise UsageError("nothing was changed", hint="change a caption or write a comment")

@@ -121,25 +121,37 @@ def answer(document: Mapping[str, Any]) -> str:
     return f"Yes{', ' if where else ''}{where}: choosing {choice} is right in {100 * accuracy:.1f} % of {subset}"
 
 
-def leaks(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what gives subsets away: what an attacker chooses, and words that occur in one kind of caption only."""
-    found = []
+def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float, str]]]:
+    """Return what attackers choose where that leaks: subset, share right, and the address of the items, by choice."""
+    found: dict[str, list[tuple[str, float, str]]] = {}
     for judged in document["subsets"]:
-        subset = judged["subset"]
         for leak in judged["through"]:
             if not leak["view"]:
                 quick = leak["attacker"] if leak["attacker"] in QUICK else ""
-                href = ItemFilter(name, subset=subset, attacker=quick).address()
-                found.append({"cue": leak["choice"], "subset": subset, "alone": leak["accuracy"], "href": href})
+                href = ItemFilter(name, subset=judged["subset"], attacker=quick).address()
+                found.setdefault(leak["choice"], []).append((judged["subset"], leak["accuracy"], href))
+    return found
+
+
+def cues(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the words that occur in one kind of caption only, at most three per subset, each with an example."""
+    found = []
+    for judged in document["subsets"]:
+        subset = judged["subset"]
         for cue in document["cues"].get(subset, ())[:3]:
-            more = {"true": cue["positives"], "false": cue["negatives"], "alone": cue["accuracy"]}
             words = f'"{cue["cue"]}"' if cue["kind"] == "words" else ""
-            side = "positive" if cue["positives"] >= cue["negatives"] else "negative"
-            href = ItemFilter(name, subset=subset, words=words).address()
-            shown = f"“{cue['cue']}”" if words else cue["cue"]
-            other = "negative" if side == "positive" else "positive"
-            example = {"text": cue["example"][side], "against": cue["example"][other]}
-            found.append({"cue": shown, "subset": subset, "href": href, "holds": side == "positive", **example, **more})
+            sides = ("positive", "negative") if cue["positives"] >= cue["negatives"] else ("negative", "positive")
+            found.append(
+                {
+                    "cue": f"“{cue['cue']}”" if words else cue["cue"],
+                    "subset": subset,
+                    "href": ItemFilter(name, subset=subset, words=words).address(),
+                    "holds": sides[0] == "positive",
+                    "texts": [cue["example"][side] for side in sides],
+                    "counts": (cue["positives"], cue["negatives"]),
+                    "alone": cue["accuracy"],
+                }
+            )
     return found
 
 

@@ -20,12 +20,14 @@ from creperie.reporting.studio.compared import compared
 from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, new_version, shared_tasks
 from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
 from creperie.reporting.studio.making import MAKERS, import_table, propose, saved, verdict
-from creperie.reporting.studio.overview import answer, audit_rows, benchmark_card, last_runs, leaks, preview
+from creperie.reporting.studio.overview import answer, audit_rows, benchmark_card, choices, cues, last_runs, preview
 from creperie.reporting.studio.plots import chosen_axes, plot_axes, scatter_of
 from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.shelf import Shelf
 from creperie.statistics import robustness
 
+#: tasks of studies that can be started here
+CHECKS = ("foil-check", "positive-check", "triplet-check")
 LINKS = BoardLinks("", "/report?bench={bench}", "/report?run={run}")
 
 
@@ -50,7 +52,6 @@ class Studio:
             "Benchmarks",
             cards=cards,
             damaged=damaged,
-            folder=self.shelf.folder.name,
             total=len(board.entries),
             runs=last_runs(board),
             jobs=self.queue.running,
@@ -150,16 +151,17 @@ class Studio:
         """Show the audit of a benchmark, or its progress; with `beside`, two verdicts side by side."""
         names = self.shelf.benches()
         name = query.get("name") or next(iter(names), "")
-        here = {"jobs": [job for job in self.queue.jobs if job.name == name][:1], "poll": f"/audit?name={quote(name)}"}
+        jobs, poll = [job for job in self.queue.jobs if job.name == name][:1], f"/audit?name={quote(name)}"
         if query.get("part"):
-            return render("reporting", "studio/jobs_part.html", **here)
+            return render("reporting", "studio/jobs_part.html", jobs=jobs, poll=poll)
         both = [one for one in (name, query.get("beside", "")) if one and (one == name or one in names)]
         audits = [
             {
                 "name": one,
                 "document": document,
                 "rows": audit_rows(one, document),
-                "leaks": leaks(one, document),
+                "choices": choices(one, document),
+                "cues": cues(one, document),
                 "answer": answer(document),
             }
             for one in both
@@ -169,7 +171,8 @@ class Studio:
         values: dict[str, Any] = {
             "names": list(names),
             "name": name,
-            **here,
+            "jobs": [job for job in jobs if job.state != "done"],
+            "poll": poll,
             "audits": audits,
             "command": f"creperie audit {shlex.quote(spec)}",
             "python": f"creperie.audit({spec!r})",
@@ -182,7 +185,8 @@ class Studio:
         document = self.shelf.audit(query["name"])
         if document is None:
             raise UsageError(f"{query['name'][:80]} is not audited yet")
-        return audit_page(document)
+        here = f"{self.shelf.folder}/"  # whoever gets the page has other folders
+        return audit_page({**document, "next": document["next"].replace(here, "")})
 
     def post_audit(self, form: StudioQuery) -> str:
         """Start an audit, or a refinement of what was audited; return the address of the page that waits for it."""
@@ -286,9 +290,9 @@ class Studio:
         ]
 
     def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
-        """Return pairs of runs that can be compared: two models first, then a model and its blind twin."""
+        """Return pairs of runs that can be compared: two models first, then blind ones, then a model and its twin."""
         pairs = [(a, b) for a, b in combinations(self.shelf.board().entries, 2) if shared_tasks(a, b)]
-        return sorted(pairs, key=lambda pair: pair[0].content != pair[1].content)
+        return sorted(pairs, key=lambda pair: (pair[0].content != pair[1].content, pair[0].blinded))
 
     def compare(self, query: StudioQuery) -> str:
         """Show two runs: the difference, by subset, and the items on which one alone is right."""
@@ -360,7 +364,7 @@ class Studio:
         return self._studies(self._study_list(), {})
 
     def _studies(self, listed: list[dict[str, Any]], links: Mapping[str, str]) -> str:
-        from creperie.annotation import database_place
+        from creperie.annotation import database_place, task_named
 
         place = database_place(self.shelf.folder)
         if Path(place).is_relative_to(Path.cwd()):
@@ -370,6 +374,7 @@ class Studio:
             "studies": listed,
             "links": links,
             "benches": list(self.shelf.benches()),
+            "tasks": [(task, task_named(task).words["about"]) for task in CHECKS],
             "serve": serve,
         }
         return self._page("studies", "Studies", **values, command=serve)
@@ -403,7 +408,7 @@ class Studio:
         return self._studies(listed, links)
 
     def _page(self, page: str, title: str, *, here: str = "", **values: Any) -> str:
-        lines = {"command": "creperie studio", "python": "", "words": ""}
+        lines = {"command": "creperie studio", "python": "", "words": "", "folder": self.shelf.folder.name}
         shown = {"title": title, "page": here or page, "rail": self._rail(), "counted": counted}
         return render("reporting", f"studio/{page}.html", **{**lines, **values, **shown})
 

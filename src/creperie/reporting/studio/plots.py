@@ -78,7 +78,7 @@ def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
     low, high = 10 * math.floor(min(values) / 10), 10 * math.ceil(max(values) / 10)
     found = pearson([dot[1] for dot in dots], [dot[3] for dot in dots])
     span = "" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
-    said = "" if math.isnan(found.value) else f"r = {found.value:.2f}{span}, "
+    said = "" if math.isnan(found.value) or len(dots) < 3 else f"r = {found.value:.2f}{span}, "
     named: list[tuple[float, float]] = []  # dots whose numbers do not cover each other
     for _, a, _, b, _ in dots:
         if all(abs(a - c) + abs(b - d) > (high - low) / 20 for c, d in named):

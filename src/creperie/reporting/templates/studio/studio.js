@@ -157,9 +157,9 @@
     judge();
   }
   const edit = (candidate) => {
-    const field = $("input[type=text]", candidate), shown = $("[data-text]", candidate);
+    const field = $("textarea", candidate), shown = $("[data-text]", candidate);
     field.hidden = false; shown.hidden = true; field.focus();
-    field.onblur = () => { shown.textContent = field.value; field.hidden = true; shown.hidden = false; };
+    field.onblur = () => { field.value = field.value.replace(/\s*\n\s*/g, " "); $(".caption", shown).textContent = field.value; field.hidden = true; shown.hidden = false; };
   };
   document.addEventListener("click", (event) => { const button = event.target.closest("[data-edit]"); if (button) edit(button.closest(".candidate")); });
 
@@ -167,7 +167,7 @@
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const all = [...document.querySelectorAll(".candidate")], at = all.indexOf(document.activeElement.closest(".candidate"));
     if (event.key === "Escape") { if (at >= 0) all[at].focus(); else if ($("#split #panel")) close(); return; }
-    if (at >= 0 && event.key === "Enter" && document.activeElement.type === "text") { event.preventDefault(); all[at].focus(); return; }
+    if (at >= 0 && event.key === "Enter" && document.activeElement.tagName === "TEXTAREA") { event.preventDefault(); all[at].focus(); return; }
     if (typing()) return;
     if (event.key === "/" && $("[data-search]")) { event.preventDefault(); $("[data-search]").focus(); }
     const down = event.key === "j" || event.key === "ArrowRight", up = event.key === "k" || event.key === "ArrowLeft";
