@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import uvicorn
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -21,6 +26,21 @@ from creperie.annotation.schema import Annotator, Link, Slot, StudyRow
 from creperie.annotation.state import study_named
 from creperie.annotation.study import store_study
 from creperie.bench import Benchmark
+
+
+@contextmanager
+def listening(config: uvicorn.Config) -> Iterator[tuple[str, int]]:
+    """A running server; where it listens."""
+    server = uvicorn.Server(config)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.02)
+        yield listener.getsockname()
+        server.should_exit = True
+        thread.join(30)
 
 
 def desk_for(session: Session, who: int, now: float | None = None) -> Desk:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 from PIL import Image, ImageDraw
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
+from tests.annotation.acting import listening
 
 from creperie.annotation.database import Database, open_database
 from creperie.annotation.links import invite, link_for
@@ -272,19 +274,8 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def address(db: Database) -> Iterator[str]:
     """A running server."""
-    import threading
-
-    import uvicorn
-
-    site = Site(db)
-    server = uvicorn.Server(uvicorn.Config(create_app(site), log_level="warning"))
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        thread.join(30)
+    with listening(uvicorn.Config(create_app(Site(db)), log_level="warning")) as (host, port):
+        yield f"http://{host}:{port}"
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from creperie.annotation.people import (
 )
 from creperie.annotation.plans import ApplyPlan, StudyPlan
 from creperie.annotation.quality import overview
-from creperie.annotation.schema import DONE, FREE, MAIN, VOID, Annotator, Answer, Slot
+from creperie.annotation.schema import DONE, FREE, MAIN, VOID, Annotator, Answer, Event, Slot
 from creperie.annotation.settings import StudySettings
 from creperie.annotation.state import study_named
 from creperie.annotation.study import store_study
@@ -102,6 +102,7 @@ def test_rules_exclude_by_checks_time_and_agreement(db: Database, bench: Benchma
         work(db, who, fields=careful if n else lambda desk, ticket: {"verdict": "unsure"})
     change_settings(db, "s", "test", max_attention_failures=0.3)
     assert [r["annotator"] for r in exclude_by_rules(db, "s", dry_run=True)] == names[:1]
+    change_settings(db, "s", "test", max_attention_failures=1)  # the largest share
     change_settings(db, "s", "test", max_attention_failures=None, min_median_seconds=60)
     assert len(exclude_by_rules(db, "s", dry_run=True)) == 4
     change_settings(db, "s", "test", min_median_seconds=None, max_attention_failures=0.3)
@@ -154,6 +155,8 @@ def test_withdrawal_erases_what_was_said_and_exports_count_it(db: Database, benc
     assert withdraw(db, "s", gone) == 16
     with db.read() as session:
         rows = session.scalars(select(Answer).where(Answer.annotator_id == one)).all()
+        (told,) = session.scalars(select(Event).where(Event.what == "withdraw"))
+    assert (told.study_id, told.detail) == (rows[0].study_id, {"annotator": gone, "answers": 16})
     assert {(r.value, r.given, r.comment, r.seconds, r.shown_order) for r in rows} == {(None, None, "", None, None)}
     assert {s.annotator for q in judged_in(db, "s", everyone=True) for s in q.answers} == set(list(people)[1:])
     assert exported(record_of(db, "s"))["erased"] == 16
@@ -203,11 +206,11 @@ def test_one_entry_per_worker_a_cap_and_codes(browser: Callable[..., Any], site:
         assert len(session.scalars(select(Annotator)).all()) == 2
         stored = " ".join(str(vars(a)) for a in session.scalars(select(Annotator)))
         study = study_named(session, "s")
-        rows = overview(session, study)["annotators"]
+        rows = [{**row, "active_seconds": 420} for row in overview(session, study)["annotators"]]
     assert "worker-one" not in stored
     assert worker_hash(study, "worker-one") in stored
     owed = {r["worker_id"]: r for r in payments(study, rows, ["worker-one", "worker-two", "stranger"])}
-    assert (owed["worker-one"]["pay"], owed["worker-two"]["pay"]) == (2.5, 0.0)
+    assert [(r["pay"], r["per_hour"]) for r in owed.values()] == [(2.5, 21.43), (0.0, 0.0)]  # for 7 minutes
 
 
 def _enter(who: Any, path: str, worker: str, more: str = "", **form: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
+from tests.annotation.acting import listening
 
 from creperie.annotation.database import Database
 from creperie.annotation.links import invite, link_for
@@ -44,14 +44,8 @@ def _serving(db: Database, url: str) -> Iterator[int]:
     app = create_app(Site(db, secure=True, url=url, trusted_header=HEADER), address.names)
     http = limited_protocol(address.proxies)
     config = uvicorn.Config(behind_proxies(app, address.proxies, HEADER), log_level="warning", http=http)
-    server = uvicorn.Server(config)
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        yield listener.getsockname()[1]
-        server.should_exit = True
-        thread.join(30)
+    with listening(config) as (_, port):
+        yield port
 
 
 @contextmanager

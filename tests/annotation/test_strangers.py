@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from PIL import Image
 from sqlalchemy import select
-from tests.annotation.acting import begin, desk_for, seen_in, set_state, work
+from tests.annotation.acting import begin, desk_for, listening, seen_in, set_state, work
 
 from creperie.annotation.answers import WorkError, answer, skip
 from creperie.annotation.apply import apply_study
@@ -298,19 +299,9 @@ def test_a_locked_database_gives_503_and_static_files_still_come(
 @contextmanager
 def serving(site: Site, **limits: Any) -> Iterator[tuple[str, int]]:
     """A server with these limits on connections; where it listens."""
-    import uvicorn
-
     protocol = limited_protocol((), ConnectionLimits(**limits))
-    server = uvicorn.Server(uvicorn.Config(create_app(site), log_level="critical", http=protocol, backlog=512))
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.02)
-        yield listener.getsockname()
-        server.should_exit = True
-        thread.join(20)
+    with listening(uvicorn.Config(create_app(site), log_level="critical", http=protocol, backlog=512)) as address:
+        yield address
 
 
 def ask(address: tuple[str, int], path: str, source: str = "127.0.0.1", keep: bool = False) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from creperie.auditing import AttackerModels, item_gaps, make_attackers, pairs_of
 from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding
 from creperie.auditing.battery import MAKERS
-from creperie.auditing.registry import REGISTRY
+from creperie.auditing.registry import REGISTRY, planned_battery
 from creperie.bench import Item, choice, from_items
 from creperie.core import CreperieError
 from creperie.lang import character_similarity
@@ -57,13 +58,6 @@ def test_a_paraphrase_far_from_both_is_odd() -> None:
     assert gap("similarity", ("a dog chases a cat", "the cat is being chased by the dog", "a cat chases a dog"), 2) < 0
 
 
-def test_similarity_by_hand() -> None:
-    """margin(P1, N) = (sim(P1,P2) - sim(N,P2)) / 2 and so on, with sims 3/4, 2/4 and 2/4."""
-    bench = from_items("hand", [Item("1", "s", ("a",), ("abcd", "abcx", "abyy"), choice(2, 1))])
-    pairs = pairs_of(bench)
-    assert OddOneOut(character_similarity).margins(pairs).tolist() == pytest.approx([0.125, 0.125])
-
-
 class ByFirstLetter:
     """A text encoder that sees the first letter only."""
 
@@ -73,10 +67,17 @@ class ByFirstLetter:
         return np.array([[t[0] == "a", t[0] != "a"] for t in texts], dtype=np.float32)
 
 
-def test_similarity_by_embedding() -> None:
-    bench = from_items("hand", [Item("1", "s", ("a",), ("apple", "ant", "bee"), choice(2, 1))])
-    pairs = pairs_of(bench)
-    assert OddOneOut(by_embedding(ByFirstLetter())).margins(pairs).tolist() == pytest.approx([0.5, 0.5])
+@pytest.mark.parametrize(
+    ("likeness", "captions", "margin"),
+    [
+        (character_similarity, ("abcd", "abcx", "abyy"), 0.125),  # sims 3/4, 2/4 and 2/4
+        (by_embedding(ByFirstLetter()), ("apple", "ant", "bee"), 0.5),
+    ],
+)
+def test_similarity_by_hand(likeness: Any, captions: tuple[str, ...], margin: float) -> None:
+    """margin(P1, N) = (sim(P1,P2) - sim(N,P2)) / 2 and so on."""
+    pairs = pairs_of(from_items("hand", [Item("1", "s", ("a",), captions, choice(2, 1))]))
+    assert OddOneOut(likeness).margins(pairs).tolist() == pytest.approx([margin, margin])
 
 
 def test_each_text_is_scored_once() -> None:
@@ -115,6 +116,8 @@ def test_all_makers_give_attackers() -> None:
     names = [
         n for n, entry in REGISTRY.items() if n in MAKERS and (n == "grammar" or not (entry.model or n == "gruen"))
     ]
+    standard = [n for n, entry in REGISTRY.items() if entry.battery in ("quick", "standard")]
+    assert [entry.name for entry in planned_battery()] == [*standard, "cues"]
     made = make_attackers(names, AttackerModels())
     assert [a.name for a in made] == names
     assert all(isinstance(a, Attacker) for a in made)

@@ -46,6 +46,8 @@ def test_scores_are_kept_between_audits() -> None:
     second = Counting()
     assert CachedScorer(second).score_texts(["a", "abcde", "abc"]).tolist() == [-1.0, -3.0, -2.0]
     assert (sorted(first.asked), second.asked) == (["a", "abc"], ["abcde"])
+    CachedScorer(second, stored=False).score_texts(["abc"])
+    assert second.asked == ["abcde", "abc"]
 
 
 def test_mean_and_sum_cost_one_pass() -> None:

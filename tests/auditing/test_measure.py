@@ -12,6 +12,7 @@ from creperie.auditing.measure import (
     against_chance,
     bits_interval,
     calibrated,
+    gap_shape,
     measure_attacker,
     smallest_seen,
 )
@@ -44,14 +45,17 @@ def test_a_directed_attacker_is_not_turned_round() -> None:
 
 
 def test_ties_count_half_and_are_shown() -> None:
-    found = measured([1.0] * 30 + [0.0] * 70)
-    assert found.accuracy == pytest.approx(0.65)
-    assert (found.ties, found.nans, found.n) == (70, 0, 100)
+    """Also what is no number, and what is no difference in float32."""
+    for other, nans in ((0.0, 0), (1e-50, 0), (float("nan"), 70)):
+        margins = np.array([1.0] * 30 + [other] * 70)
+        found = measure_attacker(calibrated(pairs(100), margins, directed=True))
+        assert (found.accuracy, found.ties + found.nans, found.nans, found.n) == (pytest.approx(0.65), 70, nans, 100)
 
 
-def test_what_is_no_number_counts_half_and_is_shown() -> None:
-    found = measured([1.0] * 30 + [float("nan")] * 70, directed=True)
-    assert (found.accuracy, found.nans) == (pytest.approx(0.65), 70)
+def test_the_shape_of_gaps_is_that_of_the_finite_ones() -> None:
+    shape = gap_shape(np.array([-2.0, 0.0, 1.0, 4.0, np.nan, 4.0]))
+    assert (shape.n, shape.mean, shape.scale) == (5, pytest.approx(1.4), 4.0)
+    assert shape.quantiles == pytest.approx(tuple(np.quantile([-2, 0, 1, 4, 4], [0.05, 0.25, 0.5, 0.75, 0.95])))
 
 
 @pytest.mark.slow

@@ -6,13 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.auditing.probes import CASES, ORDERS, probe_cases, probe_images, probe_order
+from creperie.auditing.probes import CASES, ORDERS, metric_of, probe_cases, probe_images, probe_order
 from creperie.bench import Benchmark, Item, from_items, save
 from creperie.core import CreperieError
 from creperie.models import Fingerprint, Prompt
@@ -114,6 +115,29 @@ def test_captions_are_compared_with_what_is_said_about_the_image() -> None:
     assert {(r["generated"], r["by"]) for r in found.rows} == {("A red ball and a box.", "habit:talks")}
     # a bag does not mind the order: every shuffle ties with its caption
     assert [(s.above, s.ties) for s in found.spreads[1:]] == [(0, own.n)] * 4
+
+
+def test_a_reference_is_another_caption_of_the_image() -> None:
+    other, match = "Something else can be seen.", ((True, True, False),)
+    items = [Item(str(i), "s", (f"{i}.jpg",), (c, other, "no"), match) for i, c in enumerate(CAPTIONS)]
+    found = probe_order(from_items("six", items), [SharedLetters()], references=True)  # type: ignore[list-item]
+    assert found.items == found.spreads[0].n == 6
+    assert found.spreads[0].mean == pytest.approx(np.mean([_shared(other, c) for c in CAPTIONS]), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "name"),
+    [
+        ("vlm:m", "image_text", "VisualGPTScore"),
+        ("vlm:m?score=vqa", "image_text", "VQAScore"),
+        ("hf:m", "image_text", "image-text similarity"),
+        ("lm:m", "text", "GPTScore"),
+        ("blind:length", "text", "blind score"),
+        ("st:m", "text_text", "caption similarity"),
+    ],
+)
+def test_the_papers_names_of_scores(model: str, inputs: str, name: str) -> None:
+    assert metric_of(SimpleNamespace(model=model, inputs=(inputs,))) == name  # type: ignore[arg-type]
 
 
 def test_who_only_compares_captions_needs_something_to_compare_with(bench: Benchmark) -> None:

@@ -84,7 +84,8 @@ def test_the_audit_says_it():
     assert found.whole.verdict == "clean"
     assert "balanced by design" in found.whole.text
     assert {r.measure.accuracy for r in found.rows} == {0.5}
-    assert audit_document(found)["symmetry"][-1]["balanced"] is True
+    told = audit_document(found)["symmetry"]
+    assert (told[0]["subset"], told[-1]["balanced"]) == ("twins", True)
     assert found.whole.power == "captions alone are right exactly half of the time, so nothing is left for an attacker"
     shown = audit_page(audit_document(found))
     assert "Symmetry" in shown

@@ -69,6 +69,10 @@ def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(pl
     assert small.whole.needed > 120
     assert f"about {small.whole.needed:,} items would decide" in small.text or "only show a leak" in small.text
     assert " on " not in small.text
+    assert not judge(replace(small.whole.measured, items=10**6)).full  # nothing was sampled: --full has nothing to take
+    row = small.rows[0]
+    unknown = replace(row, measure=replace(row.measure, low=float("nan")))
+    assert judge(replace(small.whole.measured, rows=(unknown,))).bound == 1.0
     large = audit(planted(clean, 2000), QUICK)
     assert (large.verdict, EXIT_CODES[large.verdict]) == ("clean", 0)
     assert large.text.startswith("clean against length, style, negation, similarity, single cues: at most 5")
@@ -117,25 +121,24 @@ def test_missing_attackers_make_the_verdict_incomplete(planted: Planted, monkeyp
     assert "; not run: " in leaky.text
 
 
-def test_an_attacker_that_is_surely_wrong_is_anti_learned(planted: Planted) -> None:
-    pairs = pairs_of(planted(clean, 400))
-    margins = np.where(np.arange(len(pairs)) % 10 < 4, 1.0, -1.0)
-    figures = measure_attacker(calibrated(pairs, margins, directed=True))
+@pytest.mark.parametrize(
+    ("margins", "code", "says"),
+    [
+        (np.where(np.arange(400) % 10 < 4, 1.0, -1.0), 1, "anti-learned: learned is right on only 40.0 %, surely"),
+        (np.where(np.arange(2000) % 100 == 0, -1.0, 0.0), 0, "clean"),  # 49.5 %, the other way round 50.5 %
+    ],
+    ids=["surely wrong", "a few among ties"],
+)
+def test_an_attacker_that_is_surely_wrong_is_anti_learned(
+    planted: Planted, margins: np.ndarray, code: int, says: str
+) -> None:
+    figures = measure_attacker(calibrated(pairs_of(planted(clean, len(margins))), margins, directed=True))
     seen = replace(audit(planted(clean, 60), QUICK).judgements[0].measured, missing={})
     judged = judge(replace(seen, rows=(AuditRow("planted", "", "learned", "", figures, p_holm=figures.p),)))
-    assert (judged.verdict, EXIT_CODES[judged.verdict]) == ("anti-learned", 1)
-    assert judged.text.startswith("anti-learned: learned is right on only 40.0 %, surely below chance")
-
-
-def test_a_few_wrong_answers_among_ties_are_not_anti_learned(planted: Planted) -> None:
-    pairs = pairs_of(planted(clean, 2000))
-    margins = np.where(np.arange(len(pairs)) % 100 == 0, -1.0, 0.0)
-    figures = measure_attacker(calibrated(pairs, margins, directed=True))
-    seen = replace(audit(planted(clean, 60), QUICK).judgements[0].measured, missing={})
-    judged = judge(replace(seen, rows=(AuditRow("planted", "", "judge", "", figures, p_holm=figures.p),)))
     assert figures.p < 0.05
     assert figures.accuracy < 0.5
-    assert judged.verdict == "clean"  # 49.5 %, believed the other way round 50.5 %
+    assert EXIT_CODES[judged.verdict] == code
+    assert judged.text.startswith(says)
 
 
 def test_one_subset_is_not_counted_twice_by_the_correction(planted: Planted) -> None:
@@ -188,6 +191,8 @@ def test_hidden_words_are_named_as_cues(planted: Planted) -> None:
     found = audit(bench, ("length-words",))
     named = {cue.text: (cue.positives, cue.negatives) for cue, _ in found.cues["planted"]}
     assert named["one"] == (0, 240)
+    assert len(found.examples["planted"]) > 1  # of the strongest attacker: all captions are of one length
+    assert {e.margin > 0 and e.negative.startswith("One ") for e in found.examples["planted"]} == {True}
     assert found.cues["planted"][0][1].negative.startswith("One ")
 
 

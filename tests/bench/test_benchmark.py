@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.bench import PAIRED, Benchmark, Info, Item, SkippedRecord, choice, concatenate, from_items
+from creperie.bench import PAIRED, Benchmark, Info, Item, SkippedRecord, choice, concatenate, from_items, limited
 from creperie.bench.images import NoImages
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes
 from creperie.bench.shapes import match_chance, match_shapes
@@ -40,6 +41,7 @@ def test_reading(bench: Benchmark) -> None:
     assert bench[-1] == items()[-1]
     assert bench.item("swap", "3") == items()[3]
     assert bench.subsets == {"add": 5, "swap": 5}
+    assert [piece.num_rows for piece in bench.pieces(["id"], 4)] == [4, 4, 2]
     with pytest.raises(IndexError):
         bench[10]
     with pytest.raises(UsageError, match="no item 'x'"):
@@ -121,6 +123,12 @@ def test_every_item_is_drawn_equally_often() -> None:
 def test_head(bench: Benchmark) -> None:
     assert [item.id for item in bench.head(2)] == ["0", "1", "2", "3"]
     assert len(bench.head(0)) == 0
+    assert limited(bench, 1).provenance[-1] == bench.head(1).provenance[-1]
+    assert list(limited(bench, 0.3)) == list(bench.head(2))  # 1.5 of 5, rounded up
+    three = from_items("mine", [replace(item, subset="abc"[k % 3]) for k, item in enumerate(items(30))])
+    drawn = limited(three, 2, seed=1)
+    assert drawn.subsets == {"a": 2, "b": 2, "c": 2}
+    assert list(drawn) == list(limited(three, 2, seed=1)) != list(limited(three, 2, seed=2))
 
 
 def test_concatenate() -> None:

@@ -245,6 +245,7 @@ def test_croissant_is_valid_and_its_records_can_be_read(
     assert not issues.warnings
     document = json.loads((tmp_path / "b" / "croissant.json").read_text(encoding="utf-8"))
     names = {field["@id"]: field["name"] for field in document["recordSet"][0]["field"]}
+    assert [names[key["@id"]] for key in document["recordSet"][0]["key"]] == ["subset", "id"]
     records = [{names[k]: as_text(v) for k, v in record.items()} for record in dataset.records("items")]
     assert records == rows_of(bench())
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 import zipfile
-import zlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bombs import bomb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from older import without_checksums
@@ -108,7 +107,10 @@ def test_repeated_items_and_repeated_captions() -> None:
         item("5", ["a"], ["b"], images=("x",), subset="other"),
         item("6", ["c"], ["d"], images=("x",), subset="other"),
     ]
-    assert found(*rows) == [("duplicate-item", "2"), ("duplicate-captions", "3")]
+    assert [(f.code, f.item, f.message) for f in check(from_items("b", rows), images=False) if f.item] == [
+        ("duplicate-item", "2", "repeats item 1: same images, captions and match matrix"),
+        ("duplicate-captions", "3", "has the same captions as item 1, with other images"),
+    ]
 
 
 def test_a_caption_that_is_true_here_and_false_there() -> None:
@@ -170,7 +172,9 @@ def test_a_table_that_was_changed_after_saving(tmp_path: Path) -> None:
     file = next((tmp_path / "b" / "data").iterdir())
     table = pq.read_table(file)
     pq.write_table(table.set_column(0, "id", pa.array(["1", "1"])), file)
-    assert [f.code for f in check(load_folder(without_checksums(tmp_path / "b")))] == ["hash-mismatch", "duplicate-id"]
+    findings = check(load_folder(without_checksums(tmp_path / "b")))
+    assert [f.code for f in findings] == ["hash-mismatch", "duplicate-id"]
+    assert findings[0].message.endswith("save it again")
 
 
 def reference_codes(items: list[Item]) -> Counter[tuple[str, str, str]]:
@@ -211,12 +215,6 @@ def png(colour: tuple[int, int, int], size: tuple[int, int] = (8, 6)) -> bytes:
     return out.getvalue()
 
 
-def huge() -> bytes:
-    body = b"IHDR" + struct.pack(">IIBBBBB", 50_000, 50_000, 8, 2, 0, 0, 0)
-    header = struct.pack(">I", 13) + body + struct.pack(">I", zlib.crc32(body))
-    return b"\x89PNG\r\n\x1a\n" + header + struct.pack(">I", 0) + b"IDAT" + struct.pack(">I", zlib.crc32(b"IDAT"))
-
-
 def with_images(folder: Path, files: dict[str, bytes], references: list[str]) -> Benchmark:
     folder.mkdir()
     for name, data in files.items():
@@ -231,7 +229,7 @@ def test_every_bad_image_is_a_finding_of_its_items(tmp_path: Path) -> None:
         "empty.png": b"",
         "cut.png": png((4, 5, 6), (300, 300))[:200],
         "text.png": b"no picture",
-        "huge.png": huge(),
+        "huge.png": bomb(50_000, 50_000),
     }
     references = [*files, "none.png", image_reference("good.png", (100, 100, 5, 5)), "none.png", "../../etc/passwd"]
     findings = check(with_images(tmp_path / "i", files, references))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-import struct
 import warnings
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from bombs import bomb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
@@ -138,13 +137,6 @@ def test_a_jpeg_is_decoded_in_full() -> None:
     picture = gradient(64, 48).resize((640, 480))
     data = encoded(picture, "JPEG")
     assert decode_image(data).tobytes() == Image.open(io.BytesIO(data)).convert("RGB").tobytes()
-
-
-def bomb(width: int, height: int) -> bytes:
-    """A PNG whose header claims this size."""
-    body = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    header = struct.pack(">I", 13) + body + struct.pack(">I", zlib.crc32(body))
-    return b"\x89PNG\r\n\x1a\n" + header + struct.pack(">I", 0) + b"IDAT" + struct.pack(">I", zlib.crc32(b"IDAT"))
 
 
 JPEG = encoded(gradient(200, 100), "JPEG")

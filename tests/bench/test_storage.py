@@ -32,7 +32,7 @@ from creperie.bench import (
     save,
 )
 from creperie.bench.benchmark import Parquet
-from creperie.bench.hashing import content_hash
+from creperie.bench.hashing import content_hash, hash_pieces
 from creperie.bench.images import ImageError
 from creperie.bench.item import table_of
 from creperie.bench.storage import new_folder
@@ -145,6 +145,8 @@ def test_the_hash_does_not_depend_on_chunks_of_many_items() -> None:
     table = bench(1000).table
     many = pa.concat_tables([table.slice(7)] * 70)
     assert content_hash(many) == content_hash(many.combine_chunks())
+    read = (many.slice(start, 66_000) for start in (0, 66_000))  # as from two files
+    assert hash_pieces(sorted(many.column_names), read) == content_hash(many)
 
 
 def test_any_change_changes_the_hash(any_items: st.SearchStrategy[list[Item]]) -> None:

@@ -188,13 +188,17 @@ def test_a_damaged_zip_entry_is_a_finding(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as z:
         z.writestr("a.png", b"A" * 100)
         z.writestr("b.png", b"B" * 100)
-    data = (tmp_path / "x.zip").read_bytes().replace(b"A" * 100, b"A" * 99 + b"X")
-    (tmp_path / "x.zip").write_bytes(data)
-    store = open_store(tmp_path / "x.zip")
-    assert store.read("b.png") == b"B" * 100
-    with pytest.raises(ImageError) as caught:
-        store.read("a.png")
-    assert caught.value.code == "undecodable-image"
+    whole = (tmp_path / "x.zip").read_bytes()
+    locked = bytearray(whole)
+    for place in (6, whole.index(b"PK\x01\x02") + 8):  # the flags of the first entry, in front of it and in the list
+        locked[place] |= 1
+    for data, says in ((whole.replace(b"A" * 100, b"A" * 99 + b"X"), "damaged here"), (locked, "encrypted; unpack it")):
+        (tmp_path / "x.zip").write_bytes(data)
+        store = open_store(tmp_path / "x.zip")
+        assert store.read("b.png") == b"B" * 100
+        with pytest.raises(ImageError, match=says) as caught:
+            store.read("a.png")
+        assert caught.value.code == "undecodable-image"
 
 
 @pytest.mark.parametrize(("location", "message"), [("nowhere", "no such"), ("a.txt", "not a store of images")])

@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 
-from creperie.bench import CatalogEntry, DownloadOptions, find_entry, find_installed, get_benchmark, load
+from creperie.bench import (
+    CatalogEntry,
+    DownloadOptions,
+    ProvenanceStep,
+    find_entry,
+    find_installed,
+    get_benchmark,
+    load,
+)
 from creperie.bench.catalog.download import FetchError, Limits
 from creperie.bench.catalog.entries import File, ImageSource
 from creperie.bench.catalog.get import Downloaded, plan_download
@@ -285,7 +293,11 @@ def test_another_benchmarks_folder_is_not_replaced(
     catalog["twin"] = replace(small, name="twin")
     with pytest.raises(UsageError, match="not empty"):
         get("twin", **wish)
-    assert load(tmp_path / "out").name == "small"
+    edited = replace(load(tmp_path / "out"), provenance=(ProvenanceStep("edit", {}),))  # not from here: also kept
+    for _ in range(2):
+        edited.save(tmp_path / "own", force=True)
+    with pytest.raises(UsageError, match="not empty"):
+        get(out=tmp_path / "own", images="none")
     assert get("twin", force=True, **wish).benchmark.name == "twin"
 
 

@@ -127,7 +127,7 @@ VISLA_SPATIAL = (
     "image\tsent1\tsent2\tBest reference (Semantically close)\tReference-2 (Completely irrelevant)\r\n"
     "1.jpg\tThe crab is in the box.\tThe box holds the crab.\tThe crab is outside the box.\tThe gull is on the car.\r\n"
     "2.jpg\tThe crab is on it.\tIt is under the crab.\t\t\r\n"
-    '3.jpg\tThe "crab" is up.\tUp is the crab.\tThe crab is down.\tThe gull is up.'
+    '3.jpg\tThe "crab" is up.\tUp is the crab.\tThe crab is down.\t'
 )
 VISLA_GENERIC = (
     "filename\tcaption\tsecond positive\tnegative_caption\r\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,7 +160,7 @@ def test_a_path_that_is_not_there(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["sugarcrepe", "vl-checklist", "crepe", "conceptual-captions", "winoground", "visla"])
 def test_a_folder_without_such_files(tmp_path: Path, name: str) -> None:
     (tmp_path / "LICENSE").write_text("MIT")
-    with pytest.raises(CreperieError, match="this folder holds no "):
+    with pytest.raises(CreperieError, match=f"^{re.escape(str(tmp_path))}: this folder holds no "):
         read_format(find_format(name), str(tmp_path))
 
 

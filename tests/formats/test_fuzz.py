@@ -124,16 +124,6 @@ def equal(first: list[Any], second: list[Any]) -> bool:
     return repr(first) == repr(second)  # also where a number is NaN
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_random_bytes(folder: Path, name: str) -> None:
-    @MANY
-    @given(st.binary(max_size=200))
-    def run(data: bytes) -> None:
-        check(folder, name, data)
-
-    run()
-
-
 @st.composite
 def damaged(draw: st.DrawFn, data: bytes) -> bytes:
     """A right file with some bytes cut out, put in, or doubled."""
@@ -177,7 +167,7 @@ def test_damaged_files(folder: Path, name: str, examples: Any) -> None:
     )  # bytes, and pictures that are not there
 
     @MANY
-    @given(damaged(seed.encode()))
+    @given(damaged(seed.encode()) | st.binary(max_size=200))
     def run(data: bytes) -> None:
         check(folder, name, data)
 

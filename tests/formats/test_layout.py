@@ -63,17 +63,20 @@ def test_a_subset_that_is_gone_has_no_file(tmp_path: Path) -> None:
     assert write_format(format, bench.only(["b"]), tmp_path / "out") == [tmp_path / "out" / "b.json"]
 
 
-@pytest.mark.parametrize("subset", ["../up", "/abs", "a/../../b", "nul\0", ""])
-def test_a_subset_cannot_lead_out_of_the_folder(tmp_path: Path, subset: str) -> None:
-    bench = from_items("b", [Item("0", subset, ("a",), ("b", "c"), choice(1, 1))])
-    with pytest.raises(CreperieError, match="not a file name"):
-        write_format(find_format("sugarcrepe"), bench, tmp_path / "out")
-
-
-def test_a_tab_cannot_be_written_to_a_table_without_quotes(tmp_path: Path) -> None:
-    bench = from_items("b", [Item("0", "generic", ("a",), ("b\tc", "d", "e"), choice(2, 1))])
-    with pytest.raises(CreperieError, match="holds a tab"):
-        write_format(find_format("visla"), bench, tmp_path / "out")
+@pytest.mark.parametrize(
+    ("name", "subset", "captions", "says"),
+    [
+        *(("sugarcrepe", s, ("b", "c"), "not a file name") for s in ("../up", "/abs", "a/../../b", "nul\0", "")),
+        ("visla", "generic", ("b\tc", "d", "e"), "holds a tab"),  # a table without quotes
+        ("valse", "s", ("b", "c"), "read-only; export as jsonl"),
+    ],
+)
+def test_what_cannot_be_written_is_said(
+    tmp_path: Path, name: str, subset: str, captions: tuple[str, ...], says: str
+) -> None:
+    bench = from_items("b", [Item("0", subset, ("a",), captions, choice(len(captions) - 1, 1))])
+    with pytest.raises(CreperieError, match=says):
+        write_format(find_format(name), bench, tmp_path / "out")
 
 
 def test_two_subsets_in_one_file_are_an_error() -> None:

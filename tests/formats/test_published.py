@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from creperie.bench import Benchmark, Item, choice, from_items, load_folder, save
+from creperie.bench import Benchmark, load_folder, save
 from creperie.bench.formats import find_format, read_format, write_format
 from creperie.core import CreperieError
 
@@ -52,9 +52,3 @@ def test_an_item_of_another_shape_cannot_be_written(written: Any, examples: Any,
     with pytest.raises(CreperieError, match=r"item swap_obj/.*: has "):
         write_format(format, bench, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_format_that_is_only_read_says_what_to_write(tmp_path: Path) -> None:
-    bench = from_items("b", [Item("0", "s", ("a",), ("b", "c"), choice(1, 1))])
-    with pytest.raises(CreperieError, match="read-only; export as jsonl"):
-        write_format(find_format("valse"), bench, tmp_path / "out")

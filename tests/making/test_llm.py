@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from invoked import run
 
 from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
@@ -265,13 +266,6 @@ def captions_file(folder: Path, n: int) -> Path:
     file = folder / "captions.txt"
     file.write_text("".join(f"A brown dog chases a white cat behind boat {i}.\n" for i in range(n)) + "\n")
     return file
-
-
-def run(*args: str) -> tuple[int, Any]:
-    result = CliRunner().invoke(cli, [*args, "--json"], standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return int(result.return_value), json.loads(result.stdout)
 
 
 def test_nothing_made_is_exit_code_3_with_advice(chat: Any, tmp_path: Path) -> None:

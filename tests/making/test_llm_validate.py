@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import invoked
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -37,11 +39,7 @@ def validator(q: Any) -> str:
     return json.dumps({"reason": "who bites whom", "verdict": "no", "correction": "a cat is bitten by a dog"})
 
 
-def run(*args: str) -> tuple[int, Any]:
-    result = CliRunner().invoke(cli, ["validate", *args, "--json"], standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return int(result.return_value), json.loads(result.stdout)
+run = partial(invoked.run, "validate")
 
 
 @pytest.fixture

@@ -37,10 +37,12 @@ def test_odds_of_three_to_one_are_kept_once_in_three_times(monkeypatch: pytest.M
     odds = np.where(np.arange(3000) % 3 == 0, np.log(3), np.where(np.arange(3000) % 3 == 1, -1.0, np.nan))
     monkeypatch.setattr("creperie.refining.coin.held_out_odds", lambda pairs, attackers, seed, progress: odds)
     bench = told_by_a_word(3000, 0)
-    left = refine(bench, method="coin", attackers=["length-words"], held_out=["surface"], audit=False).bench
-    kept = np.bincount([int(item.id.split("-")[0]) % 3 for item in left], minlength=3)
+    found = refine(bench, method="coin", attackers=["length-words"], held_out=["surface"], audit=False)
+    kept = np.bincount([int(item.id.split("-")[0]) % 3 for item in found.bench], minlength=3)
     assert abs(kept[0] - 1000 / 3) < 3.5 * np.sqrt(1000 * 2 / 9)
     assert kept[1:].tolist() == [1000, 0]
+    asked = (("one per caption", 3000), ("not learned from", 2000), ("coin", kept.sum()))
+    assert found.outcomes[0].choice.curve == (("all", 3000), *asked)
 
 
 def test_what_is_kept_was_not_learned_from() -> None:
@@ -70,7 +72,6 @@ def test_a_word_that_tells_no_longer_tells() -> None:
     red = [("red" in i.captions[0]) for i in found.bench if any("red" in text for text in i.captions)]
     assert abs(np.mean(red) - 0.5) < 3 * 0.5 / np.sqrt(len(red))
     assert 900 < len(found.bench) < 1500
-    assert found.outcomes[0].choice.curve[1:3] == (("one per caption", 3000), ("not learned from", 1500))
 
 
 def test_one_foil_of_every_caption_is_drawn() -> None:

@@ -39,6 +39,10 @@ def test_json_holds_what_scripts_rely_on(saved: Callable[..., Path], tmp_path: P
     args = ("--method", "grid", "--attackers", "length-words,surface", "--held-out", QUICK, "--seed", "0")
     found = refined(saved(period=0.9), *args, "--out", out)
     assert found["kept"] + found["removed"] == 401
+    assert [found[k] for k in ("method", "seed", "bins", "repair", "together")] == ["grid", 0, 50, False, False]
+    assert found["input_hash"] != found["hash"] == load(out).hash
+    assert [c["after"] for c in found["parts"][0]["curve"]] == ["all", "+ length-words", "+ surface"]
+    assert found["reasons"]["unsolvable"]["meaning"]
     assert found["subsets"] == {"planted": found["kept"]}
     by_name = {a["name"]: a for a in found["attackers"]}
     assert [a["held_out"] for a in found["attackers"]] == [False, False, True, True]
@@ -64,6 +68,9 @@ def test_every_item_is_kept_or_removed_with_a_reason(saved: Callable[..., Path],
     assert all(r["why"] for r in removed)
     step = load(out).provenance[-1]
     assert (step.op, step.args["method"], step.args["kept"]) == ("refine", "optimal", found["kept"])
+    assert [step.args[k] for k in ("bins", "together", "threshold", "p_value", "time_limit")] == [
+        10, False, None, None, 60
+    ]  # fmt: skip
     assert sum(step.args["removed"].values()) == found["removed"]
     assert json.loads((out / "refine.json").read_text())["kept"] == found["kept"]
 
@@ -151,6 +158,9 @@ def test_syntaxbias_names_its_test(saved: Callable[..., Path], tmp_path: Path, r
     assert part["balanced"] is False  # the model prefers the foils of what stays
     assert (found["verdict"], found["code"]) == ("leaks", 1)
     assert part["threshold"] == -0.2
+    assert part["p"] < 0.05 == part["p_limit"]
+    assert part["accuracy_low"] <= part["accuracy"] < part["accuracy_high"] < 0.5
+    assert [c["after"] for c in part["curve"]] == ["all", "score ≤ -0.2000"]
     assert set(found["reasons"]) == {"unsolvable", "likelihood"}
 
 

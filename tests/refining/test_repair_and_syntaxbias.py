@@ -44,6 +44,11 @@ def test_searched_threshold_passes_the_named_test(gaps: list[float]) -> None:
     wins, losses = int((kept > 0).sum()), int((kept < 0).sum())
     assert found.p_value == pytest.approx(stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0)
     assert found.accuracy == pytest.approx(np.mean(0.5 + np.sign(kept) / 2))
+    tried = [syntaxbias(np.array(gaps), threshold=t) for t in sorted(set(scores), reverse=True)]
+    least = min(abs(one.accuracy - 0.5) for one in tried)
+    wanted = next((one for one in tried if one.balanced), None)  # the largest, or the nearest to one half
+    assert wanted is None or found.threshold == wanted.threshold
+    assert wanted or abs(found.accuracy - 0.5) == pytest.approx(least)
 
 
 def test_a_balanced_filter_has_balanced_wins_not_only_a_balanced_mean() -> None:
@@ -75,6 +80,9 @@ def test_the_papers_p_value_decides_the_threshold() -> None:
     assert syntaxbias(gaps[:-390], p_value=1e-5).keep.sum() > 10  # ten losses: some wins stay
     assert syntaxbias(-gaps, p_value=1e-5).keep.all()  # it prefers the foils: nothing to take from the true captions
     assert not syntaxbias(np.array([0.0, 0.0]), p_value=1e-5).keep.sum() - 2
+    nothing = syntaxbias(np.ones(30), p_value=1e-5)  # always preferred: no threshold leaves anything
+    assert (nothing.keep.sum(), nothing.threshold, nothing.p_value) == (0, -1.0, 1.0)
+    assert np.isnan([nothing.mean, nothing.accuracy, nothing.low, nothing.high]).all()
 
 
 def test_a_given_threshold_is_used_as_it_is() -> None:

@@ -151,7 +151,13 @@ def answered_sample(number: int, item: Item, form: str) -> dict[str, Any]:
     if form == "place":  # lm-eval's task over the items in their order
         said = [[float(c == options[pick(options)]), False] for c in item.captions]
         return {"doc_id": number, "doc": {"query": "?"}, "filtered_resps": said}
-    return {"id": number, "epoch": 1, "choices": options, "scores": {"choice": {"value": "C", "answer": letter}}}
+    if form == "options":
+        return {"doc_id": number + 50, "doc": {"options": options}, "filtered_resps": [[letter]]}
+    right = {"value": "CI"[options[pick(options)] != item.captions[0]]}
+    if number % 3 == 1:  # a scorer of one's own, that says no more than whether it is right
+        about = {"item": item.id, "image": item.images[0]}
+        return {"id": item.id, "epoch": 1, "metadata": about, "scores": {"mine": right}}
+    return {"id": number, "epoch": 1, "choices": options, "scores": {"choice": {**right, "answer": letter}}}
 
 
 def inspect_log(path: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -166,7 +172,7 @@ def inspect_log(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             archive.getinfo(name).compress_type, archive.getinfo(name).file_size = 93, len(data)
 
 
-@pytest.mark.parametrize("form", ["lmms", "lm-eval", "place", "vlmeval", "inspect"])
+@pytest.mark.parametrize("form", ["lmms", "options", "lm-eval", "place", "vlmeval", "inspect"])
 def test_logs_of_harnesses_become_runs_and_unmatched_rows_are_listed(
     world: Benchmark, tmp_path: Path, form: str
 ) -> None:
@@ -174,7 +180,7 @@ def test_logs_of_harnesses_become_runs_and_unmatched_rows_are_listed(
     rows = [answered_sample(k, item, form) for k, item in enumerate(bench)]
     file = tmp_path / f"mine_2026-11-15.{ {'inspect': 'eval', 'vlmeval': 'tsv'}.get(form, 'jsonl') }"
     if form == "inspect":
-        inspect_log(file, rows)
+        inspect_log(file, [*rows, {"id": "late", "epoch": 1, "error": {"message": "time is up"}}])
     elif form == "vlmeval":
         file.write_text("\n".join("\t".join(map(str, cells)) for cells in (rows[0], *(r.values() for r in rows))))
     else:
@@ -183,11 +189,23 @@ def test_logs_of_harnesses_become_runs_and_unmatched_rows_are_listed(
     won = sum(order[pick(order)] == item.captions[0] for order, item in zip(orders, bench, strict=True))
     run = import_replies(file, bench)
     assert (run.model, hits(run.results)["all"][0]) == (f"samples:{'mock/model' if form == 'inspect' else 'mine'}", won)
+    assert ("1 samples ended with an error and have no answer" in run.document["notes"]) == (form == "inspect")
     strangers = bench.filter([k > 0 for k in range(len(bench))])
     with pytest.raises(UnmatchedError, match=f"1 of {len(bench)} rows match no item"):
         import_replies(file, strangers)
     run = import_replies(file, strangers, partial=True)
     assert (len(run.document["unmatched"]), run.scored) == (1, len(strangers))
+
+
+def test_an_image_says_which_of_the_items_with_the_same_captions_is_meant(tmp_path: Path) -> None:
+    match = ((True, False),)
+    bench = from_items("b", [Item(n, "s", (f"{n}.png",), ("a dog", "a cat"), match) for n in "xy"])
+    asked = {"doc_id": 9, "doc": {"image": "y.png", "options": ["a dog", "a cat"]}, "filtered_resps": "A"}
+    unclear = {**asked, "doc": {"options": ["a dog", "a cat"]}}
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, (asked, unclear))), encoding="utf-8")
+    run = import_replies(tmp_path / "mine.jsonl", bench, partial=True)
+    assert [np.isnan(row).all() for row in run.scores("image_text").reshape(2, 2)] == [True, False]
+    assert [row["why"] for row in run.document["unmatched"]] == ["fits 2 items, and no image says which"]
 
 
 def test_answers_that_follow_the_order_of_options_are_ties_and_said_to_be(world: Benchmark, tmp_path: Path) -> None:
@@ -272,6 +290,10 @@ def test_a_response_matrix_becomes_runs_with_blind_twins(tmp_path: Path) -> None
     grouped = import_responses(tmp_path / "m.csv", options=ResponseOptions(4, columns="x*", group=r"x(\d)"))
     assert set(grouped[0].subsets) == {"1", "2"}
     assert grouped[0].name != import_responses(tmp_path / "m.csv", options=ResponseOptions(4, columns="x*"))[0].name
+    for row, says in (("one,1,1,,", "has the model 'one' twice"), ("six,maybe,1,,", "x1: 'maybe' is neither right, ")):
+        (tmp_path / "bad.csv").write_text(f"model,x1,x2,?x1,?x2\none,1,0,0,\n{row}\n", encoding="utf-8")
+        with pytest.raises(DataError, match=rf"bad\.csv:3: {says}"):
+            import_responses(tmp_path / "bad.csv", options=ResponseOptions(4, columns="x*"))
     for group, says in (("(", "no regular expression"), ("z", "matches no item")):
         with pytest.raises(UsageError, match=says):
             import_responses(tmp_path / "m.csv", options=ResponseOptions(4, columns="x*", group=group))

@@ -149,11 +149,12 @@ def test_out_of_memory_halves_a_group_of_images_and_goes_on(texts_model: Callabl
         return [np.full(len(captions), image, np.float32) for image, captions in zip(images, texts, strict=True)]
 
     model.forward_groups, own.groups = forward, 8
-    jobs = [PairJob(k, np.array([2 * k, 2 * k + 1]), ["a dog", "a cat"]) for k in range(11)]
+    jobs = [PairJob(k, np.array([2 * k, 2 * k + 1]), ["a dog", "a cat " * 7]) for k in range(11)]
     sheet = Sheet(22)
     with Driver(model, own) as driver:
         score_pairs(driver, lambda row: row, jobs, sheet, ignore, ignore)
     assert sheet.vectors.tolist() == [k // 2 for k in range(22)]
+    assert sheet.cut.tolist() == [0, 2] * 11  # 14 words, a context of 12
     assert tried == [8, 4, 2, 2, 2, 2, 2, 1]
 
 
@@ -285,4 +286,5 @@ def test_preprocessing_that_fails_is_a_fault(dual_model: Callable[..., Any], pic
     with Driver(model, pace()) as driver:
         encode_images(driver, prepare_images(driver, numbered, sheet), sheet, ignore, ignore)
     assert [(f.row, f.code) for f in sheet.faults] == [(3, "unprepared-image")]
+    assert sheet.faults[0].message.endswith("preprocessing fails: ValueError: height and width must be > 0")
     assert sheet.done.sum() == 7

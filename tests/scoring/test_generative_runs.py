@@ -128,12 +128,17 @@ def test_answers_are_read_and_strays_left_out(tmp_path: Path) -> None:
     assert run.model == "answers:talker?order=negative-first"
     assert run.scores("image_text").tolist() == [1, 0, 0, 1, 1, 0, 0, 0]
     assert run.document["finding_counts"] == {"unparsable-answer": 1}
+    assert "'both are fine'" in run.findings[0]["message"]
+    assert (run.document["coverage"], run.document["device"]) == ({"items": 4, "image_text": 4}, "")
     result = CliRunner().invoke(cli, ["runs", "import", str(file), "--out", str(tmp_path / "runs"), "--json"])
     saved = load_run(json.loads(result.stdout)["run"])
     assert saved.results[0]["hits"] == 2
 
 
 def test_wrong_answer_files_are_said(tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text("[]")
+    with pytest.raises(CreperieError, match=r"list\.json: is not a JSON object of records"):
+        import_answers(tmp_path / "list.json")
     with pytest.raises(CreperieError, match="which caption was offered first"):
         import_answers(answers_file(tmp_path / "talker-s.json", a=record("(1)", "a dog", True)))
     with pytest.raises(CreperieError, match="record 'a': 'answer' is missing"):

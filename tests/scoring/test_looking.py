@@ -6,19 +6,18 @@ import base64
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+import invoked
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from loopback import Request, serving
 from PIL import Image
 from tiny_rare import tiny_blip
 
 from creperie.bench import Item, from_items, load, open_store, save
-from creperie.cli.app import cli
 from creperie.core.errors import CreperieError
 from creperie.making.llm.validate import CaptionPair, entailed
 from creperie.scoring import look
@@ -83,11 +82,7 @@ def bench(tmp_path: Path) -> str:
     return str(tmp_path / "b")
 
 
-def run(*args: str) -> tuple[int, Any]:
-    result = CliRunner().invoke(cli, ["validate", *args, "--json"], standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return int(result.return_value), json.loads(result.stdout)
+run = partial(invoked.run, "validate")
 
 
 def test_every_cell_is_looked_at_and_doubts_are_for_people(seer: Seer, bench: str, tmp_path: Path) -> None:

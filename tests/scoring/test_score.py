@@ -17,6 +17,7 @@ from creperie.bench.stores import open_store
 from creperie.core.errors import DataError, UsageError
 from creperie.metrics import MetricSettings
 from creperie.scoring import ScoreOptions, forecast_all, score, score_all
+from creperie.scoring.findings import LISTED, Findings, UnscoredItem
 from creperie.scoring.run import Run, load_run
 from creperie.scoring.store import ResultStore
 
@@ -125,6 +126,15 @@ def test_an_image_that_cannot_be_decoded_is_a_finding_of_its_items(
     assert scored == [i % 8 not in (3, 5) for i in range(40)]
     again = score(triples, dual_model(), tasks=["itt"], out=tmp_path / "runs")
     assert again.findings == run.findings, "what was wrong is said again though nothing was computed"
+
+
+def test_findings_of_parts_are_counted_and_the_first_are_listed() -> None:
+    one, two = Findings(), Findings()
+    for own, count in ((one, LISTED - 1), (two, 2)):
+        for k in range(count):
+            own.add(UnscoredItem("nan-score", "s", str(k), ""))
+    one.merge(two)
+    assert (len(one.listed), one.counts) == (LISTED, {"nan-score": LISTED + 1})
 
 
 def test_a_model_that_answers_nan_is_a_finding(triples: Benchmark, dual_model: Callable[..., Any]) -> None:
@@ -275,7 +285,10 @@ def test_benchmarks_with_and_without_images_together(triples: Benchmark, dual_mo
 def test_runs_are_written_whole_and_read_back(
     triples: Benchmark, dual_model: Callable[..., Any], tmp_path: Path
 ) -> None:
-    run = score(triples, dual_model(), out=tmp_path / "runs")
+    tasks, store = ["itt", "tot-near-vs-n"], ResultStore(tmp_path / "store")
+    (run,) = score_all([triples], [dual_model()], ScoreOptions(tasks=tasks), out=tmp_path / "runs", store=store)
+    assert list((tmp_path / "store").rglob("*.seg"))
+    assert {"statistics", "total"} <= run.document["timings"].keys()
     assert run.path is not None
     assert sorted(p.name for p in run.path.iterdir()) == ["run.json", "scores.parquet"]
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [run.name]
@@ -283,7 +296,8 @@ def test_runs_are_written_whole_and_read_back(
     assert back.table.equals(run.table)
     assert back.hash == triples.hash
     assert [r.as_dict() for r in back.evaluate()] == back.results
-    assert score(triples, dual_model(), out=tmp_path / "runs").path == run.path, "the same work has the same name"
+    again = score(triples, dual_model(), tasks=tasks, out=tmp_path / "runs")
+    assert again.path == run.path, "the same work has the same name"
     document = json.loads((run.path / "run.json").read_text())
     assert document["model"]["fingerprint"]["architecture"] == "Fake"
     assert document["versions"]["numpy"] == np.__version__
@@ -300,7 +314,7 @@ def test_runs_that_are_none_say_so(tmp_path: Path, triples: Benchmark, dual_mode
     with pytest.raises(DataError, match="cannot be read"):
         load_run(without_checksums(run.path))
     (run.path / "run.json").write_text("{}")
-    with pytest.raises(DataError, match="not a complete run"):
+    with pytest.raises(DataError, match=r"run\.json: is not a complete run"):
         load_run(run.path)
     with pytest.raises(UsageError, match="has no text scores, which task 'blind' needs"):
         run.evaluate("blind")

@@ -181,6 +181,9 @@ def test_a_study_of_runs(make_run: Callable[..., Run], tmp_path: Path) -> None:
     assert int(study.suspicion.argmax()) == wrong
     assert study.frame().column("id")[0].as_py() == runs[0].table.column("id")[wrong].as_py()
     assert study.document()["short_form"]["n"] == 12
+    best = study.document()["models"][0]
+    place = list(study.answers.models).index(best["model"])
+    assert (best["ability"], best["se"]) == (study.fit.ability[place], study.fit.ability_se[place])
     assert (study.answers.chance == 1 / 6).all()  # two captions above two foils
     assert study.fit is not None
     assert study.fit.difficulty == pytest.approx(fit_responses(study.answers.right, floor=1 / 6).difficulty)

@@ -19,11 +19,13 @@ RELEASED = Path(__file__).parents[3] / "shared" / "data" / "sugarcrepe"
 PAIRS = [("A dog bites a man.", "A man bites a dog."), ("A dog.", "A dog and a cat."), ("A dog.", "A cat.")]
 
 
+THREE = from_items("three", [Item(str(k), "s", ("i.png",), pair, choice(1, 1), {}) for k, pair in enumerate(PAIRS)])
+
+
 def test_ceilings_of_three_items(tmp_path: Path) -> None:
-    bench = from_items("three", [Item(str(k), "s", ("i.png",), pair, choice(1, 1), {}) for k, pair in enumerate(PAIRS)])
-    captions = bench.column("captions").to_pylist()
-    assert half_truths(captions, layout_of_bench(bench)).tolist() == [False, True, False]
-    save(bench, tmp_path / "three")
+    captions = THREE.column("captions").to_pylist()
+    assert half_truths(captions, layout_of_bench(THREE)).tolist() == [False, True, False]
+    save(THREE, tmp_path / "three")
     answer = CliRunner().invoke(ceiling, [str(tmp_path / "three"), "--json"])
     (row,) = json.loads(answer.output)["ceilings"]
     assert (row["n"], row["same_words"], row["half_truths"]) == (3, 1, 1)
@@ -32,12 +34,11 @@ def test_ceilings_of_three_items(tmp_path: Path) -> None:
 
 def test_half_truth_accuracy_of_a_run(tmp_path: Path) -> None:
     """Of three items one is a half-truth; a model that prefers fewer words rejects it."""
-    bench = from_items("three", [Item(str(k), "s", ("i.png",), pair, choice(1, 1), {}) for k, pair in enumerate(PAIRS)])
-    save(bench, tmp_path / "three")
-    run = cr.score(bench, "blind:length-words").save(tmp_path)
+    save(THREE, tmp_path / "three")
+    run = cr.score(THREE, "blind:length-words").save(tmp_path)
     answer = CliRunner().invoke(ceiling, [str(tmp_path / "three"), "--run", str(run.path), "--json"])
     (row,) = json.loads(answer.output)["half_truth_accuracy"]
-    assert half_truth_accuracy(cr.score(bench.head(2), "blind:length-words"), bench)[-1].n == 1
+    assert half_truth_accuracy(cr.score(THREE.head(2), "blind:length-words"), THREE)[-1].n == 1
     assert (row["task"], row["n"], row["accuracy"], row["chance"]) == ("blind", 1, 1.0, 0.5)
     other = from_items("other", [Item("0", "s", ("i.png",), PAIRS[0], choice(1, 1), {})])
     with pytest.raises(cr.CreperieError, match="is not the benchmark that was scored"):

@@ -72,11 +72,15 @@ def test_a_planned_audit_has_the_samples_looks_and_spread_of_a_real_one() -> Non
     assert counts == {"length-chars": 6000, "lm-mean": 2000, "ensemble": 2500}
     assert [audit.looks(entry_of(name)) for name in counts] == [1, 1 / 0.96, 1 / 0.96]
     assert (audit.answers(entry_of("ensemble")).spreads > 1.2).all()
+    told = audit.answers(entry_of("length-chars")).raw
+    assert np.mean(told[told != 0] > 0) == pytest.approx(0.5, abs=0.03)
+    twins = _Common(PowerOptions(per_image=2, icc=0.5), 6000, np.random.default_rng(0))._uniform(6000).reshape(-1, 2)
+    assert np.corrcoef(twins.T)[0, 1] == pytest.approx(0.5, abs=0.05)
     named = _Common(PowerOptions(attackers=("lm-mean",), accuracy=0.5), 6000, np.random.default_rng(0))
     assert named.answers(entry_of("lm-mean")).pairs.n_items == 6000  # attackers chosen by name take all
     with pytest.raises(cr.CreperieError, match="did you mean 'surface'"):
         power("clean", attackers=("surfase",), simulations=20)
-    with pytest.raises(cr.CreperieError, match="lm-mean"):
+    with pytest.raises(cr.CreperieError, match="unknown attacker 'lm-mean'"):
         power("leak", attackers=("surface",), through="lm-mean", simulations=20)
 
 
@@ -129,6 +133,9 @@ def test_no_more_than_100_000_items_are_tried(begin: int, enough: int, needed: i
 def test_plans_that_cannot_be() -> None:
     with pytest.raises(cr.CreperieError, match="no two models"):
         power("compare", difference=0.2, discordant=0.1)
+    plan = {"items": 200, "accuracy": 0.7, "difference": 0.1, "simulations": 40, "target": 0.0}
+    apart = power("compare", **plan, discordant=0.7 * 0.4 + 0.6 * 0.3).power  # as if they erred independently
+    assert power("compare", **plan).power == apart < 1
     with pytest.raises(cr.CreperieError, match="did you mean 'kappa'"):
         power("kapa")
 

@@ -13,6 +13,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,27 +67,24 @@ def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
     return document if isinstance(document, dict) and document.get("hash") == bench.hash else None
 
 
-def record_audit(folder: Path, audit: Mapping[str, Any]) -> bool:
-    """Write an audit beside a saved benchmark and its verdict into the cards; return True if they were written.
+def record_audit(folder: Path, audit: Mapping[str, Any]) -> None:
+    """Write an audit beside a saved benchmark and its verdict into the cards.
 
     Nothing is written if the folder holds other content or an audit with more attackers, or cannot be written to.
     """
     manifest = folder / MANIFEST_FILE
     if not manifest.is_file() or read_json(manifest).get("hash") != audit["hash"]:
-        return False
+        return
     old = read_json(folder / AUDIT_FILE) if (folder / AUDIT_FILE).is_file() else {}
     if old.get("hash") == audit["hash"] and len(old.get("attackers", ())) > len(audit["attackers"]):
-        return False
+        return
     how = f"{audit['items']:,} items, seed {audit['seed']}, creperie {audit['version']}; figures in `{AUDIT_FILE}`"
     stated = f"{audit['text']}.\n\n{audit['power']} ({how}).\n\nNext: `{audit['next']}`\n"
-    try:
+    with suppress(OSError):  # a read-only folder: the audit itself is still valid
         write_json(folder / AUDIT_FILE, audit)
         for card in (folder / "README.md", folder / "DATASHEET.md"):
             if card.is_file():
                 write_text(card, _AUDIT.sub(lambda m: m[1] + stated + m[2], card.read_text(encoding="utf-8")))
-    except OSError:  # a read-only folder: the audit itself is still valid
-        return False
-    return True
 
 
 def licence_id(licence: str) -> str:
