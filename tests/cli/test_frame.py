@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -196,12 +197,25 @@ def test_version_option() -> None:
     assert done.stdout.startswith("creperie ")
 
 
-def test_no_word_is_broken_in_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The audit's table broke "surface" into "surfac" and "e"."""
+@pytest.fixture
+def shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """The lines of a table on a terminal of 80 columns, without colours."""
     from creperie.cli.output import print_table
 
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("FORCE_COLOR", "1")
+
+    def lines(*table: Any, **how: Any) -> list[str]:
+        print_table(*table, **how)
+        found = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+        assert all(len(line) <= 80 for line in found)
+        return found
+
+    return lines
+
+
+def test_no_word_is_broken_in_80_columns(shown: Callable[..., list[str]]) -> None:
+    """The audit's table broke "surface" into "surfac" and "e"."""
     names = [
         "length\nwords",
         "length\nchars",
@@ -212,30 +226,19 @@ def test_no_word_is_broken_in_80_columns(capsys: pytest.CaptureFixture[str], mon
         "plausibility",
         "ensemble",
     ]
-    print_table(
-        ["subset", "n", *names, "headline\n95 %"], [["replace_rel_triple", "60", *["100.0*"] * 8, "94.0–100.0"]]
-    )
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
-    assert all(len(line) <= 80 for line in plain.splitlines())
+    row = ["replace_rel_triple", "60", *["100.0*"] * 8, "94.0–100.0"]
+    plain = "\n".join(shown(["subset", "n", *names, "headline\n95 %"], [row]))
     words = set(plain.split())
     assert {"surface", "negation", "frequency", "plausibility", "ensemble", "headline", "94.0–100.0"} <= words
     assert plain.count("replace_rel_triple") > 1
 
 
-def test_intervals_and_other_short_cells_have_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_intervals_and_other_short_cells_have_one_line(shown: Callable[..., list[str]]) -> None:
     """`score` folded "26.7 [17.1, 39.0]" into three lines, and `data list` "25, 25, 16.7"."""
-    from creperie.cli.output import print_table
-
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("FORCE_COLOR", "1")
     example = "a caption that goes on and on until no terminal could show all of it in one line, however wide"
     row = ["replace_ungrammatical", "1,380", "26.7 [17.1, 39.0]", "100.0 [94.0, 100.0]", "60", example]
-    print_table(["subset", "n", "one", "another", "ties", "for example"], [row], brief="for example")
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    lines = shown(["subset", "n", "one", "another", "ties", "for example"], [row], brief="for example")
     assert len(lines) == 4  # two parts of a head and a row
-    assert all(len(line) <= 80 for line in lines)
     assert "26.7 [17.1, 39.0]" in lines[1]
     assert lines[3].startswith("replace_ungrammatical")
     assert "a caption that goes" in lines[3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], object]]] = {
 }
 
 
-def flipped(path: Path, bits: Iterator[int]) -> Iterator[int]:
+def flipped(path: Path, bits: Iterable[int]) -> Iterator[int]:
     """Flip one bit of a file after the other, each until the next."""
     whole = path.read_bytes()
     with path.open("r+b", buffering=0) as file:
@@ -77,14 +77,14 @@ def flipped(path: Path, bits: Iterator[int]) -> Iterator[int]:
                     yield bit
 
 
-def loads_with_other_content(kind: str, folder: Path, bits_of: Callable[[int], Iterator[int]]) -> list[str]:
+def loads_with_other_content(kind: str, folder: Path, bits_of: Callable[[Path], Iterable[int]]) -> list[str]:
     """Every flip of a bit with which the folder loads, but not with the content that was written."""
     make_it, content = FOLDERS[kind]
     place = make_it(folder)
     written, wrong = content(place), []
     read = (*place.glob("data/*"), place / "creperie.json", place / "run.json", place / "scores.parquet")
     for path in filter(Path.is_file, read):  # the cards of a benchmark are for people and other programs
-        for bit in flipped(path, bits_of(path.stat().st_size)):
+        for bit in flipped(path, bits_of(path)):
             try:
                 same = content(place) == written
             except CreperieError as e:
@@ -98,13 +98,22 @@ def loads_with_other_content(kind: str, folder: Path, bits_of: Callable[[int], I
 @pytest.mark.parametrize("kind", FOLDERS)
 def test_a_flipped_bit_of_every_byte_is_noticed(kind: str, tmp_path: Path) -> None:
     draw = random.Random(0)
-    assert loads_with_other_content(kind, tmp_path, lambda n: (8 * i + draw.randrange(8) for i in range(n))) == []
+
+    def one_of_each(path: Path) -> list[int]:
+        return [8 * i + draw.randrange(8) for i in range(path.stat().st_size)]
+
+    assert loads_with_other_content(kind, tmp_path, one_of_each) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FOLDERS)
-def test_every_flipped_bit_is_noticed(kind: str, tmp_path: Path) -> None:
-    assert loads_with_other_content(kind, tmp_path, lambda n: iter(range(8 * n))) == []
+def test_every_flipped_bit_of_a_document_is_noticed(kind: str, tmp_path: Path) -> None:
+    """It is read before its checksum is known; tables are not, and one bit of a byte stands for the others."""
+
+    def all_of_json(path: Path) -> range:
+        return range(8 * path.stat().st_size if path.suffix == ".json" else 0)
+
+    assert loads_with_other_content(kind, tmp_path, all_of_json) == []
 
 
 def test_a_damaged_file_is_named_with_the_command_that_makes_it_again(tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
-"""Full disks, disks that cannot be written, clocks that jump, pages that are damaged."""
+"""Full disks, and disks that cannot be written; clocks that jump and damaged pages are in test_stages.py."""
 
 from __future__ import annotations
 
 import errno
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from creperie.bench import Item, from_items, save
-from creperie.scoring import score, segments
+from creperie.scoring import score
 
 Start = Callable[..., "subprocess.Popen[str]"]
 Remount = Callable[[Path, str], None]
@@ -23,7 +22,7 @@ def test_the_command_says_what_to_do_about_a_full_disk(
     creperie: Start, small_disk: Path, remount: Remount, tmp_path: Path
 ) -> None:
     source = tmp_path / "captions.txt"
-    source.write_text("".join(f"a dog chases {i} red cats over there\n" for i in range(1000)))
+    source.write_text("".join(f"a dog chases {i} red cats over there\n" for i in range(300)))
     common = ("make", "test:slow", "--captions", str(source), "--workers", "1", "--out")
     process = creperie(*common, str(small_disk / "mine"))
     _, told = process.communicate(timeout=280)
@@ -50,7 +49,7 @@ def test_a_place_that_cannot_be_written_is_told(creperie: Start, small_disk: Pat
     assert told.count("\n") == 1
 
 
-# -- scoring: clocks and caches --------------------------------------------------------------------------------------
+# -- scoring ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -59,33 +58,6 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     items = [Item(str(i), "s", (), (f"{i} dogs", f"{i} cats and dogs"), ((True, False),)) for i in range(30)]
     save(from_items("small", items), tmp_path / "small")
     return tmp_path / "small"
-
-
-@pytest.mark.parametrize("years", [-40, 40])
-def test_a_clock_that_jumps_changes_nothing(bench: Path, monkeypatch: pytest.MonkeyPatch, years: int) -> None:
-    before = score(bench, "blind:length")
-    jump = years * 365 * 86_400
-    monkeypatch.setattr(segments.time, "time", lambda real=time.time: real() + jump)
-    monkeypatch.setattr(segments.time, "time_ns", lambda real=time.time_ns: real() + jump * 10**9)
-    after = score(bench, "blind:length")
-    assert after.table == before.table
-    assert after.results == before.results
-    assert all(work["computed"] == 0 for work in after.document["work"].values())
-    more = score(bench, "blind:surface")
-    assert more.document["work"]["blind"]["computed"] == 60
-
-
-def test_a_damaged_page_of_the_cache_is_computed_again(bench: Path, tmp_path: Path) -> None:
-    before = score(bench, "blind:length")
-    pages = list((tmp_path / "cache").rglob("blind/*.seg"))
-    assert pages
-    for page in pages:
-        data = bytearray(page.read_bytes())
-        data[len(data) // 2] ^= 0x10
-        page.write_bytes(bytes(data))
-    after = score(bench, "blind:length")
-    assert after.table == before.table
-    assert after.document["work"]["blind"]["computed"] > 0
 
 
 def test_scoring_with_a_full_cache_stops_and_goes_on(

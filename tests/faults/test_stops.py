@@ -35,8 +35,11 @@ def undisturbed(captions: Path, tmp_path: Path) -> dict[str, bytes]:
     return content(tmp_path / "calm" / "mine")
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    ("stop", "workers"),
+    [(signal.SIGKILL, "1"), (signal.SIGKILL, "2"), (signal.SIGINT, "2"), (signal.SIGTERM, "1")],
+    ids=str,
+)
 def test_a_stopped_making_goes_on(
     creperie: Start,
     captions: Path,

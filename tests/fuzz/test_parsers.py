@@ -152,8 +152,6 @@ def _write_plain(name: str, target: Path, folder: Path) -> None:
         "answers": json.dumps({"choices": [{"message": {"content": "yes"}}]}),
         "prompts": PROMPTS,
         "demonstrations": DEMONSTRATIONS,
-        "tags.csv": "subset,id,n\ns,1,2\n",
-        "tags.jsonl": '{"subset": "s", "id": "1", "n": 2}\n',
         "stage": json.dumps({"key": "k", "summary": {"items": 3}}),
         "time": json.dumps({"seconds": 3.5}),
         "cooking": json.dumps({"recipe": "r", "profile": "small"}),

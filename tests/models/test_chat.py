@@ -28,21 +28,19 @@ def gpt2(size: int) -> Any:
     return transformers.GPT2LMHeadModel(config)
 
 
+LATER = {
+    "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 256, "eos_token_id": 1, "initializer_range": 0.4,
+}  # fmt: skip
+
+
 def llama(size: int) -> Any:
-    config = transformers.LlamaConfig(
-        vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=256, eos_token_id=1, initializer_range=0.4,
-    )  # fmt: skip
-    return transformers.LlamaForCausalLM(config)
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=size, **LATER))
 
 
 def mistral(size: int) -> Any:
     """It looks back a window only, so its prompts go one by one."""
-    config = transformers.MistralConfig(
-        vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=256, sliding_window=16, eos_token_id=1, initializer_range=0.4,
-    )  # fmt: skip
-    return transformers.MistralForCausalLM(config)
+    return transformers.MistralForCausalLM(transformers.MistralConfig(vocab_size=size, sliding_window=16, **LATER))
 
 
 @pytest.fixture(scope="module", params=[gpt2, llama, mistral])

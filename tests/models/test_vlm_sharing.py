@@ -84,6 +84,15 @@ answer = 1
 """
 
 
+def by_loss(model: Any, reference: Reference, picture: Image.Image, text: str, question: ChoiceQuestion) -> np.ndarray:
+    """Shares of two options by the likelihoods of all labels, one by one, through the library's loss."""
+    logs = []
+    for label in model.form.answers(question):
+        (line,) = model.engine.lines([(text, label)])
+        logs.append(-reference.loss(picture, text, label) * (len(line.ids) - line.start))
+    return (np.exp(logs) / np.exp(logs).sum())[:2]
+
+
 @pytest.mark.parametrize("name", ["llava", "qwen2_5_vl", "blip2-t5"])
 def test_demonstrations_are_turns_before_the_image(
     name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image], tmp_path: Path
@@ -99,13 +108,9 @@ def test_demonstrations_are_turns_before_the_image(
     text = prompt.offering(question.options)
     if name == "blip2-t5":
         text = f"{asked}\n{answered}\n\n{text}"
-    logs = []
-    for label in model.form.answers(question):
-        (line,) = model.engine.lines([(text, label)])
-        logs.append(-reference.loss(pictures[0], text, label) * (len(line.ids) - line.start))
-    expected = np.exp(logs) / np.exp(logs).sum()
     (chosen,) = model.choose([question])
-    np.testing.assert_allclose(chosen.shares, expected[:2], atol=1e-4, rtol=0)
+    expected = by_loss(model, reference, pictures[0], text, question)
+    np.testing.assert_allclose(chosen.shares, expected, atol=1e-4, rtol=0)
 
 
 PICTURED = """
@@ -146,12 +151,9 @@ def test_demonstrations_with_images_come_first_each_with_its_own(
     said = [part for t in turns for part in (("user", t.asked), ("assistant", t.answered))]
     reference = Reference(name, vlm_folders[name], said, [p.convert("RGB") for p in shown])
     text = find_prompt("which-fits", "choice").offering(questions[0].options)
-    logs = []
-    for label in model.form.answers(questions[0]):
-        (line,) = model.engine.lines([(text, label)])
-        logs.append(-reference.loss(pictures[0].convert("RGB"), text, label) * (len(line.ids) - line.start))
     chosen, bare = model.choose(questions)
-    np.testing.assert_allclose(chosen.shares, (np.exp(logs) / np.exp(logs).sum())[:2], atol=1e-4, rtol=0)
+    expected = by_loss(model, reference, pictures[0].convert("RGB"), text, questions[0])
+    np.testing.assert_allclose(chosen.shares, expected, atol=1e-4, rtol=0)
     assert not np.allclose(chosen.shares, bare.shares, atol=1e-5)
 
 

@@ -131,10 +131,10 @@ def test_killed_and_started_again_it_loses_and_doubles_nothing(
 ) -> None:
     file = tmp_path / "captions.txt"
     file.write_text(
-        "".join(f"A {c} dog chases a white cat over {n} fences.\n" for n in range(2, 102) for c in ("black", "brown"))
+        "".join(f"A {c} dog chases a white cat over {n} fences.\n" for n in range(2, 42) for c in ("black", "brown"))
     )
-    small = "from creperie.making.pipeline import Maker; Maker.chunk = 50; from creperie.cli import main; main()"
-    monkeypatch.setattr("creperie.making.pipeline.Maker.chunk", 50)
+    small = "from creperie.making.pipeline import Maker; Maker.chunk = 20; from creperie.cli import main; main()"
+    monkeypatch.setattr("creperie.making.pipeline.Maker.chunk", 20)
     words = ["rules:swap", "--captions", str(file), "--workers", "1"]
     out, parts = tmp_path / "out", tmp_path / ".out.making"
     start = [sys.executable, "-c", small, "make", *words, "--out", str(out)]

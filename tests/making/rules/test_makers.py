@@ -244,50 +244,46 @@ def test_content_items_have_fluent_foils_of_other_things(previewed: Preview) -> 
     assert set(first.captions[1:]) == {"Two planes fly over the city.", "A chef cuts an onion."}
 
 
-def test_spatial_mining_prefers_what_people_said() -> None:
-    def item(id_: str, image: str, text: str, true: bool) -> Item:
-        return Item(id_, "s", (image,), (text,), ((true,),))
+def mined(options: MakerOptions, images: str, *texts: str) -> dict[str, Item]:
+    """Items mined from true captions of these images, by their ids."""
+    rows = [Item(str(k), "s", (i,), (t,), ((True,),)) for k, (i, t) in enumerate(zip(images, texts, strict=True), 1)]
+    captions = captions_of(from_items("vsr", rows))
+    return {i.id: i for i in preview(build_maker("mine:spatial", options, captions), captions).items}
 
-    bench = from_items(
-        "vsr",
-        [
-            item("1", "a.jpg", "The cat is on the bed.", True),
-            item("2", "a.jpg", "The bed is beneath the cat.", True),
-            item("3", "b.jpg", "The cat is under the bed.", True),
-            item("4", "c.jpg", "The cat is on top of the bed.", True),
-            item("5", "d.jpg", "The dog is under the bed.", True),
-        ],
+
+def test_spatial_mining_prefers_what_people_said() -> None:
+    made = mined(
+        MakerOptions(),
+        "aabcd",
+        "The cat is on the bed.",
+        "The bed is beneath the cat.",
+        "The cat is under the bed.",
+        "The cat is on top of the bed.",
+        "The dog is under the bed.",
     )
-    captions = captions_of(bench)
-    made = preview(build_maker("mine:spatial", MakerOptions(), captions), captions)
-    first = next(i for i in made.items if i.id == "s/1")
+    first, third = made["s/1"], made["s/3"]
     assert first.captions == ("The cat is on the bed.", "The bed is beneath the cat.", "The cat is under the bed.")
     assert first.match == ((True, True, False),)
     assert first.tags["second_positive"] == "mined"
-    third = next(i for i in made.items if i.id == "s/3")
     assert third.captions[:2] == ("The cat is under the bed.", "The bed is above the cat.")
 
 
 def test_a_second_positive_is_proven_and_a_foil_cannot_hold() -> None:
-    def item(id_: str, image: str, text: str) -> Item:
-        return Item(id_, "s", (image,), (text,), ((True,),))
-
-    rows = [
-        item("1", "a.jpg", "The apple is behind the cake."),
-        item("2", "a.jpg", "The cake is at the right side of the apple."),
-        item("3", "b.jpg", "The apple is touching the cake."),
-        item("4", "c.jpg", "The apple is in front of the cake."),
-    ]
-    captions = captions_of(from_items("vsr", rows))
-    made = preview(build_maker("mine:spatial", MakerOptions(), captions), captions)
-    first = next(i for i in made.items if i.id == "s/1")
+    told = (
+        "The apple is behind the cake.",
+        "The cake is at the right side of the apple.",
+        "The apple is touching the cake.",
+        "The apple is in front of the cake.",
+    )
+    made = mined(MakerOptions(), "aabc", *told)
+    first = made["s/1"]
     assert first.captions[1] == "The cake is in front of the apple."  # not what is only true too
     assert first.negatives == ("The apple is in front of the cake.",)
-    assert {i.tags["foil"] for i in made.items} == {"opposite"}
-    assert {i.tags["decidable"] for i in made.items} == {"decidable"}
-    published = preview(build_maker("mine:spatial", MakerOptions(as_published=True), captions), captions)
-    old = next(i for i in published.items if i.id == "s/1")
-    assert old.captions[1] == "The cake is at the right side of the apple."
+    assert {(i.tags["foil"], i.tags["decidable"]) for i in made.values()} == {("opposite", "decidable")}
+    assert (
+        mined(MakerOptions(as_published=True), "aabc", *told)["s/1"].captions[1]
+        == "The cake is at the right side of the apple."
+    )
 
 
 @pytest.mark.parametrize(

@@ -313,6 +313,12 @@ def test_captions_with_the_material_get_their_foils(previewed: Preview, parser: 
     assert all("may be true" in o.missing["add-object"] for o in made.outcomes)  # nobody says what else is there
 
 
+def chosen(outcomes: list[SourceOutcome]) -> Counter[str]:
+    """How often each edit is made of these."""
+    maker = ParsedMaker("rules:replace", MakerOptions(), lambda *_: Proposal(), chooses=True)
+    return Counter(c.edit for o in choose(maker, lambda: outcomes) for c in o.accepted)
+
+
 def test_no_edit_is_made_too_often() -> None:
     """2,000 captions with the same popular foil and 60 others: 2 % each at most, and the first 20 are 25 % at most."""
     rng = Random(0)
@@ -324,15 +330,14 @@ def test_no_edit_is_made_too_often() -> None:
         return SourceOutcome(str(k), verdicts=tuple(CandidateVerdict(c) for c in drawn))
 
     outcomes = [outcome(k) for k in range(2000)]
-    maker = ParsedMaker("rules:replace", MakerOptions(), lambda *_: Proposal(), chooses=True)
-    made = Counter(c.edit for o in choose(maker, lambda: outcomes) for c in o.accepted)
+    made = chosen(outcomes)
     assert made.total() >= 1900
     assert max(made.values()) <= 0.02 * made.total()
     assert sum(n for _, n in made.most_common(20)) <= 0.25 * made.total()
     alone = [SourceOutcome(o.source, verdicts=o.verdicts[:1]) for o in outcomes]
-    few = Counter(c.edit for o in choose(maker, lambda: alone) for c in o.accepted)
+    few = chosen(alone)
     assert few["man → woman"] < 1000  # without another edit beside it, it is no benchmark of thousands
-    small = Counter(c.edit for o in choose(maker, lambda: outcomes[:60]) for c in o.accepted)
+    small = chosen(outcomes[:60])
     assert (small.total(), max(small.values())) == (60, 2)
 
 
@@ -347,8 +352,7 @@ def test_twenty_relations_are_35_percent_at_most_from_a_hundred_on() -> None:
 
     outcomes = [outcome(k) for k in range(600)]
     assert sum(n for _, n in Counter(o.accepted[0].edit for o in outcomes).most_common(20)) > 0.5 * 600
-    maker = ParsedMaker("rules:replace", MakerOptions(), lambda *_: Proposal(), chooses=True)
-    made = Counter(c.edit for o in choose(maker, lambda: outcomes) for c in o.accepted)
+    made = chosen(outcomes)
     assert made.total() >= 100
     assert sum(n for _, n in made.most_common(20)) <= 0.35 * made.total()
 
