@@ -170,15 +170,15 @@ def test_gaps_that_are_no_numbers_are_refused() -> None:
 
 @pytest.mark.parametrize("attempts", [400, 0])
 def test_out_of_time_the_signs_balance_nevertheless(attempts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight attackers, almost no time: bins may miss an item, and that is counted, but no attacker has an edge."""
+    """Almost no time: bins may miss an item, and that is counted, but no attacker has an edge."""
     monkeypatch.setattr("creperie.refining.optimal.ATTEMPTS", attempts)
-    rng = np.random.default_rng(1)
-    gaps = np.clip(0.2 + 0.3 * rng.normal(size=(600, 8)), -1, 1)
+    rng = np.random.default_rng(2)
+    gaps = np.clip(0.2 + 0.3 * rng.normal(size=(200, 3)), -1, 1)
     choice = optimal(gaps, time_limit=0.01)
     assert (imbalance(gaps, choice.keep) == 0).all()
-    assert choice.keep.sum() >= (0.9 if attempts else 0.6) * choice.bound
+    assert choice.keep.sum() >= 0.8 * choice.bound > 45
     cells = signed_bins(unit_gaps(gaps), 10)[choice.keep]
-    missed = sum(abs((cells[:, a] == b).sum() - (cells[:, a] == -b).sum()) for a in range(8) for b in range(1, 11))
+    missed = sum(abs((cells[:, a] == b).sum() - (cells[:, a] == -b).sum()) for a in range(3) for b in range(1, 11))
     assert choice.off == missed
     assert choice.proven is False or missed == 0
 

@@ -151,8 +151,6 @@ def answered_sample(number: int, item: Item, form: str) -> dict[str, Any]:
     if form == "place":  # lm-eval's task over the items in their order
         said = [[float(c == options[pick(options)]), False] for c in item.captions]
         return {"doc_id": number, "doc": {"query": "?"}, "filtered_resps": said}
-    if form == "options":
-        return {"doc_id": number + 50, "doc": {"options": options}, "filtered_resps": [[letter]]}
     right = {"value": "CI"[options[pick(options)] != item.captions[0]]}
     if number % 3 == 1:  # a scorer of one's own, that says no more than whether it is right
         about = {"item": item.id, "image": item.images[0]}
@@ -172,7 +170,7 @@ def inspect_log(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             archive.getinfo(name).compress_type, archive.getinfo(name).file_size = 93, len(data)
 
 
-@pytest.mark.parametrize("form", ["lmms", "options", "lm-eval", "place", "vlmeval", "inspect"])
+@pytest.mark.parametrize("form", ["lmms", "lm-eval", "place", "vlmeval", "inspect"])
 def test_logs_of_harnesses_become_runs_and_unmatched_rows_are_listed(
     world: Benchmark, tmp_path: Path, form: str
 ) -> None:
