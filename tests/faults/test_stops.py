@@ -38,7 +38,7 @@ def undisturbed(captions: Path, tmp_path: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("stop", "workers"),
     [(signal.SIGKILL, "1"), (signal.SIGKILL, "2"), (signal.SIGINT, "2"), (signal.SIGTERM, "1")],
-    ids=str,
+    ids=lambda given: getattr(given, "name", given),
 )
 def test_a_stopped_making_goes_on(
     creperie: Start,
