@@ -10,42 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from creperie.world.dice import Tape, TapeEnd
+from creperie.world.sample import Draft
 from creperie.world.solid.models import SCALES, SOLIDS
-from creperie.world.solid.scene import Room, Solid
-from creperie.world.solid.space import CENTIMETRES, VIEW, WALL, RoomGraph, box_of, fits_in_view, project
-from creperie.world.truth import LogicalForm
+from creperie.world.solid.paints import lab, large_look, surface
+from creperie.world.solid.scene import GROUNDS, WALLS, Room, Solid
+from creperie.world.solid.space import CENTIMETRES, VIEW, WALL, RoomGraph, box_of, fits_in_view, points_of, project
 
-Slot = tuple[Solid, Solid]
 Box = tuple[float, ...]
 #: setting → half the width of the ground that is used, its near and far end, gaps between things
-_GROUND = {"table": (34, -24, 34, 2, 7), "room": (125, -70, 120, 8, 24)}
-_BELOW = 0.08  #: how far below the middle of the picture the things are
+_GROUND = {"table": (30, -20, 26, 2, 5), "room": (100, 0, 115, 5, 14)}
 _FAR = 1.6  #: of a front thing's gap, so that it hides less of what is behind
 
 
-@dataclass(frozen=True, slots=True)
-class RoomDraft:
-    """A pair of rooms without places: the first slots stand in the relation of each scene; others are bystanders."""
-
-    setting: str
-    slots: tuple[Slot, ...]
-    relations: tuple[str, str]
-    forms: tuple[LogicalForm, LogicalForm]
-    note: str
-    base: LogicalForm | None = None
-    tails: bool = True
-
-    @property
-    def arity(self) -> int:
-        """The number of slots in the relation; 0 for a crowd."""
-        return {"crowd": 0, "depth": 3, "between": 3}.get(self.relations[0], 2)
-
-
-def lay_out(draft: RoomDraft, tape: Tape) -> tuple[Room, Room] | None:
+def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
     """Return both rooms; None if this tape of random numbers gives none that a camera sees well."""
     try:
         turns = [_turn(slot, tape) for slot in draft.slots]
@@ -54,7 +36,7 @@ def lay_out(draft: RoomDraft, tape: Tape) -> tuple[Room, Room] | None:
         mains = _mains(draft, hulls, tape)
         if mains is None:
             return None
-        slope, spare = tape.pick((14, 18, 22, 27)), 1.09 + tape.roll(10) / 100
+        slope, spare = tape.pick((12, 15, 18, 22)), 1.1 + tape.roll(9) / 100
         placed = [[_put(slots[k][side], spot) for k, spot in enumerate(mains[side])] for side in (0, 1)]
         for k in range(draft.arity, len(slots)):
             spot = _free_spot(draft.setting, slots[k], hulls[k], placed, tape)
@@ -71,25 +53,37 @@ def lay_out(draft: RoomDraft, tape: Tape) -> tuple[Room, Room] | None:
     return None
 
 
+def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
+    """Return walls and grounds from which the things of the rooms stand out by their colour."""
+    things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for room in rooms for x in room.things])
+    pairs = [((rooms[0].wall + k // GROUNDS) % WALLS, (rooms[0].ground + k) % GROUNDS) for k in range(WALLS * GROUNDS)]
+
+    def apart(pair: tuple[int, int]) -> float:
+        colours = [lab(large_look(table, k, 1).rgb) for table, k in zip(("walls", "grounds"), pair)]
+        return min(40.0, *(float(np.linalg.norm(things - colour, axis=1).min()) for colour in colours))
+
+    return sorted(pairs, key=apart, reverse=True)[:24]
+
+
 def _framed(rooms: Sequence[Room], spare: float) -> list[Room]:
     """Return the rooms with one camera that sees all things of both, with some space around and above them."""
-    boxes = [box_of(thing) for room in rooms for thing in room.things]
-    corners = np.array([[x, y, z] for b in boxes for x in b[::3] for y in b[1::3] for z in b[2::3]])
-    x, y, z = (corners.min(0) + corners.max(0)) / 2
+    points = np.concatenate([points_of(thing, 40) for room in rooms for thing in room.things])
+    x, y, z = (points.min(0) + points.max(0)) / 2
     away = 600.0
     for _ in range(6):
-        aims = {"aim_x": round(x / CENTIMETRES), "aim_y": round(y / CENTIMETRES), "aim_z": round(z / CENTIMETRES)}
-        seen = [replace(room, **aims, away=min(2047, round(away))) for room in rooms]
-        places, _ = project(corners, seen[0])
+        aim = dict(zip(("aim_x", "aim_y", "aim_z"), (round(v / CENTIMETRES) for v in (x, y, z))))
+        seen = [replace(room, **aim, away=min(2047, round(away))) for room in rooms]
+        places, _ = project(points, seen[0])
         low, high = places.min(1), places.max(1)
+        below = 0.06 + 0.16 * max(0, 1.7 - high[1] + low[1])  # low things leave more room above than in front
         half = away * CENTIMETRES * math.tan(math.radians(VIEW / 2))
         x += half * (low[0] + high[0]) / 2
-        z = max(0.0, z - half * ((low[1] + high[1]) / 2 - _BELOW))
-        away *= max(high[0] - low[0], high[1] - low[1] + 2 * _BELOW) / 2 * spare
+        z = max(0.0, z - half * ((low[1] + high[1]) / 2 - below))
+        away *= max(high[0] - low[0], high[1] - low[1] + 2 * below) / 2 * spare
     return seen
 
 
-def _turn(slot: Slot, tape: Tape) -> int:
+def _turn(slot: Sequence[Solid], tape: Tape) -> int:
     return 0 if any(against_wall(look) for look in slot) else tape.between(-7, 7)
 
 
@@ -122,7 +116,7 @@ def _wall_y(setting: str, hull: Box) -> float:
     return WALL[setting] - hull[4] - 0.5
 
 
-def _mains(draft: RoomDraft, hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] | None:
+def _mains(draft: Draft, hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] | None:
     """Return the places of the things in the relation, in each of the two scenes."""
     if not draft.arity:
         return [[], []]
@@ -142,8 +136,21 @@ def _mains(draft: RoomDraft, hulls: Sequence[Box], tape: Tape) -> list[list[Spot
         spot = _beside(relation, hulls, anchor, lower, (gap, shift, left), setting)
         if spot is None:
             return None
-        spots.append([spot, anchor])
+        spots.append(_centred([spot, anchor], hulls, anchored))
     return spots
+
+
+def _centred(spots: Sequence[Spot], hulls: Sequence[Box], anchored: bool) -> list[Spot]:
+    """Return two places moved so that the middle of both is where the second was: one camera can then be close."""
+    if spots[0].base or spots[0].z:
+        return [*spots]
+    x0, y0, _, x1, y1, _ = _hull([_at(hull, spot) for hull, spot in zip(hulls, spots)])
+    x, y = (x0 + x1) / 2 - spots[1].x, 0 if anchored else (y0 + y1) / 2 - spots[1].y
+    return [replace(spot, x=spot.x - x, y=spot.y - y) for spot in spots]
+
+
+def _at(hull: Box, spot: Spot) -> Box:
+    return tuple(v + s for v, s in zip(hull, (spot.x, spot.y, spot.z) * 2))
 
 
 def _beside(
@@ -157,18 +164,15 @@ def _beside(
     middle = anchor.x + (b[0] + b[3] - a[0] - a[3]) / 2
     if relation in ("taller", "bigger", "shorter", "smaller", "near"):
         relation, gap = ("left" if left else "right"), min(gap, 0.3 * (b[3] - b[0]))
-    if relation == "left":
-        return Spot(anchor.x + b[0] - a[3] - gap, level + shift)
-    if relation == "right":
-        return Spot(anchor.x + b[3] - a[0] + gap, level + shift)
-    if relation == "front":
-        return Spot(middle + shift, anchor.y + b[1] - a[4] - _FAR * gap)
-    if relation == "behind":
-        return Spot(middle + shift, anchor.y + b[4] - a[1] + _FAR * gap)
-    if relation in ("nearer", "farther"):
-        away = (2 if setting == "table" else 12) + gap
-        side = anchor.x + b[0] - a[3] - gap if left else anchor.x + b[3] - a[0] + gap
-        return Spot(side, anchor.y + b[1] - a[4] - away if relation == "nearer" else anchor.y + b[4] - a[1] + away)
+    sides = {"left": anchor.x + b[0] - a[3] - gap, "right": anchor.x + b[3] - a[0] + gap}
+    if relation in sides:
+        return Spot(sides[relation], level + shift)
+    if relation in ("front", "behind", "nearer", "farther"):
+        beside = relation in ("nearer", "farther")
+        step = (2 if setting == "table" else 12) + gap if beside else _FAR * gap
+        deep = b[1] - a[4] - step if relation in ("front", "nearer") else b[4] - a[1] + step
+        x = sides["left" if left else "right"] if beside else middle + (0.45 if left else -0.45) * deep
+        return Spot(x, anchor.y + deep)
     if relation == "on" and kind.top and lower.state != "open":
         top, *room = (v * scale for v in kind.top)
         spare = [room[k] + 1 - (a[k + 3] - a[k]) / 2 for k in (0, 1)]
@@ -202,21 +206,29 @@ def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bo
 def _free_spot(
     setting: str, slot: Sequence[Solid], hull: Box, placed: Sequence[Sequence[Solid]], tape: Tape
 ) -> Spot | None:
-    """Return the most central of some places where a bystander has room in both scenes; None if none is found."""
-    wide, near, far, low, _ = _GROUND[setting]
-    taken = [box_of(thing) for things in placed for thing in things]
-    middle = [(min(box[k] for box in taken) + max(box[k + 3] for box in taken)) / 2 if taken else 0.0 for k in (0, 1)]
-    free = []
-    for _ in range(14):
-        x = wide * (tape.roll(1001) / 500 - 1)
-        spot = Spot(x, near + (far - near) * tape.roll(1001) / 1000)
-        if against_wall(slot[0]):
-            high = 85 + tape.roll(25) if "wall" in SOLIDS[slot[0].kind].place else 0
-            spot = Spot(x, _wall_y(setting, hull), high)
-        box = tuple(v + s for v, s in zip(hull, (spot.x, spot.y, spot.z) * 2))
-        if box[4] < WALL[setting] and all(_gap(box, other) >= low for other in taken):
-            free.append(spot)
-    return min(free, key=lambda spot: math.hypot(spot.x - middle[0], spot.y - middle[1]), default=None)
+    """Return the most central place where a bystander has room in both scenes and hides little, or None."""
+    wide, near, far, low, high = _GROUND[setting]
+    taken = [box_of(thing) for things in placed for thing in things] or [(0.0, (near + far) / 2, 0.0) * 2]
+    x0, y0, _, x1, y1, _ = _hull(taken)
+    first, gap = 2 * math.pi * tape.roll(1000) / 1000, low + (high - low) * tape.roll(1000) / 1000
+    back, up = against_wall(slot[0]), 85 + tape.roll(25) if "wall" in SOLIDS[slot[0].kind].place else 0
+    for k in range(160):
+        out, way = math.sqrt(k / 160), first + 2.4 * k
+        x = (x0 + x1) / 2 + 1.4 * wide * out * math.cos(way)
+        y = _wall_y(setting, hull) if back else (y0 + y1) / 2 + (far - near) * out * math.sin(way)
+        box = _at(hull, Spot(x, y, up))
+        free = abs(x) < wide and (back or near < y < far) and box[4] < WALL[setting]
+        if free and all(_gap(box, other) >= gap and not _hides(box, other) for other in taken):
+            return Spot(x, y, up)
+    return None
+
+
+def _hides(a: Box, b: Box) -> bool:
+    """Return whether one of two things hides much of the other."""
+    front, back = (a, b) if a[1] + a[4] < b[1] + b[4] else (b, a)
+    across = min(a[3], b[3]) - max(a[0], b[0])
+    up = front[5] - 0.27 * (back[4] - front[4]) - back[2]
+    return across > 0.2 * (back[3] - back[0]) and up > 0.2 * (back[5] - back[2])
 
 
 def _gap(a: Box, b: Box) -> float:
@@ -226,13 +238,11 @@ def _gap(a: Box, b: Box) -> float:
 def _sound(room: Room) -> bool:
     """Return whether nothing pierces anything, and everything that stands on something has its middle on it."""
     boxes = [box_of(thing) for thing in room.things]
-    for i, a in enumerate(room.things):
-        if boxes[i][4] > WALL[room.setting] + 0.5:
-            return False
-        for j in range(i):
-            b = room.things[j]
-            hollow = SOLIDS[b.kind].under or SOLIDS[a.kind].under
-            related = i + 1 == b.base or j + 1 == a.base
-            if not related and not hollow and _gap(boxes[i], boxes[j]) < 0.4:
-                return False
-    return True
+    return all(box[4] <= WALL[room.setting] + 0.5 for box in boxes) and all(
+        i + 1 == b.base
+        or j + 1 == a.base
+        or SOLIDS[a.kind].under
+        or SOLIDS[b.kind].under
+        or _gap(boxes[i], boxes[j]) >= 0.4
+        for (i, a), (j, b) in combinations(enumerate(room.things), 2)
+    )

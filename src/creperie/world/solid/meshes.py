@@ -137,7 +137,8 @@ def _ball(numbers: Numbers) -> Patches:
     radii = np.array(numbers[3:])
     ball = _turn((0, 0, 0, *outline.ravel() * radii.max()))
     normals = ball.points / radii.max()  # exact, where the curve's are nearly so
-    return Patches(ball.points, normals, ball.uv).moved(np.diag(radii / radii.max()), numbers[:3])
+    back = np.diag(radii / radii.max()) @ turned("x", -20)  # no pole faces the camera
+    return Patches(ball.points, normals, ball.uv).moved(back, numbers[:3])
 
 
 def _box(numbers: Numbers) -> Patches:
@@ -235,11 +236,11 @@ def _pillow(numbers: Numbers) -> Patches:
     wide, deep, high = numbers
     t = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 25))
     x, y = np.meshgrid(t, t)
-    bulge = ((1 - np.abs(x) ** 2.5) * (1 - np.abs(y) ** 2.5)) ** 0.55
+    bulge = ((1 - x**4) * (1 - y**4)) ** 0.45
     pinch = 1 - 0.08 * (1 - y**2) * np.abs(x), 1 - 0.08 * (1 - x**2) * np.abs(y)
     sides = []
-    for sign, share in ((1, 0.92), (-1, 0.08)):  # its own weight flattens it below
-        points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high * (0.08 + sign * share * bulge)], 2)
+    for sign, share in ((1, 0.78), (-1, 0.22)):  # its own weight flattens it below
+        points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high * (0.22 + sign * share * bulge)], 2)
         dx, dy = np.gradient(points, axis=1), np.gradient(points, axis=0)
         normals = sign * np.cross(dx, dy)
         normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)

@@ -23,6 +23,16 @@ def linear(colour: Any) -> np.ndarray:
     return np.asarray(((np.asarray(colour) / 255 + 0.055) / 1.055) ** 2.4)
 
 
+def lab(colour: Any) -> np.ndarray:
+    """Return a colour in 0 to 255 as lightness and two contrasts, in which distances are as large as they look."""
+    x, y, z = np.cbrt(_XYZ @ linear(colour))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+#: of linear red, green and blue, relative to daylight's
+_XYZ = np.array([[0.4339, 0.3762, 0.1899], [0.2127, 0.7152, 0.0722], [0.0178, 0.1095, 0.8727]])
+
+
 @cache
 def _noise(size: int, cells: int, seed: int, stretch: int = 1) -> np.ndarray:
     """Return smooth noise in 0 to 1 that repeats at its edges."""
@@ -125,7 +135,7 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
     tiles = 6 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
-    light = (1.0, 0.74, 0.5) if paint == "lit" else ()
+    light = (1.8, 1.35, 0.9) if paint == "lit" else ()
     return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
 
 
@@ -145,7 +155,7 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
     if style == "tiles":
         shade = shade * np.where((x % 128 < 4) | (y % 128 < 4), 0.72, 0.96 + 0.08 * _noise(512, 8, 8))
     if style == "plaster":
-        shade = 0.95 + 0.07 * _noise(512, 8, 11) + 0.03 * _noise(512, 64, 7)
+        shade = 0.97 + 0.03 * _noise(512, 8, 11) + 0.03 * _noise(512, 64, 7)
     if style == "terrazzo":
         chips = _noise(512, 64, 12)
         shade = np.where(chips > 0.78, 0.88, np.where(chips < 0.16, 0.94, 1.0))

@@ -24,7 +24,7 @@ CENTIMETRES = 0.5  #: of a step of a position
 DEGREES = 5  #: of a step of a turn
 RASTER = 40  #: width and height of the identity picture
 VIEW = 25.0  #: field of view in degrees
-WALL = {"table": 120.0, "room": 150.0}  #: distance of the wall behind
+WALL = {"table": 75.0, "room": 150.0}  #: distance of the wall behind
 
 
 @cache
@@ -47,6 +47,12 @@ def _cloud(kind: str, state: str) -> np.ndarray:
             ).reshape(-1, 3)
         )
     return np.concatenate(found)
+
+
+def points_of(thing: Solid, step: int = 1) -> np.ndarray:
+    """Return points on the surface of a thing at its place."""
+    matrix, at = place(thing)
+    return _cloud(thing.kind, thing.state)[::step] @ matrix.T + at
 
 
 def place(thing: Solid) -> tuple[np.ndarray, tuple[float, float, float]]:
@@ -96,8 +102,7 @@ def look_at(room: Room) -> list[Seen]:
     nearest = np.full(RASTER * RASTER, np.inf)
     spots = []
     for thing in room.things:
-        matrix, at = place(thing)
-        across, depth = project(_cloud(thing.kind, thing.state) @ matrix.T + at, room)
+        across, depth = project(points_of(thing), room)
         whole = bool((np.abs(across) < 0.95).all())
         cell = np.clip(((across + 1) / 2 * RASTER).astype(int), 0, RASTER - 1)
         pixels, where = np.unique(cell[1] * RASTER + cell[0], return_inverse=True)
@@ -153,25 +158,17 @@ class RoomGraph:
         gaps = [max(y[k] - x[k + 3], x[k] - y[k + 3]) for k in (0, 1)]
         return across, deep, gaps[0], gaps[1]
 
-    def _left(self, a: int, b: int) -> Verdict:
+    def _left(self, a: int, b: int, axis: int = 0) -> Verdict:
         if not self._level(a, b):
             return False if {a, b} & {*self._chain(a), *self._chain(b)} else None
-        across, deep, gap, _ = self._apart(a, b)
-        if across > 1 and gap > -1:
+        across, deep, *gaps = self._apart(a, b)
+        along, aside, gap = (deep, across, gaps[1]) if axis else (across, deep, gaps[0])
+        if (along > 1 and gap > -1) or abs(along) * 6 < abs(aside):
             return False
-        if abs(across) * 6 < abs(deep):
-            return False
-        return True if across < 0 and gap > 0 and abs(across) > 1.6 * abs(deep) else None
+        return True if along < 0 and gap > 0 and abs(along) > 1.6 * abs(aside) else None
 
     def _front(self, a: int, b: int) -> Verdict:
-        if not self._level(a, b):
-            return False if {a, b} & {*self._chain(a), *self._chain(b)} else None
-        across, deep, _, gap = self._apart(a, b)
-        if deep > 1 and gap > -1:
-            return False
-        if abs(deep) * 6 < abs(across):
-            return False
-        return True if deep < 0 and gap > 0 and abs(deep) > 1.6 * abs(across) else None
+        return self._left(a, b, 1)
 
     def _on(self, a: int, b: int) -> Verdict:
         thing = self.things[a]
@@ -267,4 +264,4 @@ def _mounted(thing: Solid) -> bool:
 
 def fits_in_view(seen: Sequence[Seen], things: Sequence[Solid]) -> bool:
     """Return whether everything is whole in the picture, large enough, and not hidden by other things."""
-    return all(s.whole and s.pixels >= 14 and s.share >= (0.4 if t.inside else 0.6) for s, t in zip(seen, things))
+    return all(s.whole and s.pixels >= 14 and s.share >= (0.4 if t.inside else 0.75) for s, t in zip(seen, things))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any, ClassVar
 
 from creperie.world.dice import Dice, Tape
 from creperie.world.sample import Draft, Sampler, Stage, arity_of
-from creperie.world.solid.arrange import RoomDraft, lay_out
+from creperie.world.solid.arrange import backdrops, lay_out
 from creperie.world.solid.models import SOLIDS
 from creperie.world.solid.paints import COLOURS, NATURAL
-from creperie.world.solid.scene import GROUNDS, PATTERNS, WALLS, Room, Solid
+from creperie.world.solid.scene import LIGHTS, PATTERNS, Room, Solid
 from creperie.world.solid.space import RoomGraph
 from creperie.world.splits import SHARES
 from creperie.world.sprites import TABLES
@@ -107,13 +108,12 @@ class Rooms(Stage):
         return beside or super().allows(setting, relation, kinds)
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Room] | None:
-        """Return both rooms, with the first wall and ground that put both into the split."""
-        rooms = lay_out(RoomDraft(draft.setting, draft.slots, draft.relations, draft.forms, draft.note), tape)
+        """Return both rooms, with the first good backdrop and light that put both into the split."""
+        rooms = lay_out(draft, tape)
         if rooms is None or any(any(novel_colour(x.kind, x.colour) for x in r.things) != novel for r in rooms):
             return None
-        for k in range(WALLS * GROUNDS):
-            wall, ground = (rooms[0].wall + k // GROUNDS) % WALLS, (rooms[0].ground + k) % GROUNDS
-            moved = [replace(room, wall=wall, ground=ground) for room in rooms]
+        for (wall, ground), light in product(backdrops(rooms), range(LIGHTS)):
+            moved = [replace(room, wall=wall, ground=ground, light=(room.light + light) % LIGHTS) for room in rooms]
             shares = [((zlib.crc32(room.code.encode()) * 0x9E3779B1) & 0xFFFFFFFF) >> 28 for room in moved]
             if all(share in SHARES[split] for share in shares):
                 return moved

@@ -33,7 +33,7 @@ from creperie.world.solid.scene import Room
 from creperie.world.solid.space import VIEW, WALL, camera_of, place
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
-SAMPLES = 8  #: per pixel
+SAMPLES = 16  #: per pixel
 _LIBRARY = "DRJIT_LIBLLVM_PATH"
 _LIBRARIES = (
     "usr/lib/*/libLLVM*.so*",
@@ -54,7 +54,7 @@ class RenderOptions:
 
     def photograph(self, room: Room, size: int) -> bytes:
         """Return the picture of a room as a PNG file, from the cache if it is there."""
-        file = cache_home() / "rooms-2" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-3" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -172,7 +172,7 @@ def _light_in(mi: Any, room: Room, camera: dict[str, Any], glass: bool) -> tuple
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
     light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 5, "rr_depth": 3}), seed=seed)
     aovs = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
-    guide = np.array(mi.render(scene, integrator=aovs, seed=seed, spp=8))[..., -7:]
+    guide = np.array(mi.render(scene, integrator=aovs, seed=seed, spp=16))[..., -7:]
     return smooth(np.array(light), guide), guide
 
 
@@ -200,11 +200,11 @@ def _sun(mi: Any, room: Room) -> dict[str, Any]:
     y, x = np.mgrid[:64, :64]
     panes = np.prod([np.clip(np.minimum(v - 2, 28 - v) / 3, 0, 1) for v in ((x + 15) % 30, (y + 8) % 28)], axis=0)
     far = float(np.linalg.norm(at - aim))
-    picture = (panes[..., None] * np.array(colour) * 0.17 * far**2).astype(np.float32)
+    picture = (panes[..., None] * np.array(colour) * 0.2 * far**2).astype(np.float32)
     return {
         "type": "projector",
         "irradiance": {"type": "bitmap", "bitmap": mi.Bitmap(picture), "raw": True},
-        "fov": 2 * math.degrees(math.atan(2.8 * wide / far)),
+        "fov": 2 * math.degrees(math.atan(3.3 * wide / far)),
         "to_world": mi.ScalarTransform4f().look_at(at.tolist(), aim.tolist(), [0, 0, 1]),
     }
 
@@ -328,12 +328,12 @@ def expose(light: np.ndarray) -> np.ndarray:
 
 
 def _calm(light: np.ndarray) -> np.ndarray:
-    """Return light without speckles: no pixel is brighter or darker than all but two of those around it."""
+    """Return light without speckles: no pixel is brighter than all but two around it, or darker than all but one."""
     wide = np.pad(light, ((1, 1), (1, 1), (0, 0)), mode="edge")
     high, across = light.shape[:2]
     around = [wide[y : y + high, x : x + across] for y in range(3) for x in range(3) if (y, x) != (1, 1)]
-    ranked = np.partition(np.stack(around), (2, 5), axis=0)
-    return np.clip(light, ranked[2], ranked[5])
+    ranked = np.partition(np.stack(around), (1, 5), axis=0)
+    return np.clip(light, ranked[1], ranked[5])
 
 
 def _smooth(light: np.ndarray, guide: np.ndarray, step: int) -> np.ndarray:
@@ -347,7 +347,7 @@ def _smooth(light: np.ndarray, guide: np.ndarray, step: int) -> np.ndarray:
         for dx in (0, step, 2 * step):
             other = wide[dy : dy + high, dx : dx + across]
             apart = ((near[dy : dy + high, dx : dx + across] - guide) ** 2).sum(2, keepdims=True)
-            apart = apart + 3.0 / step * (np.log(other.mean(2, keepdims=True) + 0.05) - level) ** 2
+            apart = apart + 10.0 / step * (np.log(other.mean(2, keepdims=True) + 0.05) - level) ** 2
             weight = np.exp(-apart) * (2 - (dy != step)) * (2 - (dx != step))
             total += weight * other
             weights += weight
