@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from creperie.world.grammar import FLAVOURS, SentencePlan, needs_the, postures, sayable, takes_place, write_sentence
 from creperie.world.kinds import COLOURS, NAMES, PATTERNS
 from creperie.world.parse import parse
-from creperie.world.sample import COMPARING, arity_of, opposite
+from creperie.world.sample import COMPARING, arity_of
 from creperie.world.solid.models import SOLIDS
 from creperie.world.sprites import TABLES
 from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, LogicalForm
@@ -33,17 +33,31 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
         (
             ("inside", CAT, CUP),
             SentencePlan("plain", flavour=1, posture="sits"),
-            "An orange cat is sitting in a large cup.",
+            "An orange cat is sitting inside a large cup.",
         ),
         (("front", CAT, DOG), SentencePlan("with"), "There is a dog with an orange cat in front of it."),
-        (("far", CAT, DOG), SentencePlan(), "The orange cat is far away from the dog."),
+        (("far", CAT, DOG), SentencePlan(), "The orange cat is far from the dog."),
         (("pushes", CAT, DOG), SentencePlan("turned"), "A dog is being pushed by an orange cat."),
         (
             ("hands", CAT, CUP, DOG),
-            SentencePlan("taker passive", flavour=2),
-            "A dog is being given a big cup by an orange cat.",
+            SentencePlan("theme passive", flavour=2),
+            "A big cup is being given to a dog by an orange cat.",
         ),
-        (("depth", CAT, CUP, DOG), SentencePlan("middle"), "A big cup is behind an orange cat and in front of a dog."),
+        (
+            ("depth", CAT, CUP, DOG),
+            SentencePlan("middle"),
+            "The big cup is behind the orange cat and in front of the dog.",
+        ),
+        (
+            ("above", Desc("framed picture", "green"), Desc("cup", "red", "spotted")),
+            SentencePlan("there", posture="hangs"),
+            "There is a green-framed picture hanging above a red spotted cup.",
+        ),
+        (
+            ("front", Desc("hat", "red"), Desc("hat", "blue")),
+            SentencePlan("there"),
+            "There is a red hat in front of a blue hat.",
+        ),
         (
             ("between", CAT, CUP, Desc("mug", state="full")),
             SentencePlan(),
@@ -55,14 +69,9 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
             "An orange cat is not to the left of a dog.",
         ),
         (
-            LogicalForm((CAT, DOG), (Fact("above", (0, 1)), Fact("below", (0, 1), True))),
-            SentencePlan(),
-            "The orange cat is above the dog, not below it.",
-        ),
-        (
-            LogicalForm((CAT, DOG), (Fact("pulls", (0, 1)), Fact("pushes", (0, 1), True))),
-            SentencePlan("turned"),
-            "The orange cat is not pushing the dog but pulling it.",
+            LogicalForm((CAT, DOG), (Fact("near", (0, 1)),), setting="table"),
+            SentencePlan(article="the", posture="sits"),
+            "The orange cat sits next to the dog on the table.",
         ),
         (
             LogicalForm((CAT, CUP, DOG), (Fact("on", (0, 1)), Fact("on", (0, 2), True))),
@@ -71,8 +80,8 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
         ),
         (
             LogicalForm((CAT, CUP, DOG), (Fact("pulls", (0, 1)), Fact("pulls", (0, 2), True))),
-            SentencePlan("turned"),
-            "The big cup, not the dog, is being pulled by the orange cat.",
+            SentencePlan("simple"),
+            "The orange cat pulls the big cup, not the dog.",
         ),
         (LogicalForm((RED, BLUE)), SentencePlan(), "The red candle is lit, but the blue one is not."),
         (LogicalForm((RED, BLUE)), SentencePlan("turned"), "The blue candle is not lit, but the red one is."),
@@ -92,7 +101,7 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
         (
             LogicalForm((Desc("cup", "red"), Desc("cup", "blue"), Desc("hat", "red"), Desc("hat", "pink"))),
             SentencePlan(),
-            "The cups are red and blue, and the hats are red and pink.",
+            "One cup is red and the other is blue, and one hat is red and the other is pink.",
         ),
         (
             LogicalForm((Desc("sign", "red", "TEA"), Desc("sign", "blue", "ZOO"))),
@@ -142,8 +151,7 @@ def sentences(draw: st.DrawFn) -> tuple[LogicalForm, SentencePlan]:
         )
         facts = [Fact(relation, tuple(range(n)), more == "negated")]
         if more == "denied":
-            contrary = draw(st.sampled_from([opposite(relation) or relation, relation]))
-            facts.append(Fact(contrary, (0, 1) if contrary != relation else (0, 2), True))
+            facts.append(Fact(relation, (0, 2), True))
         named = 3 if more == "also" or any(2 in fact.args for fact in facts) else 2
         form = LogicalForm(things[:named], tuple(facts))
     form = replace(

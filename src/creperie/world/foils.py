@@ -183,44 +183,36 @@ def add_att(s: Sampler) -> Draft | None:
     if slot is None or slots[0][0].kind == slots[1][0].kind:
         return None
     slots[k] = slot
-    says = s.mentions([look for look, _ in slots])
+    says = s.mentions([look for look, _ in slots], relation)
     says[k] = [f for f in says[k] if f not in ("colour", "pattern")][:1]
     draft = s.draft(setting, (relation, relation), slots, f"{field} of thing {k + 1}", {k: field}, says)
     return replace(draft, base=s.claim(relation, [look for look, _ in slots], says))
 
 
 def negation(s: Sampler) -> Draft | None:
-    """Propose twins whose captions both say what is not so: a relation, another thing in it, or a state."""
-    ways = (_not_the_other, _not_the_other, _not_the_opposite, _not_the_state, _not_the_state)
-    return s.dice.pick(ways if s.stage.name == "3d" else ways[:3])(s)
-
-
-def _not_the_opposite(s: Sampler) -> Draft | None:
-    """Propose "The cat is pushing the dog, not pulling it"."""
-    relation = s.relation("opposed")
-    contrary = opposite(relation) or relation
-    draft = _other_relation(s, relation, [contrary])
-    if draft is None:
-        return None
-    facts = [(Fact(r, (0, 1)), Fact(other, (0, 1), True)) for r, other in ((relation, contrary), (contrary, relation))]
-    first, second = (replace(form, facts=pair) for form, pair in zip(draft.forms, facts))
-    return replace(draft, forms=(first, second), note="relation")
+    """Propose twins whose captions both say what is not so: of another thing, or a state."""
+    return (_not_the_state if s.stage.name == "3d" and s.dice.chance(12) else _not_the_other)(s)
 
 
 def _not_the_other(s: Sampler) -> Draft | None:
-    """Propose "The ball is in the basket, not in the box": the second thing has changed places with a third."""
+    """Propose "The ball is in the basket, not in the box": the second thing has changed places with a third, which may
+    be of the same kind.
+    """
     relation = s.relation("either")
     setting = s.setting(relation)
     pools = s.stage.roles[setting][relation]
     kinds: list[str] = []
-    for pool in (*pools, pools[1]):
-        options = [kind for kind in pool if kind not in kinds]
+    alike = s.dice.coin()
+    for k, pool in enumerate((*pools, pools[1])):
+        options = [kinds[1]] if alike and k == 2 else [kind for kind in pool if kind not in kinds]
         if not options:
             return None
         kinds.append(s.dice.pick(options))
     looks = s.stage.looks(kinds, relation, setting, s)
     a, b, c = looks[0], looks[1], replace(looks[2], size=looks[1].size) if setting == "drawn" else looks[2]
-    says = [fields[:1] for fields in s.mentions([a, b, c])]
+    says = [fields[:1] for fields in s.mentions([a, b, c], relation)]
+    if alike:
+        says[1:] = [["colour"]] * 2
     things = [s.describe(look, fields) for look, fields in zip((a, b, c), says)]
     facts = Fact(relation, (0, 1)), Fact(relation, (0, 2), True)
     forms = LogicalForm(tuple(things), facts), LogicalForm((things[0], things[2], things[1]), facts)

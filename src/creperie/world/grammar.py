@@ -33,7 +33,7 @@ T = TypeVar("T")
 CLAUSES: dict[str, dict[str, tuple[str, ...]]] = TABLES["clauses"]
 FLAVOURS = 12
 #: Kinds of claims whose things are known to the reader: "the".
-_KNOWN = frozenset({"compare", "state", "states", "colours", "signs"})
+_KNOWN = frozenset({"compare", "state", "states", "colours", "signs", "depth"})
 #: Kinds of claims that can be turned round by exchanging their things, and the relation for its converse.
 _TURNING = frozenset({"spatial", "compare", "between", "list", "count", "colours", "signs"})
 _RESTING = ("left", "right", "front", "behind", "near", "on", "inside", "under")  #: where things sit, stand and lie
@@ -47,8 +47,7 @@ def family(form: LogicalForm) -> str:
     ('spatial', 'list')
     """
     if form.facts:
-        first, *more = form.facts
-        relation = first.relation
+        relation = form.facts[0].relation
         kind = (
             relation if relation in ("depth", "between")
             else "compare" if relation in COMPARING
@@ -56,7 +55,7 @@ def family(form: LogicalForm) -> str:
             else "giving" if relation in GIVING
             else "action"
         )  # fmt: skip
-        return f"{'contrast' if more[0].args == first.args else 'other'} {kind}" if more else kind
+        return f"other {kind}" if len(form.facts) > 1 else kind
     if form.counts or len(form.things) == 4:
         return "count" if form.counts else "colours"
     if any(desc.pattern in WORDS for desc in form.things):
@@ -91,10 +90,12 @@ def sayable(form: LogicalForm) -> tuple[str, ...]:
     relation = form.facts[0].relation if form.facts else ""
     if kind in ("list", "count") and not form.setting:
         names.remove("plain")
-    if relation not in ITS and "with" in names:
-        names.remove("with")
-    if relation == "faces":  # "a box is being faced by a cat" is not what people say
-        names = [c for c in names if not c.startswith("turned")]
+    if kind == "spatial" and relation not in ITS:
+        names = [c for c in names if c != "with"]
+    if relation == "far" or (kind == "state" and not form.setting):  # "there is a closed box" alone says little
+        names = [c for c in names if c != "there"]
+    if relation in ("faces", "holds"):  # "a box is being faced by a cat" is not what people say
+        names = [c for c in names if c != "turned"]
     if kind not in _TURNING or (kind == "spatial" and not _reversible(form)):
         return tuple(names)
     return (*names, *("turned" if c == "plain" else f"turned {c}" for c in names if c != "with"))
@@ -137,8 +138,8 @@ def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
     text = _clause(form, kind, plan)
     if form.setting and (kind, plan.construction) != ("state", "plain"):
         place = PLACES[form.setting]
-        listed = kind in ("list", "count") and plan.construction in ("plain", "turned")
-        first = plan.construction == "with" or (plan.flavour % 4 == 0 and not listed)
+        there = plan.construction.endswith("there")
+        first = plan.construction == "with" or (there and plan.flavour % 4 == 0)
         text = f"{place}, {text}" if first else f"{text} {place}"
     if form.facts and len(form.facts) == 1:
         more = form.things[len(form.facts[0].args) :]
@@ -164,13 +165,18 @@ def _clause(form: LogicalForm, kind: str, plan: SentencePlan) -> str:
     article = "a" if indefinite else "the" if needs_the(form) else plan.article
     template = _chosen(CLAUSES[kind][construction], flavour)
     words = _names(things, kind, article, flavour, template)
-    words |= _relation_words(form, relation, flavour) | _posture_words(plan)
+    short = 0 if len(form.facts) > 1 else flavour
+    words |= {key: _chosen(table.get(relation, ("",)), short) for key, table in (("at", AT), ("its", ITS))}
+    if relation in VERBS:
+        words |= zip(("simple", "going", "done", "stem"), _chosen(VERBS[relation], flavour // 2))
+    words |= _posture_words(plan)
     words["all"] = join_names(
         [noun_phrase(desc, "a", flavour) for desc in things]
         + [noun_phrase(desc, NUMBERS[n - 2], flavour) for desc, n in counts]
     )
     if kind == "colours":
         words |= zip("uvwx", (str(desc.colour) for desc in things))
+        words |= {"kind": things[0].kind, "second": things[2].kind}
         words |= {"kinds": PLURALS[things[0].kind], "others": PLURALS[things[2].kind]}
     if kind == "signs":
         words |= zip("uv", (str(desc.pattern) for desc in things))
@@ -184,7 +190,10 @@ def _clause(form: LogicalForm, kind: str, plan: SentencePlan) -> str:
 
 
 def _names(things: Sequence[Desc], kind: str, article: str, flavour: int, template: str) -> dict[str, str]:
-    """Return the noun phrases of the things, by the letters of the template; the second one of a kind is "one"."""
+    """Return the noun phrases of the things, by the letters of the template; the second one of a kind is "one", except
+    after "there is", where both are new.
+    """
+    again = kind == "signs" or not template.startswith("there")
     if kind in ("state", "states"):
         things = [replace(desc, state=None) for desc in things]
     if kind == "signs":
@@ -192,30 +201,18 @@ def _names(things: Sequence[Desc], kind: str, article: str, flavour: int, templa
     names, seen = {}, set[str]()
     named = [(at, x, desc) for x, desc in zip("abcd", things) if (at := template.find(f"{{{x}}}")) >= 0]
     for _, letter, desc in sorted(named, key=lambda row: row[0]):
-        names[letter] = noun_phrase(desc, article, flavour, desc.kind in seen)
+        names[letter] = noun_phrase(desc, article, flavour, again and desc.kind in seen)
         seen.add(desc.kind)
     return names
-
-
-def _relation_words(form: LogicalForm, relation: str, flavour: int) -> dict[str, str]:
-    """Return the words of a relation, and of the one that it is contrasted with."""
-    words = {key: _chosen(table.get(relation, ("",)), flavour) for key, table in (("at", AT), ("its", ITS))}
-    contrast = form.facts[1].relation if len(form.facts) > 1 else relation
-    if relation in VERBS:
-        words |= zip(("simple", "going", "done", "stem"), _chosen(VERBS[relation], flavour // 2))
-        words["other"] = _chosen(VERBS[contrast], flavour // 2)[1]
-    elif contrast in AT:
-        words["other"] = _chosen(AT[contrast], flavour)
-    return words
 
 
 def _posture_words(plan: SentencePlan) -> dict[str, str]:
     if not plan.posture:
         return {"be": "is", "bes": "are", "ing": ""}
     plural, going, _ = POSTURES[plan.posture]
-    progressive = plan.flavour % 3 == 1
+    progressive = going and plan.flavour % 3 == 1
     be, bes = (f"is {going}", f"are {going}") if progressive else (plan.posture, plural)
-    return {"be": be, "bes": bes, "ing": f"{going} "}
+    return {"be": be, "bes": bes, "ing": going and f"{going} "}
 
 
 def _chosen(options: Sequence[T], number: int) -> T:

@@ -150,15 +150,16 @@ class Sampler:
             kinds += self.stage.others(kinds, setting, self.dice)
         return [(look, look) for look in self.stage.looks(kinds, relation, setting, self)]
 
-    def mentions(self, looks: Sequence[Any]) -> list[list[str]]:
-        """Return which attributes to mention of each thing, at most two; two of one kind are told apart by colour."""
+    def mentions(self, looks: Sequence[Any], *relations: str) -> list[list[str]]:
+        """Return which attributes to mention of each thing, at most two; two of one kind are told apart by colour. What
+        has something inside, in either scene, is not called empty.
+        """
         odds: dict[str, int] = self.stage.tables["mentioned"]
         sized = {look.size for look in looks[:2]} == {"small", "big"}
         result = []
         for k, _ in enumerate(looks):
-            fields = [
-                f for f, percent in odds.items() if (f != "size" or (sized and k < 2)) and self.dice.chance(percent)
-            ]
+            barred = {"" if sized and k < 2 else "size", "state" if k and "inside" in relations else ""}
+            fields = [f for f, percent in odds.items() if f not in barred and self.dice.chance(percent)]
             twins = k < 2 <= len(looks) and looks[0].kind == looks[1].kind
             result.append(["colour", *fields[:1]] if twins else sorted(self.dice.shuffled(fields)[:2]))
         return result
@@ -193,7 +194,7 @@ class Sampler:
         says: Sequence[Sequence[str]] | None = None,
     ) -> Draft:
         """Return a draft whose claims differ in the relation, or in the attributes that must be mentioned."""
-        says = says or self.mentions([look for look, _ in slots])
+        says = says or self.mentions([look for look, _ in slots], *relations)
         says = [
             [must[k], *self.shared(slot, says[k])[:1]] if must and k in must else self.shared(slot, says[k])
             for k, slot in enumerate(slots)

@@ -44,7 +44,7 @@ def noun_phrase(desc: Desc, determiner: str, flavour: int, again: bool = False) 
     With `again`, another thing of this kind was named before, and the noun is "one".
 
     >>> noun_phrase(Desc("umbrella", "red", "spotted", "big"), "a", 1), noun_phrase(Desc("cup", "red"), "the", 0, True)
-    ('a large spotted red umbrella', 'the red one')
+    ('a large red spotted umbrella', 'the red one')
     >>> noun_phrase(Desc("sign", pattern="ZOO"), "a", 0), noun_phrase(Desc("box", "red"), "two", 0)
     ('a sign that says ZOO', 'two red boxes')
     """
@@ -52,8 +52,8 @@ def noun_phrase(desc: Desc, determiner: str, flavour: int, again: bool = False) 
     words = [
         before,
         SIZE_WORDS[desc.size][flavour % 2] if desc.size else "",
-        desc.pattern if desc.pattern in PATTERN_WORDS else "",
         desc.colour,
+        desc.pattern if desc.pattern in PATTERN_WORDS else "",
         MATERIAL_WORDS[desc.material] if desc.material else "",
     ]
     words = [word for word in words if word]
@@ -62,4 +62,5 @@ def noun_phrase(desc: Desc, determiner: str, flavour: int, again: bool = False) 
     many = determiner in NUMBERS
     words.append("one" if again and words and not after else PLURALS[desc.kind] if many else desc.kind)
     first = ("an" if words[0] and words[0][0] in "aeiou" else "a") if determiner == "a" else determiner
-    return " ".join((first, *(word for word in words if word), *([after] if after else [])))
+    text = " ".join((first, *(word for word in words if word), *([after] if after else [])))
+    return text.replace(" framed", "-framed") if len(words) > 1 else text
