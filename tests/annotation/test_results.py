@@ -298,6 +298,9 @@ def test_human_runs_are_scored_like_models(db: Database, bench: Benchmark, tmp_p
     assert runs["human:s/everybody"].hash == bench.hash
     assert runs["human:s/everybody"].document["people"]["number"] == 2
     notes = compare(list(runs.values())).notes  # which `creperie compare` prints and reports repeat
+    unasked = [note for note in notes if "40 of 56 items have no score" in note]  # the study asked about one subset
+    assert len(unasked) == 3
+    notes = [note for note in notes if note not in unasked]
     said = [note.partition(",")[0].removeprefix("human:s/") for note in notes]
     assert sorted(said) == sorted(["everybody: 2 people", *(f"{name}: 1 person" for name in names)])
     assert all("α = " in note for note in notes)

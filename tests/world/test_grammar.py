@@ -36,7 +36,7 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
             "An orange cat is sitting inside a large cup.",
         ),
         (("front", CAT, DOG), SentencePlan("with"), "There is a dog with an orange cat in front of it."),
-        (("far", CAT, DOG), SentencePlan(), "The orange cat is far from the dog."),
+        (("far", CAT, DOG), SentencePlan(), "The orange cat is far away from the dog."),
         (("pushes", CAT, DOG), SentencePlan("turned"), "A dog is being pushed by an orange cat."),
         (
             ("hands", CAT, CUP, DOG),
@@ -101,7 +101,7 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
         (
             LogicalForm((Desc("cup", "red"), Desc("cup", "blue"), Desc("hat", "red"), Desc("hat", "pink"))),
             SentencePlan(),
-            "One cup is red and the other is blue, and one hat is red and the other is pink.",
+            "Two cups, one red and one blue, and two hats, one red and one pink.",
         ),
         (
             LogicalForm((Desc("sign", "red", "TEA"), Desc("sign", "blue", "ZOO"))),

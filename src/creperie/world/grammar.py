@@ -176,7 +176,6 @@ def _clause(form: LogicalForm, kind: str, plan: SentencePlan) -> str:
     )
     if kind == "colours":
         words |= zip("uvwx", (str(desc.colour) for desc in things))
-        words |= {"kind": things[0].kind, "second": things[2].kind}
         words |= {"kinds": PLURALS[things[0].kind], "others": PLURALS[things[2].kind]}
     if kind == "signs":
         words |= zip("uv", (str(desc.pattern) for desc in things))

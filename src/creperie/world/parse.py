@@ -79,9 +79,8 @@ def _parse_sentence(sentence: str) -> LogicalForm | None:
 
 def _read(body: str) -> LogicalForm | None:
     if match := _colours().fullmatch(body):
-        first, second = (match[k] or _KIND[match[k + 6]] for k in (1, 4))
-        hues = [match[k] or match[k + 6] for k in (2, 3, 5, 6)]
-        return LogicalForm(tuple(map(Desc, (first, first, second, second), hues)))
+        first, second = _KIND[match[1]], _KIND[match[4]]
+        return LogicalForm(tuple(map(Desc, (first, first, second, second), match.group(2, 3, 5, 6))))
     names: list[Any] = []
     try:
         skeleton = _noun_pattern().sub(lambda match: _take_name(match, names), body)
@@ -105,9 +104,8 @@ def _either(words: Iterable[str]) -> str:
 
 @cache
 def _colours() -> re.Pattern[str]:
-    kind, one, hue = f"({_either(_KIND)})", f"({_either(ALL_NAMES)})", f"({_either(COLOURS)})"
-    known = ", and ".join([rf"one {one} is {hue} and the other is {hue}"] * 2)
-    return re.compile(f"{known}|there are {', and '.join([rf'two {kind}, one {hue} and one {hue}'] * 2)}")
+    kind, hue = f"({_either(_KIND)})", f"({_either(COLOURS)})"
+    return re.compile(f"(?:there are )?{', and '.join([f'two {kind}, one {hue} and one {hue}'] * 2)}")
 
 
 @cache
