@@ -26,7 +26,17 @@ from creperie.lang import (
 )
 from creperie.making.atoms import base_of, dependents, joined, look_of, look_of_word
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import ANIMATE, MADE, CaptionEdit, frames, is_divided, may_be, number_of, qualities
+from creperie.making.edits import (
+    ANIMATE,
+    MADE,
+    CaptionEdit,
+    frames,
+    is_divided,
+    may_be,
+    number_of,
+    other_materials,
+    qualities,
+)
 from creperie.making.exchanging import exchange_spans, sort_here
 from creperie.making.phrases import outer
 from creperie.making.swaps import ParsedScene
@@ -157,7 +167,10 @@ def _why_unfit(
     if other.lower_ in _ONE or is_nation(left.text) or all(_is_worn(t) for t in (left, right)):
         return ""
     kinds = {kind_of(base_of(t)) for t in (one, other)}
-    mixed = {look_of(left), look_of(right)} == {"material", "fabric"} and kinds != {"furniture"}  # concrete curtains
+    stuff = [(look_of(t), other_materials(t.lower_, "material")) for t in (left, right)]
+    unlike = stuff[0] != stuff[1] or stuff[0][0] == "pattern"  # copper and iron are both metals
+    made_of = {look for look, _ in stuff} & {"material", "fabric", "pattern"}
+    mixed = made_of and unlike and kinds != {"furniture"}  # brass satchels
     dark = _DEPTHS & {left.lower_, right.lower_} and not all(topics(base_of(t))[:1] in ((6,), ()) for t in (one, other))
     grown = look_of(left) in ("size", "age") and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
     fits = all(_may_look(a, n, corpus) for a in (left, right) for n in (one, other))

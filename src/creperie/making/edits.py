@@ -169,7 +169,8 @@ def _is_needed(noun: Any) -> bool:
         return True  # open shelves
     placed = [c for c in noun.rights if c.dep_ == "prep" and any(g.tag_ == "NNP" for g in c.children)]
     held = noun.head.lower_ == "on" and kind_of(base_of(noun)) == "handheld" and _has_person(noun.head)
-    likened = any(t.lower_ in frames()["unseen"] for t in noun.ancestors if t.tag_ in ("IN", "RB"))
+    offered = any(base_of(t) in frames()["open"] for t in noun.ancestors)  # room for a lamp, views of the sea
+    likened = offered or any(t.lower_ in frames()["unseen"] for t in noun.ancestors if t.tag_ in ("IN", "RB"))
     timed = noun.head.lower_ in ("after", "before", "during", "until", "since")
     bare = noun.tag_ == "NN" and noun.i > 0 and noun.nbor(-1).tag_ in ("VBN", "VBD") and not is_mass(base_of(noun))
     return bool(placed) or held or likened or timed or bare
@@ -211,8 +212,11 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         made = noun is not None and (kind_of(base_of(noun)) in MADE or topics(base_of(noun))[:1] == (6,))
         if not groups and look in ("material", "fabric") and made:
             groups = [other_materials(old, look)]
-        if look == "colour" and not dimension_of(adjective.lower_) and 13 in topics(adjective.lower_)[:2]:
-            continue  # a wine rack
+        stuff = look != "colour" or topics(adjective.lower_)[:1] == (7,)
+        if adjective.tag_[:2] == "NN" and not (
+            dimension_of(adjective.lower_) or (is_stuff(adjective.lower_) and stuff)
+        ):
+            continue  # a wine rack, straw bags, a towel rail
         if not (stands_alone(adjective) or len(span) > 1) or (
             noun is not None and old == "new" and sort_of(noun) == "person"
         ):
@@ -239,6 +243,15 @@ def _shaded(adjective: Any) -> list[Any]:
     shade = own == [before] or (not own and before.lower_ in frames()["shades"])
     hyphen = any(t.text == "-" for t in adjective.doc[max(0, adjective.i - 2) : adjective.i + 2])
     return [before, adjective] if dimension_of(adjective.lower_) == "colour" and shade and not hyphen else [adjective]
+
+
+@cache
+def is_stuff(word: str, look: str) -> bool:
+    """Return True if the first sense of a noun is a colour, or what things are made of: `brass`, not `towel`."""
+    net = open_wordnet()
+    first = {w for s in net.senses(word, "n")[:1] for up in net.above(s)[:2] for w in up.words}
+    stuff = topics(word)[:1] == (27,) or not first.isdisjoint(("fabric", "cloth", "material", "stuff"))
+    return topics(word)[:1] == (7,) or (look != "colour" and stuff)
 
 
 @cache
@@ -445,6 +458,10 @@ def _fits_there(span: Sequence[Any], place: Any, new: str) -> bool:
     kind = sort_of(holder) if holder is not None else ""
     verb, around = span[0].head, sort_of(place)
     within = new in ("on", "in", "inside", "on top of")
+    if (new == "outside" and kind not in (*ANIMATE, "vehicle")) or (
+        base_of(verb) == "hang" and new in ("below", "under")
+    ):
+        return False  # decor outside a room, lamps that hang below a desk
     elsewhere = any(c.lower_ in frames()["places"] and c not in span for c in verb.rights)
     if within and (elsewhere or kind not in (*ANIMATE, "food", "handheld") or around in ANIMATE):
         return False  # someone who runs on the beach near the ocean does not run in it

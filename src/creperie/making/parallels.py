@@ -139,6 +139,8 @@ def swapped_ends(doc: Any) -> Iterator[CaptionEdit]:
         right = _noun_from(doc, goal.i + 1) if goal is not None else None
         if left is None or right is None or base_of(left) == base_of(right) or sort_here(left) in ANIMATE:
             continue
+        if any(t.tag_ == "NNP" and (t.is_upper or sort_here(t) != "place") for t in (left, right)):
+            continue  # sizes S to XXL, a ball from somebody
         spans = _span(left), _span(right)
         if not any(_refers_or_acts(t) for s in spans for t in doc[slice(*s)]) and spans[0][0] > start.i:
             text = exchange_spans(doc, *spans, repair=True)
