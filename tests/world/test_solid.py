@@ -165,7 +165,7 @@ def test_two_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert with_red.shape == (48, 48, 3)
     differ = np.abs(with_red.astype(int) - with_blue).sum(2) > 150
-    assert differ[:, 24:].sum() > 60 > 9 > differ[:, :16].sum()
+    assert differ[:, 24:].sum() > 60 > 30 > differ[:, :16].sum()
 
 
 def test_old_libraries_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
