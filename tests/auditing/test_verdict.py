@@ -15,7 +15,7 @@ from creperie.auditing.registry import several_learned
 from creperie.auditing.verdict import EXIT_CODES, AuditRow, Measurements, judge, unjudged
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
 from creperie.core import CreperieError, silent
-from creperie.metrics import holm
+from creperie.metrics import holm, wilson
 
 Planted = Callable[..., Benchmark]
 QUICK = ("length-words", "surface", "negation", "similarity")
@@ -301,7 +301,15 @@ def test_too_few_items_say_where_and_never_ask_for_fewer_than_there_are() -> Non
     few = next(j for j in found.judgements if j.subset == "few")
     assert few.strongest is not None
     assert (few.measured.items, few.strongest.measure.accuracy, few.verdict) == (5, 0.8, "not shown")
-    assert 8 <= few.needed <= 12  # 5 × (0.425 / 0.3)², from Wilson's lower limit of 0.376
+    assert few.needed == 11  # of 10.67 by Wilson: 1.96² × 0.25 / 0.3²
     assert "length-words may reach 96.4 % on few" in found.text
     assert "it reaches 80.0 % there: if that stays so, more items can only show a leak" in found.text
     assert "would decide" not in found.text  # no number of items excludes 55 % at an estimate of 80 %
+    assert "on few P2-N); it reaches 80.0 %" in replace(found.whole, strongest=replace(few.strongest, view="P2-N")).text
+    for n in (8, 104, 260, 380, 400):  # 8 items asked for 260, at which 130 right still reach 56.0 %
+        low, high = wilson(n / 2, n)
+        at_chance = replace(
+            few.strongest, measure=replace(few.strongest.measure, n=n, accuracy=0.5, low=low, high=high)
+        )
+        assert (needed := judge(replace(few.measured, rows=(at_chance,))).needed) == max(n + 1, 381)
+        assert wilson(needed / 2, needed)[1] < 0.55 <= wilson(190, 380)[1]

@@ -92,7 +92,7 @@ def test_filtering_keeps_the_order_of_many_items() -> None:
 def test_only(bench: Benchmark) -> None:
     whole = Benchmark("b", bench.table, skipped=(SkippedRecord("swap", "1", "why"), SkippedRecord("add", "2", "why")))
     part = whole.only(["swap"])
-    as_condition = whole.filter(pc.field("subset").isin(["swap"]), why="subset")  # on disk, and nothing else differs
+    as_condition = whole.filter(pc.field("subset").isin(["swap"]), why="only swap")  # on disk, and nothing else differs
     assert (part.hash, part.provenance) == (as_condition.hash, as_condition.provenance)
     assert part.table.equals(as_condition.table)
     assert part.subsets == {"swap": 5}
@@ -175,7 +175,7 @@ def test_every_change_is_a_step_with_its_input(bench: Benchmark) -> None:
     assert [step.op for step in changed.provenance] == ["filter", "sample", "head"]
     assert changed.provenance[0].inputs == (bench.hash,)
     assert changed.provenance[0].args["why"] == "longer"
-    assert changed.provenance[1].args == {"n": 4, "seed": 3}
+    assert changed.provenance[1].args == {"n": 4, "seed": 3, "leaves": "4 of 7"}
 
 
 def test_a_benchmark_can_be_sent_to_another_process(bench: Benchmark) -> None:

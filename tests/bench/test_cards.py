@@ -122,15 +122,19 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         ProvenanceStep("refine", {"method": "grid", "attackers": ["lm-mean"], "removed": {"cell": 4}}),
         ProvenanceStep("annotate", {**people, "task": "triplet-check", "scripted": True, "fates": {"removed": 2}}),
         ProvenanceStep("filter", {"condition": "mask of 352", "why": "limit 4 a subset, seed 0"}),
+        ProvenanceStep("filter", {"condition": "mask of 9", "why": "validate", "leaves": "7 of 9"}),  # said above
     )
     save(replace(bench(Info()), provenance=(), skipped=()), tmp_path / "none")
     judged = [replace(i, tags={"people.foil-check": "confirmed"} if i.id == "1" else {}) for i in bench()]
-    save(from_items("judged", judged, provenance=steps), tmp_path / "all")
+    more = [Item(str(n), "more", (), ("a", "b"), ((True, False),)) for n in range(9)]
+    whole = from_items("judged", [*judged, *more], provenance=steps)
+    drawn = whole.filter([i < 12 for i in range(13)], why="4 demonstrations per subset").head(7)
+    save(drawn.only("swap", "pairs | two"), tmp_path / "all")
     told = [
         "- files in the format `coco-captions`: captions.json",
         "- by the language model `lm:writer`, with the instructions of maker `llm:add-object`, which "
-        "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): 12 made, 3 rejected",
-        "- by the script `lm:pkg:creperie.testing.scripted_writer`, with the instructions of maker `llm:x`: 0 made",
+        "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): 12 captions made, 3 rejected",
+        "- by the script `lm:pkg:creperie.testing.scripted_writer`, with the instructions of maker `llm:x`: 0 captions made",
         "- the validator model `lm:judge` left out 2 items",
         "- 3 people in the task `foil-check`: 30 answers, Krippendorff's alpha 0.71, about 10 items as they were then "
         "(9 confirmed, 1 removed); of the 4 items here they judged 2",  # of 535 items, none of which were left, it said
@@ -140,10 +144,14 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         "- 1 items by people, in the task `foil-check`",
         "- 2 items by scripts, not people, in the task `triplet-check`",
         "- all but a part of 352 items: limit 4 a subset, seed 0",
+        "- all but 12 of 13 items: 4 demonstrations per subset",  # nothing that creperie knows of, it said
+        "- all but 11 of 12 items: head (n=7, leaves=11 of 12) of ",
+        "- all but 4 of 11 items: only swap, pairs | two",
         "- 4 items, by refinement against blind attackers (lm-mean): method `grid`, reason `cell`",
     ]
     sheet = (tmp_path / "all" / "DATASHEET.md").read_text(encoding="utf-8")
     assert [line for line in told if line not in sheet] == []
+    assert "7 of 9 items" not in sheet
     assert "Nothing that creperie knows of." in (tmp_path / "none" / "DATASHEET.md").read_text(encoding="utf-8")
 
 

@@ -52,7 +52,7 @@ def test_gains_shrink_on_honest_foils_in_the_papers_table_5(tmp_path: Path, of: 
     assert claims[1].numbers.startswith(gains)
     assert "sugarcrepe add" in claims[2].numbers  # the paper has no negated captions there
     toys = directions(folder_of(tmp_path, "study.json", study(of, 900), "small"))  # six rows of toys said yes
-    assert [c.holds for c in toys] == ["stand-in: not evidence"] * 3
+    assert [c.holds for c in toys] == ["stand-in: agrees"] * 3
     few = directions(folder_of(tmp_path, "study.json", study(of, 20), "small"))
     assert few[0].holds == "not shown"
 
@@ -68,6 +68,8 @@ def test_a_gain_on_few_items_shows_nothing(tmp_path: Path) -> None:
         }
         exam["values"] |= {"biased swap": 60.0, "biased negate": 60.0}
     assert [c.holds for c in directions(folder_of(tmp_path, "study.json", turned))] == ["yes", "no", "no"]
+    toys = directions(folder_of(tmp_path, "study.json", turned, "small"))  # a contradiction had the mark of agreement
+    assert [c.holds for c in toys] == [f"stand-in: {found}" for found in ("agrees", "disagrees", "disagrees")]
 
 
 def table_8(models: tuple[str, ...] = (), released: bool = True) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def test_blind_models_are_ahead_in_nine_of_ten_columns_of_the_papers_table_8(tmp
     assert claim.holds == "yes"
     (claim,) = directions(folder_of(tmp_path, "sugarcrepe-8.json", table_8(released=False)))
     assert claim.who.endswith("with it, on b, not the published sets")
-    assert claim.holds == "stand-in: not evidence"
+    assert claim.holds == "stand-in: agrees"
     (claim,) = directions(folder_of(tmp_path, "sugarcrepe-8.json", table_8(("Vera", "Grammar"))))
     assert (claim.numbers, claim.holds) == ("no image-text model was scored on these benchmarks", "not shown")
 

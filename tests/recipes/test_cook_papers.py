@@ -181,7 +181,7 @@ def test_sade(tmp_path: Path, makers: None) -> None:
     biased, kept = served["biased"].summary, served["refine"].summary
     assert kept["items"] + kept["removed"] == biased["items"]
     bench = load(served["make"].place)
-    assert bench.name == "world-as-sade-whole"  # nobody takes it for the paper's own
+    assert bench.name == "everyday-and-world-as-sade-whole"  # nobody takes it for the paper's own
     own = [load(served[name].place).name for name in ("crepe", "vl-checklist", "aro", "content")]
     assert own == [f"world-test-{name}" for name in ("crepe", "vl-checklist", "aro", "content")]  # all had one name
     assert {"content-coco", "content-flickr30k", "comprehensive"} <= set(bench.subsets)

@@ -29,10 +29,11 @@ from creperie.recipes import (
 from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.judging import decided, runs_in
 from creperie.recipes.kitchen import run_stages
-from creperie.recipes.making import one_image_folder
+from creperie.recipes.making import one_image_folder, run_make
 from creperie.recipes.people import PEOPLE, _fields, run_people
 from creperie.recipes.recipe import find_recipe, read_recipe
 from creperie.recipes.steps import STEPS, StageJob, work_of
+from creperie.recipes.tabling import write_results
 from creperie.recipes.training import one_thread, run_train, run_trainings, run_tune
 from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table
 from creperie.world import World, make_world
@@ -389,7 +390,7 @@ def test_a_run_says_whether_it_points_the_way_the_papers_do(tmp_path: Path) -> N
         ("table", "m", "yes"),
         ("table", "wide", "not shown"),
         ("table", "none", "not shown"),
-        ("table", "drawn", "stand-in: not evidence"),
+        ("table", "drawn", "stand-in: agrees"),
     ]
     # Wilson's interval of 41 of 50, of the kind of shuffle that is noticed least
     assert claims[3].numbers == "82.0 [69.2, 90.2] % of 50 true captions above shuffle-nouns, the hardest of 2"
@@ -552,3 +553,18 @@ def test_scripted_annotators_have_runs_under_lasting_names(tmp_path: Path) -> No
         assert set(told["runs"]) == {run.name for run in runs}
     assert set(found[0]) == {"human:study/everybody", "human:study/script-1", "human:study/script-2"}
     assert found[0] == found[1]
+    write_results(runs, tmp_path / "results.csv")
+    lines = (tmp_path / "results.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert {line.split(",")[1].split("/")[0] for line in lines} == {"script:study"}
+
+
+def test_a_datasheet_says_which_kinds_a_stage_dropped(tmp_path: Path) -> None:
+    """It said that nothing was left out beside "222 made" and 136 items, or named the rejected candidates alone."""
+    texts = ("A red cup stands beside a blue box.", "A dog chases a cat.")
+    sources = [Item(str(n), "x", (), (text,), ((True,),)) for n, text in enumerate(texts)]
+    save(from_items("captions", sources), tmp_path / "in")
+    options = {**STEPS["make"].options, "makers": ["rules:swap"], "rename": {"swap-attribute": "kept", "*": ""}}
+    run_make(StageJob("make", "r", options, (str(tmp_path / "in"),), tmp_path / "out", tmp_path / "work"))
+    assert load(tmp_path / "out").subsets == {"kept": 1}
+    sheet = (tmp_path / "out" / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "- all but 1 of 2 items: not wanted here: swap-object 1" in sheet, sheet[sheet.index("What was left") :]

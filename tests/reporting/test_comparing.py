@@ -263,5 +263,7 @@ def test_a_share_below_chance_is_explained_by_its_ties() -> None:
     run = run_of("sugarcrepe", "blind:length", {"swap_obj": [RIGHT] + [same] * 79 + [WRONG] * 5})
     filled = fill_table(published_table("sugarcrepe/6"), [run])
     assert round(filled.ours[0].figures["swap_obj"].value, 1) == 1.2
-    says = "ties are counted as wrong, and so many lead far below chance"
-    assert f"blind:length: {says}: Swap obj 79 of 85." in filled.notes
+    assert "blind:length: ties are counted as wrong: Swap obj 79 of 85, hence far below chance." in filled.notes
+    above = {"swap_obj": [same] * 3 + [WRONG], "swap_att": [RIGHT] * 60 + [same] * 40, "replace_obj": [RIGHT, same]}
+    (*_, note) = fill_table(published_table("sugarcrepe/6"), [run_of("sugarcrepe", "blind:length", above)]).notes
+    assert note.endswith("Replace obj 1 of 2; Swap obj 3 of 4, hence far below chance; Swap att 40 of 100.")

@@ -173,7 +173,12 @@ def test_interactions_and_single_models_of_table_c_are_filled_from_the_fits() ->
     both = ("simplified[true]", "grammaticality[foil]:type[ditransitive]", "grammaticality[equal]:type[ditransitive]")
     fits = [
         fit("active or ditransitive", "all models", *both),
-        fit("active or passive", "small:/out/14-lit/model", "simplified[true]", "grammaticality[foil]:type[passive]"),
+        fit(
+            "active or passive",
+            "small:/out/14-locked-image/model",
+            "simplified[true]",
+            "grammaticality[foil]:type[passive]",
+        ),
         fit("active or ditransitive", "hf:facebook/flava-full", "grammaticality[foil]"),
         fit(
             "alike or different", "all models", "grammaticality[foil]:order[different]"

@@ -327,6 +327,10 @@ def test_a_row_says_that_scripts_checked_its_items_and_that_items_share_images()
     (made,) = [note for note in filled.notes if note.startswith(f"{items}: ")]
     assert "its drawn world and template sentences" in made  # a set of these names was taken for one of COCO's captions
     assert made.endswith("no item of a published set.")
+    whole = replace(filled.ours[0], benchmarks=("everyday-and-world-as-sade-whole",))
+    assert any(
+        "drawn world and sentences of everyday.txt" in note for note in _notes(published_table("sade/2"), [whole])
+    )
     assert not any("share images" in note for note in filled.notes)  # ten items, ten images
     assert filled.ours[0].figures["spatial"].clusters == 10
     few = replace(filled.ours[0].figures["spatial"], n=60, clusters=26)

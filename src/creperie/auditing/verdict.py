@@ -65,6 +65,11 @@ class AuditRow:
     def title(self) -> str:
         return f"{self.attacker}: {self.cue}" if self.cue else self.attacker
 
+    @property
+    def place(self) -> str:
+        """Where it was measured: the subset, and the view of it if it is not the whole one."""
+        return f"{self.subset} {self.view}".rstrip()
+
 
 def by_strength(rows: Iterable[AuditRow]) -> list[AuditRow]:
     """Return the rows, the most accurate first. The best of many cues is only as good as it looks if it leaks."""
@@ -197,9 +202,8 @@ class Judgement:
         by_family = self._by_family
         where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}
         ordered = sorted(by_family, key=lambda n: (n in LEARNED_FAMILIES, -where[n], -by_family[n][0].measure.accuracy))
-        worst = {name: " ".join(filter(None, (by_family[name][0].subset, by_family[name][0].view))) for name in ordered}
         return ", ".join(
-            f"{name} in {where[name]} (up to {percent(by_family[name][0].measure.accuracy)} % on {worst[name]})"
+            f"{name} in {where[name]} (up to {percent(by_family[name][0].measure.accuracy)} % on {by_family[name][0].place})"
             for name in ordered
         )
 
@@ -265,7 +269,7 @@ def _leaks_text(j: Judgement) -> str:
 
 def _anti_text(j: Judgement) -> str:
     row = j.strongest
-    where = f" in {row.subset}" if row and j.worst_subsets else ""
+    where = f" in {row.place if j.worst_subsets else row.view}" if row and (j.worst_subsets or row.view) else ""
     reached = f"{row.attacker} is right on only {percent(row.measure.accuracy)} %" if row else "an attacker is"
     otherwise = f"believed the other way round it may pass {percent(j.measured.threshold, 0)} %"
     return f"anti-learned{where}: {reached}, surely below chance; {otherwise}"
@@ -279,7 +283,7 @@ def _clean_text(j: Judgement) -> str:
 
 def _not_shown_text(j: Judgement) -> str:
     row = j.strongest
-    where = f" on {row.subset}" if row and j.worst_subsets else ""
+    where = f" on {row.place if j.worst_subsets else row.view}" if row and (j.worst_subsets or row.view) else ""
     best = f"{row.title} may reach {percent(_upper(row))} %{where}" if row else "no attacker could be measured"
     there = " there" if where else ""
     enough = f"; about {j.needed:,} items{there} would decide" if j.needed else ""
@@ -387,17 +391,20 @@ def _is_above(row: AuditRow, threshold: float) -> bool:
 
 
 def _needed(row: AuditRow, threshold: float) -> int:
-    """Return the number of items that would decide, if the attacker's accuracy stayed the same; 0 if unknown.
+    """Return the number of items that would decide; 0 if unknown.
 
-    They bring its upper limit below the threshold or, if it is above the threshold, its lower limit above one half.
+    They bring the upper limit of the attacker, if it is at chance, below the threshold; if there are as many already,
+    the limit at its own accuracy. If that is above the threshold, they bring its lower limit above one half. The
+    interval is the audit's own, with its looks, ties and shared images: Wilson's limit u has n (u − p)² = z² u (1 − u).
     """
-    if math.isnan(row.measure.accuracy + row.measure.low + row.measure.high):
-        return 0
-    far = _further(row)
-    width, aim = _upper(row) - far, threshold - far
+    m, far = row.measure, _further(row)
+    limit, aim, shares = _upper(row), threshold, (0.5, far)
     if _is_above(row, threshold):
-        width, aim = far - max(row.measure.low, 1 - row.measure.high), far - 0.5
-    return max(row.measure.n + 1, math.ceil(row.measure.n * (width / aim) ** 2))
+        limit, aim, shares = max(m.low, 1 - m.high), 0.5, (far,)
+    if math.isnan(m.accuracy + m.low + m.high) or not 0 < limit < 1 or aim in shares:
+        return 0
+    spread = m.n * (limit - far) ** 2 / (limit * (1 - limit)) * aim * (1 - aim)
+    return next((n for p in shares if (n := math.ceil(spread / (aim - p) ** 2)) > m.n), m.n + 1)
 
 
 def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:

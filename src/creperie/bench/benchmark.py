@@ -328,8 +328,11 @@ class Benchmark(Framed):
         return self.with_table(self.table.filter(pa.array(keep)), op, **args)
 
     def with_table(self, table: pa.Table | Parquet, op: str, **args: Any) -> Benchmark:
-        """Return a copy of the benchmark with these items, and with one more provenance step."""
-        return replace(self, source=table, provenance=self.provenance + (ProvenanceStep(op, args, (self.hash,)),))
+        """Return a copy of the benchmark with these items, and with one more provenance step, which says how many items
+        it left out."""
+        changed = replace(self, source=table)
+        left = {"leaves": f"{len(changed):,} of {len(self):,}"} if len(changed) < len(self) else {}
+        return replace(changed, provenance=(*self.provenance, ProvenanceStep(op, args | left, (self.hash,))))
 
     def filter(
         self, condition: pc.Expression | Sequence[bool] | np.ndarray | Callable[[Item], bool], why: str = ""
@@ -371,10 +374,10 @@ class Benchmark(Framed):
                 raise unknown("subset", name, self.subsets, where=self.name)
         condition = pc.field("subset").isin(wanted)
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
-            chosen = self.filter(condition, why="subset")
+            chosen = self.filter(condition, why=f"only {', '.join(wanted)}")
         else:  # a mask avoids importing pyarrow's acero and dataset modules
             rows = self.table.filter(pc.is_in(self.table["subset"], value_set=pa.array(wanted, pa.string())))
-            chosen = self.with_table(rows, "filter", condition=str(condition), why="subset")
+            chosen = self.with_table(rows, "filter", condition=str(condition), why=f"only {', '.join(wanted)}")
         return replace(chosen, skipped=tuple(s for s in self.skipped if s.subset in wanted))
 
     def sample(self, n: int, seed: int = 0) -> Benchmark:

@@ -25,7 +25,9 @@ GENERATIVE = ("lm:", "vlm:")  #: kinds of models that give a likelihood of a cap
 
 
 #: "not shown": the intervals allow both; "by construction": the run made it so, whatever is true of the world
-Holds = Literal["yes", "no", "not shown", "by construction", "stand-in: not evidence"]
+Holds = Literal["yes", "no", "not shown", "by construction", "stand-in: agrees", "stand-in: disagrees"]
+#: the same on other items or models, which is never evidence
+STANDS_IN: dict[Holds, Holds] = {"yes": "stand-in: agrees", "no": "stand-in: disagrees"}
 Claim = tuple[str, str, str, Holds]  #: claim, who, numbers, holds
 
 
@@ -33,7 +35,8 @@ def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
     """Return whether a claim holds, given what lies beyond the intervals; only runs on the paper's items say so."""
     if above == below:
         return "not shown"
-    return ("yes" if above else "no") if evidence else "stand-in: not evidence"
+    holds: Holds = "yes" if above else "no"
+    return holds if evidence else STANDS_IN[holds]
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def directions(folder: Path) -> list[Direction]:
         for claim, who, numbers, holds in _claims(stage, card["recipe"])
     ]
     if card["profile"] == "small":  # all its items and models stand in for the papers'
-        claims = [replace(c, holds="stand-in: not evidence") if c.holds in ("yes", "no") else c for c in claims]
+        claims = [replace(c, holds=STANDS_IN.get(c.holds, c.holds)) for c in claims]
     return list({(c.claim, c.who, c.numbers): c for c in claims}.values())  # two stages may fill the same table
 
 

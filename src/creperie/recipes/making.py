@@ -112,10 +112,9 @@ def run_make(job: StageJob) -> dict[str, Any]:
         report = read_json(folder / REPORT_FILE)
         reports[maker] = {k: report[k] for k in ("made", "rejected", "calls", "items")}
         parts.append(load(folder))
-    made = (item for part in parts for item in part)
-    if job.option("subsets") == "source":
-        homes = {s.id: s.subset for s in captions.sources}
-        made = (replace(item, subset=homes[item.id] or item.subset) for item in made)
+    homes = {s.id: s.subset for s in captions.sources} if job.option("subsets") == "source" else {}
+    parts = [_wanted(part, job.option("rename"), homes) for part in parts]
+    made = (replace(item, subset=homes.get(item.id) or item.subset) for part in parts for item in part)
     items = _renamed(made, job.option("rename"))
     if not items and not job.option("optional"):
         raise DataError("the makers made no item", where=job.input, hint="give more captions or another model")
@@ -197,22 +196,35 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
     """Return the benchmark with subsets renamed as the recipe says."""
     if not (names := job.option("rename")):
         return bench
+    bench = _wanted(bench, names)
     renamed = from_items(bench.name, _renamed(bench, names), images=bench.images)
     return replace(renamed, info=bench.info, provenance=bench.provenance)
 
 
+def _wanted(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
+    """Return the benchmark without the subsets whose new name is empty; its provenance names them."""
+    own = [homes.get(id) or subset for subset, id in bench.item_keys]
+    lost = Counter(subset for subset in own if not _new_name(subset, names))
+    why = "not wanted here: " + ", ".join(f"{name} {n:,}" for name, n in lost.items())
+    return bench.filter([subset not in lost for subset in own], why=why) if lost else bench
+
+
+def _new_name(subset: str, names: Mapping[str, str]) -> str:
+    return next((new for old, new in names.items() if fnmatchcase(subset, old)), subset)
+
+
 def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
-    """Return the items with subsets renamed (old names may be patterns); items whose new name is empty are left out.
+    """Return the items with subsets renamed (old names may be patterns).
 
     If two subsets become one, repeated ids get a number.
     """
     renamed: list[Item] = []
     seen: Counter[tuple[str, str]] = Counter()
     for item in items:
-        if subset := next((new for old, new in names.items() if fnmatchcase(item.subset, old)), item.subset):
-            seen[subset, item.id] += 1
-            number = f"~{count}" if (count := seen[subset, item.id]) > 1 else ""
-            renamed.append(replace(item, subset=subset, id=item.id + number))
+        subset = _new_name(item.subset, names)
+        seen[subset, item.id] += 1
+        number = f"~{count}" if (count := seen[subset, item.id]) > 1 else ""
+        renamed.append(replace(item, subset=subset, id=item.id + number))
     return renamed
 
 

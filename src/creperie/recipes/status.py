@@ -172,8 +172,8 @@ def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], ow
 # -- the page --------------------------------------------------------------------------------------------------------
 
 HEADS = ("table", "results", "computed", "agree", "stand-ins", "missing", "our prompts")
-READING = """*Yes* and *no* are beyond the intervals, on the papers' items. *Stand-in: not evidence*: beyond them too,
-but on other items, which say nothing about the papers'. *By construction*: items were chosen by the very score."""
+READING = """*Yes* and *no* are beyond the intervals, on the papers' items. *Stand-in: agrees* and *stand-in: disagrees*:
+beyond them too, but on other items or models, which are no evidence about the papers'. *By construction*: items were chosen by the very score."""
 DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 

@@ -108,14 +108,16 @@ def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
 
 
 def write_results(runs: Sequence[Run], path: Path) -> None:
-    """Write all results of the runs as CSV, one line per result."""
+    """Write all results of the runs as CSV, one line per result; scripted annotators are not called human."""
     names = ("task", "subset", "n", "hits", "ties", "accuracy", "low", "high", "chance")
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["benchmark", "model", *names])
         for run in runs:
+            scripted = run.document.get("people", {}).get("scripted")
+            model = run.model.replace("human:", "script:", 1) if scripted else run.model
             for row in run.results:
-                writer.writerow([run.benchmark, run.model, *(row[name] for name in names)])
+                writer.writerow([run.benchmark, model, *(row[name] for name in names)])
 
 
 def run_figure(job: StageJob) -> dict[str, Any]:

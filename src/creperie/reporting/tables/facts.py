@@ -423,7 +423,7 @@ def _alone(sample: str) -> str:
     """Return the paper's model that a sample of one model stands for; empty for all models."""
     if sample == "all models":
         return ""
-    named = {"flava": "FLAVA", "lit": "LiT", "clip": "CLIP", "plain": "CLIP"}
+    named = {"flava": "FLAVA", "locked-image": "LiT", "clip": "CLIP", "plain": "CLIP"}
     return next((model for word, model in named.items() if word in sample.lower()), sample)
 
 

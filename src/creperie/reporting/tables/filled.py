@@ -407,10 +407,11 @@ def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
         if "scripted" in row.label:
             yield "scripts look at no picture: with and without images are not two measurements"
     if tied := [(c.title, cell) for c, cell in cells.items() if cell.ties]:
-        counts = ", ".join(f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied)
         rule = tied[0][1].tie_rule
-        many = rule == "wrong" and any(2 * cell.ties > cell.n for _, cell in tied)
-        yield f"{TIES[rule]}{', and so many lead far below chance' if many else ''}: {counts}"
+        many = [rule == "wrong" and cell.below and 2 * cell.ties > cell.n for _, cell in tied]
+        hence = [", hence far below chance" if far else "" for far in many]
+        counts = (f"{title} {cell.ties:,} of {cell.n:,}{so}" for (title, cell), so in zip(tied, hence, strict=True))
+        yield f"{TIES[rule]}: {'; '.join(counts) if any(many) else ', '.join(counts)}"
     shared = [(c.title, cell) for c, cell in cells.items() if 0 < cell.clusters < cell.n and not math.isnan(cell.low)]
     if shared and not votes:
         counts = ", ".join(f"{title} {cell.n:,} items of {cell.clusters:,} images" for title, cell in shared)

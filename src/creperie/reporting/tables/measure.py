@@ -30,6 +30,7 @@ class MeasuredCell:
     tie_rule: str = ""  #: how ties were counted: wrong, half or right
     people: int = 0  #: how many people's shares it is the mean of
     clusters: int = 0  #: how many images (or groups of items that share images) the interval is over
+    below: bool = False  #: less than random scores would reach
 
 
 @dataclass(frozen=True)
@@ -147,4 +148,5 @@ def _deviation(run: Run, measured: Measured, labels: np.ndarray, wanted: Sequenc
 def _figure_of(run: Run, result: Result, value: float, low: float, high: float) -> MeasuredCell:
     about = (result.task, str(run.path or run.name), run.settings.level)
     beside = (result.n, result.ties, *about)
-    return MeasuredCell(value, low, high, *beside, tie_rule=result.tie_rule, clusters=result.clusters)
+    below = result.accuracy < result.chance
+    return MeasuredCell(value, low, high, *beside, tie_rule=result.tie_rule, clusters=result.clusters, below=below)
