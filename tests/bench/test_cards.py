@@ -132,9 +132,11 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
     save(drawn.only("swap", "pairs | two"), tmp_path / "all")
     told = [
         "- files in the format `coco-captions`: captions.json",
+        "- captions of captions.txt, unchanged, as other captions of maker `llm:add-object`",
         "- by the language model `lm:writer`, with the instructions of maker `llm:add-object`, which "
-        "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): 12 captions made, 3 rejected",
-        "- by the script `lm:pkg:creperie.testing.scripted_writer`, with the instructions of maker `llm:x`: 0 captions made",
+        "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): "
+        "12 captions made, 3 rejected",
+        "- by the script `lm:pkg:creperie.testing.scripted_writer`, with the instructions of maker `llm:x`: 0 captions",
         "- the validator model `lm:judge` left out 2 items",
         "- 3 people in the task `foil-check`: 30 answers, Krippendorff's alpha 0.71, about 10 items as they were then "
         "(9 confirmed, 1 removed); of the 4 items here they judged 2",  # of 535 items, none of which were left, it said

@@ -276,7 +276,7 @@ def test_progress_of_a_small_run_names_no_set_and_nobody_it_does_not_have(name: 
     """Lines such as "Winoground, kept whole" and "experts choose" stood for 40 drawn items and for one script."""
     stages = {s.name: s for s in read_recipe(find_recipe(name), "small").stages if not s.skip}
     for stage in stages.values():
-        said = re.sub(r"as in [^;(]*|\(?[^(]* in the paper\)?|ARO's and CREPE's foils, by rules", "", stage.about)
+        said = re.sub(r"as in [^;(]*|\(?[^(]* in the paper\)?|in the manner of ARO and CREPE", "", stage.about)
         assert not re.search(PUBLISHED, said.replace(BY_SCRIPTS, "")), stage.about
         assert stage.about.endswith(BY_SCRIPTS) == bool(stage.options.get("scripted"))
         own = stage.options.get("name", "")  # "sade-cooked", "aro+crepe-rebuilt": nobody takes it for the paper's own

@@ -203,8 +203,9 @@ class Judgement:
         where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}
         ordered = sorted(by_family, key=lambda n: (n in LEARNED_FAMILIES, -where[n], -by_family[n][0].measure.accuracy))
         return ", ".join(
-            f"{name} in {where[name]} (up to {percent(by_family[name][0].measure.accuracy)} % on {by_family[name][0].place})"
+            f"{name} in {where[name]} (up to {percent(best.measure.accuracy)} % on {best.place})"
             for name in ordered
+            for best in by_family[name][:1]
         )
 
     @property
@@ -400,7 +401,7 @@ def _needed(row: AuditRow, threshold: float) -> int:
     m, far = row.measure, _further(row)
     limit, aim, shares = _upper(row), threshold, (0.5, far)
     if _is_above(row, threshold):
-        limit, aim, shares = max(m.low, 1 - m.high), 0.5, (far,)
+        limit, aim, shares = max(m.low, 1 - m.high), 0.5, (far, far)
     if math.isnan(m.accuracy + m.low + m.high) or not 0 < limit < 1 or aim in shares:
         return 0
     spread = m.n * (limit - far) ** 2 / (limit * (1 - limit)) * aim * (1 - aim)

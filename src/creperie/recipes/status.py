@@ -172,8 +172,9 @@ def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], ow
 # -- the page --------------------------------------------------------------------------------------------------------
 
 HEADS = ("table", "results", "computed", "agree", "stand-ins", "missing", "our prompts")
-READING = """*Yes* and *no* are beyond the intervals, on the papers' items. *Stand-in: agrees* and *stand-in: disagrees*:
-beyond them too, but on other items or models, which are no evidence about the papers'. *By construction*: items were chosen by the very score."""
+READING = """*Yes* and *no* are beyond the intervals, on the papers' items. *Stand-in: agrees* or *disagrees*: beyond
+them too, but on other items or models, which are no evidence about the papers'. *By construction*: items were chosen
+by the very score."""
 DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 
@@ -227,7 +228,7 @@ Written by `{command}` (creperie {__version__}) from recipe runs and the transcr
 
 {len(parts)} entries for tables and figures: {counts}. The tables print {whole["printed"]:,} results.
 {whole["computed"]:,} of these were computed from what the authors released: {computed_words(whole)}.
-To agree is to be the same to the last printed digit; results printed in two tables are counted once.
+To agree is to be the same to the last printed digit; those that agree in two tables are counted once.
 
 A *result* is a number that the paper measured: an accuracy, a score, a rating, an effect, a size of the set
 that it made. Dimensions, numbers of weights, sizes of training data and chance are none.

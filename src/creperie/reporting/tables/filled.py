@@ -26,7 +26,8 @@ from creperie.scoring import Run, load_run
 
 NO_INTERVAL = (math.nan, math.nan)
 AVERAGE = (
-    "the mean of each one's share, as in SugarCrepe++; n counts answers, the interval is over images by Student's t"
+    "the mean of each one's share, as in SugarCrepe++; n counts answers, the score interval is over images, with "
+    "Student's t"
 )
 VOTES = "all answers to an item are pooled and a tie is wrong; not compared"
 OUR_WORDS = "creperie's words, not the paper's (cook and score take these with --prompts FILE)"
@@ -287,8 +288,8 @@ def by_scripts(about: Mapping[str, Any]) -> str:
     the history names the studies, the items say which of them were judged. Empty if none was.
     """
     tasks = dict.fromkeys(_scripted(about.get("provenance")))
-    counts = [n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))]
-    told = " and ".join(f"{n:,}" for n in counts)
+    counts = {task: n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))}
+    told = " and ".join(f"{n:,}" + (f" ({task})" if len(counts) > 1 else "") for task, n in counts.items())
     return f"{told} of {about['items']:,} items checked by scripts" if counts else ""
 
 
@@ -409,9 +410,9 @@ def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
     if tied := [(c.title, cell) for c, cell in cells.items() if cell.ties]:
         rule = tied[0][1].tie_rule
         many = [rule == "wrong" and cell.below and 2 * cell.ties > cell.n for _, cell in tied]
-        hence = [", hence far below chance" if far else "" for far in many]
-        counts = (f"{title} {cell.ties:,} of {cell.n:,}{so}" for (title, cell), so in zip(tied, hence, strict=True))
-        yield f"{TIES[rule]}: {'; '.join(counts) if any(many) else ', '.join(counts)}"
+        each = [f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied]
+        told = [text + ", hence far below chance" * far for text, far in zip(each, many, strict=True)]
+        yield f"{TIES[rule]}: {('; ' if any(many) else ', ').join(told)}"
     shared = [(c.title, cell) for c, cell in cells.items() if 0 < cell.clusters < cell.n and not math.isnan(cell.low)]
     if shared and not votes:
         counts = ", ".join(f"{title} {cell.n:,} items of {cell.clusters:,} images" for title, cell in shared)
