@@ -147,7 +147,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         "- 2 items by scripts, not people, in the task `triplet-check`",
         "- all but a part of 352 items: limit 4 a subset, seed 0",
         "- all but 12 of 13 items: 4 demonstrations per subset",  # nothing that creperie knows of, it said
-        "- all but 11 of 12 items: head (n=7, leaves=11 of 12) of ",
+        "- all but 11 of 12 items: head\n",
         "- all but 4 of 11 items: only swap, pairs | two",
         "- 4 items, by refinement against blind attackers (lm-mean): method `grid`, reason `cell`",
     ]
