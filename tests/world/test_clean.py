@@ -43,8 +43,7 @@ def test_clean_kinds_are_at_chance(attackers: ModuleType, kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["spatial", "active_passive", "dative"])
 def test_second_positives_are_at_chance_too(attackers: ModuleType, kind: str) -> None:
-    """A cue of the foils would lift an attacker. Twins in other folds, worded the other way round, push it below 50 %: with
-    one seed to 45, with another not."""
+    """A cue of the foils would lift an attacker; twins in other folds, worded the other way round, push it down."""
     for name, pairs in attackers.text_pairs(kind, "triple", ITEMS).items():
         share = attackers.attack(pairs, "words")
         assert -6 < (share - 0.5) / (0.25 / ITEMS) ** 0.5 < 3.5, (name, share)

@@ -212,10 +212,7 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         made = noun is not None and (kind_of(base_of(noun)) in MADE or topics(base_of(noun))[:1] == (6,))
         if not groups and look in ("material", "fabric") and made:
             groups = [other_materials(old, look)]
-        stuff = look != "colour" or topics(adjective.lower_)[:1] == (7,)
-        if adjective.tag_[:2] == "NN" and not (
-            dimension_of(adjective.lower_) or (is_stuff(adjective.lower_) and stuff)
-        ):
+        if adjective.tag_[:2] == "NN" and not (dimension_of(adjective.lower_) or is_stuff(adjective.lower_, look)):
             continue  # a wine rack, straw bags, a towel rail
         if not (stands_alone(adjective) or len(span) > 1) or (
             noun is not None and old == "new" and sort_of(noun) == "person"
