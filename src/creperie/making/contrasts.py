@@ -105,9 +105,7 @@ def _is_side(token: Any) -> bool:
 
 
 def _are_sides(left: Any, right: Any) -> bool:
-    return [left.lower_, right.lower_] in frames()["opposite_sides"] or [right.lower_, left.lower_] in frames()[
-        "opposite_sides"
-    ]
+    return any({left.lower_, right.lower_} == {*pair} for pair in frames()["opposite_sides"])
 
 
 @cache
@@ -186,7 +184,7 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
     """Return True if something besides their attributes tells two things of one name apart: their numbers, what
     is said after each of them, or what only one does to the other.
     """
-    if (one.tag_ == "NNS") != (other.tag_ in ("NNS",) or other.lower_ == "ones"):
+    if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True
     doc = one.doc
     if joined(one, other) or all(
