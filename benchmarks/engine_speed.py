@@ -1,6 +1,7 @@
 """How fast the Ray engine is beside the in-process one, on a parse of many captions with two workers.
 
     python benchmarks/engine_speed.py [--n 100000] [--workers 2] [--captions FILE]
+    python benchmarks/engine_speed.py --n 384000 --piece 128 --idle     what a piece costs the driver
 
 Both parse the same captions, one after the other, and the results are compared. Wall-clock time, in two figures: all
 of it, with the start of processes or of Ray, and from the first finished
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -62,6 +64,17 @@ class Annotate:
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, PARSES, strict=True)], schema=PARSES)
 
 
+@dataclass(frozen=True)
+class Idle:
+    """A stage that costs nothing: what is left is the driver's share."""
+
+    def open(self) -> Idle:
+        return self
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        return batch
+
+
 def write_captions(path: Path, n: int) -> None:
     """Captions of the length and kind that people write of photographs."""
     rng = random.Random(0)
@@ -75,20 +88,22 @@ def write_captions(path: Path, n: int) -> None:
             file.write(" ".join(words).capitalize() + ".\n")
 
 
-def timed(engine: Engine, source: str, parts: Path) -> tuple[dict[str, float], dict[str, bytes]]:
-    """Seconds in all, captions per second between the first piece and the last, the driver's own processor time per
-    piece in milliseconds, and the parts that workers wrote."""
+def timed(engine: Engine, stage: Any, pieces: Any, parts: Path) -> tuple[dict[str, float], dict[str, bytes]]:
+    """Seconds in all, captions per second between the first piece and the last, the processor time per piece of the
+    driver's thread and of its process in milliseconds, and the parts that workers wrote."""
     ends: list[float] = []
-    start, own = time.perf_counter(), math.nan
-    pieces = open_captions(source)
-    for _ in write_parts(Annotate(), pieces, range(len(pieces)), parts, engine=engine):
-        own = own if ends else time.thread_time()  # since the first piece: processes or Ray have started
+    start, own = time.perf_counter(), (math.nan, math.nan)
+    for _ in write_parts(stage, pieces, range(len(pieces)), parts, engine=engine):
+        if not ends:  # processes or Ray have started
+            own = time.thread_time(), time.process_time()
         ends.append(time.perf_counter())
     seconds = time.perf_counter() - start
-    driver = 1000 * (time.thread_time() - own) / max(1, len(ends) - 1)
+    used = (time.thread_time() - own[0], time.process_time() - own[1])
+    driver, process = (1000 * s / max(1, len(ends) - 1) for s in used)
     between = ends[-1] - ends[0] if len(ends) > 1 else math.nan
     steady = pieces.rows * (len(ends) - 1) / len(ends) / between
-    found = {"seconds": seconds, "captions_per_second": pieces.rows / seconds, "steady": steady, "driver_ms": driver}
+    found = {"seconds": seconds, "captions_per_second": pieces.rows / seconds, "steady": steady}
+    found |= {"driver_ms": driver, "process_ms": process}
     return found, {path.name: path.read_bytes() for path in parts.iterdir()}
 
 
@@ -97,6 +112,8 @@ def main() -> int:
     arguments.add_argument("--n", type=int, default=100_000)
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--captions", help="a source of captions instead of templates")
+    arguments.add_argument("--piece", type=int, default=2048, help="captions per piece")
+    arguments.add_argument("--idle", action="store_true", help="a stage that costs nothing instead of a parse")
     chosen = arguments.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         source = chosen.captions
@@ -106,8 +123,9 @@ def main() -> int:
         found, tables = {}, {}
         for name in ("local", "ray"):
             engine = choose_engine(name, workers=chosen.workers)
-            found[name], tables[name] = timed(engine, source, Path(scratch, name))
-            print(f"{name:<6}" + "  ".join(f"{k} {v:,.1f}" for k, v in found[name].items()), flush=True)
+            stage, pieces = Idle() if chosen.idle else Annotate(), open_captions(source, size=chosen.piece)
+            found[name], tables[name] = timed(engine, stage, pieces, Path(scratch, name))
+            print(f"{name:<6}" + "  ".join(f"{k} {v:,.2f}" for k, v in found[name].items()), flush=True)
         same = tables["local"] == tables["ray"]
     ratios = {k: found["ray"][k] / found["local"][k] for k in ("captions_per_second", "steady")}
     print(

@@ -304,7 +304,7 @@ def end_to_end(
     from creperie.bench import decode_image
     from creperie.scoring.batch_size import pace_for
     from creperie.scoring.driver import Driver
-    from creperie.scoring.passes import encode_images, encode_texts, prepare_images, prepare_texts
+    from creperie.scoring.passes import encode_images, encode_texts, prepare_images
     from creperie.scoring.sheet import Sheet
 
     def open_picture(row: int) -> Any:
@@ -317,9 +317,8 @@ def end_to_end(
     start = time.perf_counter()
     with Driver(model, pace_for(model)) as driver:
         shown, read = Sheet(len(pictures)), Sheet(len(captions))
-        tokens = prepare_texts(driver, captions, read)
         ready = prepare_images(driver, open_picture, shown)
-        encode_texts(driver, captions, read, nothing, nothing, tokens)
+        encode_texts(driver, captions, read, nothing, nothing)
         encode_images(driver, ready, shown, nothing, nothing)
     rows = rng.integers(0, len(pictures), (ROWS, 1)), rng.integers(0, len(captions), (ROWS, 2))
     scores = np.einsum("nid,njd->nj", shown.vectors[rows[0]], read.vectors[rows[1]])

@@ -107,7 +107,7 @@ def battery(captions: str) -> tuple[Pairs, Any, list[str]]:
 def attacked(task: tuple[str, str, int, int, int]) -> dict[str, Any]:
     """The whole standard battery on one null set, judged as an audit judges it."""
     from creperie.auditing import AuditOptions, make_attackers
-    from creperie.auditing.attack import Attack
+    from creperie.auditing.run import Attack
     from creperie.auditing.verdict import ALL, corrected
     from creperie.core import silent
 

@@ -33,8 +33,8 @@ from pathlib import Path
 import numpy as np
 
 from creperie.auditing import AttackerModels, Pairs, corrected, make_attackers, pairs_of, planned_battery
-from creperie.auditing.attack import Attack
 from creperie.auditing.pairs import ArrowTexts
+from creperie.auditing.run import Attack
 from creperie.auditing.verdict import ALL, AuditRow, Measurements, judge
 from creperie.bench import load
 from creperie.core import silent

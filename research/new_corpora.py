@@ -1,9 +1,9 @@
-"""What two readers said of foils from captions that nobody had seen when the rules were written.
+"""What two readers said of foils from captions that nobody had seen when the rules were frozen.
 
     python research/new_corpora.py --write docs/foil-quality.md
 
-The captions (research/readings/new-captions.csv) were written by somebody who knew no rule, who also marked what could
-change places; the foils of `creperie make all` were then read once, by two readers (research/readings/new-corpora.csv).
+The captions (research/readings/frozen-captions.csv) were written by somebody who knew no rule and marked what could
+change places; the false captions of `creperie make all` were then read once, by two readers (frozen-foils.csv).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from creperie.metrics import wilson
 
 READINGS = Path(__file__).parent / "readings"
 BEGIN, END = "<!-- new -->\n", "<!-- end of new -->\n"
-NAMES = {"news-product": "news and products", "interiors-sports": "interiors and sports"}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -24,25 +23,31 @@ def rows_of(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def share(rows: list[dict[str, str]]) -> str:
+    """Return how many foils both readers found usable, as cells of a table."""
+    both = sum(r["first"] == r["second"] == "yes" for r in rows)
+    if not rows:
+        return "0 | "
+    low, high = wilson(both, len(rows))
+    return f"{len(rows)} | {both} ({100 * both / len(rows):.0f} %) [{100 * low:.0f}, {100 * high:.0f}]"
+
+
 def tables() -> str:
-    read, captions = rows_of("new-corpora.csv"), rows_of("new-captions.csv")
-    heads = "".join(f" {shown}, read | usable in both |" for shown in NAMES.values())
-    lines = [f"| kind |{heads}", "|---|" + "---:|---:|" * len(NAMES)]
-    foils = [r for r in read if r["first"]]
-    for kind in (*dict.fromkeys(sorted(r["kind"] for r in foils)), "all"):
-        cells = [kind]
-        for corpus in NAMES:
-            own = [r for r in foils if r["corpus"] == corpus and kind in (r["kind"], "all")]
-            both = sum(r["first"] == r["second"] == "usable" for r in own)
-            low, high = wilson(both, len(own))
-            cells += [str(len(own)), f"{both} ({100 * both / len(own):.0f} %) [{100 * low:.0f}, {100 * high:.0f}]"]
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "| corpus | captions | items | with material for a swap | of these, with a swap |", "|---|---:|---:|---:|---:|"]
-    for corpus, shown in NAMES.items():
-        own = [r for r in captions if r["corpus"] == corpus]
-        able = [r for r in own if set(r["material"].split()) - {"places-absurd"}]
-        items = sum(r["corpus"] == corpus for r in read)
-        lines.append(f"| {shown} | {len(own)} | {items} | {len(able)} | {sum(bool(r['swaps']) for r in able)} |")
+    read, captions = rows_of("frozen-foils.csv"), rows_of("frozen-captions.csv")
+    lines = ["| kind | read | usable in both |", "|---|---:|---:|"]
+    for kind in sorted({r["kind"] for r in read}):
+        lines.append(f"| {kind} | {share([r for r in read if r['kind'] == kind])} |")
+    heads = "captions | items | false captions read | usable in both | with material for a swap | of these, with a swap"
+    lines += ["", f"| corpus | {heads} |", "|---|" + "---:|" * 6]
+    for corpus in (*dict.fromkeys(r["corpus"] for r in captions), "all"):
+        own = [r for r in captions if corpus in (r["corpus"], "all")]
+        able = [r for r in own if r["material"] == "yes"]
+        foils = share([r for r in read if corpus in (r["corpus"], "all")])
+        swaps = sum(bool(r["swaps"]) for r in able)
+        items = sum(int(r["items"]) for r in own)
+        lines.append(f"| {corpus} | {len(own)} | {items} | {foils} | {len(able)} | {swaps} |")
+    agreed = sum((r["first"] == "yes") == (r["second"] == "yes") for r in read)
+    lines += ["", f"The readers agree on {agreed} of {len(read)}."]
     return "\n" + "\n".join(lines) + "\n\n"
 
 

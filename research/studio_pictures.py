@@ -36,7 +36,7 @@ from creperie.auditing import audit, audit_document
 from creperie.bench import load, record_audit
 from creperie.models.protocols import Fingerprint
 from creperie.reporting import make_studio
-from creperie.scoring.score_runs import score_all
+from creperie.scoring.matrix import score_all
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "images"
 TOKEN = "pictures"
@@ -114,6 +114,9 @@ def draw_studio(page: Any, base: str) -> None:
         "studio-compare": "compare",
         "studio-runs": "runs",
         "studio-plot": "plot",
+        "studio-search": "search?words=umbrella",
+        "studio-item": "item?name=world-clean&subset=swap_obj&id=00003",
+        "audit-page": "share?name=world-biased",
         "studio-studies": "studies",
         "report-summary": "report?bench=world-clean",
     }

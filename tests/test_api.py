@@ -16,8 +16,7 @@ import stubs
 
 import creperie as cr
 from creperie import plugin
-from creperie.core.options import options_in
-from creperie.core.progress import silent
+from creperie.core import options_in, silent
 from creperie.scoring import ScoreOptions
 from creperie.world import World, make_world
 
@@ -205,9 +204,9 @@ def test_what_a_program_registers_is_found(world: str, monkeypatch: pytest.Monke
     """The same protocols as entry points, at run time."""
     from dataclasses import replace
 
-    from creperie.auditing.battery import make_attackers
-    from creperie.bench.formats.registry import find_format
-    from creperie.making.registry import build_maker
+    from creperie.auditing import make_attackers
+    from creperie.bench import find_format
+    from creperie.making import build_maker
     from creperie.models import model_plugins
 
     @cr.register_model("backwards")

@@ -7,4 +7,4 @@ The functions below mirror the commands; each is imported when it is first used.
 from creperie.core.doors import front_door
 from creperie.core.version import __version__ as __version__
 
-__all__, __getattr__, __dir__ = front_door(__name__)
+__all__, __getattr__, __dir__ = front_door(__name__, public=True)

@@ -294,7 +294,7 @@ def robustness(
 ) -> Robustness:
     """Return how the ranking of the runs of one benchmark changes with every choice of the analysis."""
 
-# from creperie.scoring.score_runs import score as score
+# from creperie.scoring.matrix import score as score
 def score(
     bench: BenchmarkSpec,
     model: Any,

@@ -13,18 +13,22 @@ import uvicorn
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creperie.annotation import state
+from creperie.annotation import (
+    Database,
+    StudyPlan,
+    invite,
+    judged,
+    overview,
+    state,
+    store_study,
+    study_named,
+    study_record,
+)
 from creperie.annotation.answers import answer
 from creperie.annotation.assignment import Desk
-from creperie.annotation.database import Database
-from creperie.annotation.export import study_record
-from creperie.annotation.links import Participant, invite
-from creperie.annotation.outcome import Judged, judged
-from creperie.annotation.plans import StudyPlan
-from creperie.annotation.quality import overview
+from creperie.annotation.links import Participant
+from creperie.annotation.outcome import Judged
 from creperie.annotation.schema import Annotator, Link, Slot, StudyRow
-from creperie.annotation.state import study_named
-from creperie.annotation.study import store_study
 from creperie.bench import Benchmark
 
 

@@ -21,15 +21,8 @@ from sqlalchemy import event
 from sqlalchemy.pool import Pool
 from tests.annotation.acting import listening
 
-from creperie.annotation.database import Database, open_database
-from creperie.annotation.links import invite, link_for
-from creperie.annotation.plans import StudyPlan
-from creperie.annotation.study import store_study
-from creperie.annotation.web.app import create_app
-from creperie.annotation.web.site import Site
-from creperie.bench import PAIRED, Benchmark, Item, choice, load_folder, save
-from creperie.bench.benchmark import from_items
-from creperie.bench.stores import open_store
+from creperie.annotation import Database, Site, StudyPlan, create_app, invite, link_for, open_database, store_study
+from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, load_folder, open_store, save
 
 COLOURS = ["red", "green", "blue", "orange", "purple", "brown", "black", "grey"]
 SHAPES = ["circle", "square"]

@@ -17,13 +17,11 @@ import pytest
 from sqlalchemy import select
 from tests.annotation.acting import desk_for
 
+from creperie.annotation import StudyPlan, invite, open_database, store_study
 from creperie.annotation.answers import answer
-from creperie.annotation.database import open_database
-from creperie.annotation.links import csrf_token, invite, link_of, open_visit
+from creperie.annotation.links import csrf_token, link_of, open_visit
 from creperie.annotation.plans import TASK_NAMES as COMMAND_TASKS
-from creperie.annotation.plans import StudyPlan
 from creperie.annotation.schema import Annotator, Answer
-from creperie.annotation.study import store_study
 from creperie.annotation.tasks import TASKS
 from creperie.bench import Benchmark
 

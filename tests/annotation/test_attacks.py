@@ -22,23 +22,33 @@ from limits import RateLimitItemPerHour
 from sqlalchemy import select, update
 from tests.annotation.acting import begin, change_settings, desk_for, record_of, set_state, work
 
+from creperie.annotation import (
+    Database,
+    Site,
+    StudyPlan,
+    apply_record,
+    apply_study,
+    create_app,
+    crowd_address,
+    exclude,
+    exclude_by_rules,
+    exported,
+    invite,
+    link_for,
+    list_workers,
+    open_database,
+    overview,
+    payments,
+    read_export,
+    store_study,
+    study_named,
+)
 from creperie.annotation.answers import answer, undo
-from creperie.annotation.apply import apply_record, apply_study
-from creperie.annotation.crowd import crowd_address, list_workers, payments
-from creperie.annotation.database import Database, open_database
-from creperie.annotation.export import exported, read_export
-from creperie.annotation.links import invite, link_for
-from creperie.annotation.people import exclude, exclude_by_rules
-from creperie.annotation.plans import StudyPlan
-from creperie.annotation.quality import overview
 from creperie.annotation.schema import Annotator, Answer, Link, Question, Slot
 from creperie.annotation.settings import changed
-from creperie.annotation.state import PERMITTED, StateError, study_named
-from creperie.annotation.study import store_study
+from creperie.annotation.state import PERMITTED, StateError
 from creperie.annotation.tasks import TASKS
 from creperie.annotation.web import entry, guard
-from creperie.annotation.web.app import create_app
-from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark, Item, choice, from_items, open_store
 from creperie.core import DataError, UsageError, write_json
 

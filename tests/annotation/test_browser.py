@@ -15,14 +15,17 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from creperie.annotation.database import Database
-from creperie.annotation.export import study_record
-from creperie.annotation.links import invite
-from creperie.annotation.outcome import judged
-from creperie.annotation.plans import StudyPlan
+from creperie.annotation import (
+    Database,
+    StudyPlan,
+    change_settings,
+    invite,
+    judged,
+    store_study,
+    study_named,
+    study_record,
+)
 from creperie.annotation.schema import ANSWER, SKIP, UNDO, Answer, Question
-from creperie.annotation.state import change_settings, study_named
-from creperie.annotation.study import store_study
 from creperie.bench import Benchmark
 
 pytestmark = pytest.mark.slow

@@ -13,10 +13,7 @@ import pytest
 from tests.annotation.acting import change_settings, work
 from tests.annotation.test_browser import check_accessible
 
-from creperie.annotation.database import Database
-from creperie.annotation.links import invite, link_for
-from creperie.annotation.plans import StudyPlan
-from creperie.annotation.study import store_study
+from creperie.annotation import Database, StudyPlan, invite, link_for, store_study
 from creperie.bench import Benchmark
 
 pytestmark = pytest.mark.slow

@@ -10,33 +10,29 @@ import pytest
 from sqlalchemy import select
 from tests.annotation.acting import begin, change_settings, judged_in, record_of, work
 
-from creperie.annotation.apply import apply_study
-from creperie.annotation.crowd import (
-    EntryError,
+from creperie.annotation import (
+    ApplyPlan,
+    Database,
+    Site,
+    StudyPlan,
+    StudySettings,
+    apply_study,
     crowd_address,
-    enter,
-    is_worker,
-    list_workers,
-    payments,
-    signature,
-    worker_hash,
-)
-from creperie.annotation.database import Database
-from creperie.annotation.export import exported
-from creperie.annotation.links import reissue
-from creperie.annotation.people import (
     exclude,
     exclude_by_rules,
+    exported,
     include,
+    list_workers,
+    overview,
+    payments,
+    signature,
+    store_study,
+    study_named,
     withdraw,
 )
-from creperie.annotation.plans import ApplyPlan, StudyPlan
-from creperie.annotation.quality import overview
+from creperie.annotation.crowd import EntryError, enter, is_worker, worker_hash
+from creperie.annotation.links import reissue
 from creperie.annotation.schema import DONE, FREE, MAIN, VOID, Annotator, Answer, Event, Slot
-from creperie.annotation.settings import StudySettings
-from creperie.annotation.state import study_named
-from creperie.annotation.study import store_study
-from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark
 from creperie.core import UsageError
 

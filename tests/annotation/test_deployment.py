@@ -15,13 +15,8 @@ import pytest
 import uvicorn
 from tests.annotation.acting import listening
 
-from creperie.annotation.database import Database
-from creperie.annotation.links import invite, link_for
-from creperie.annotation.plans import Address, StudyPlan
+from creperie.annotation import Address, Database, Site, StudyPlan, create_app, invite, link_for, store_study
 from creperie.annotation.server import behind_proxies, limited_protocol
-from creperie.annotation.study import store_study
-from creperie.annotation.web.app import create_app
-from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark
 
 pytestmark = pytest.mark.slow

@@ -11,11 +11,8 @@ import pytest
 from PIL import Image
 from sqlalchemy import select, text
 
-from creperie.annotation.database import Database
-from creperie.annotation.links import revoke
-from creperie.annotation.plans import Address
+from creperie.annotation import Address, Database, revoke, study_named
 from creperie.annotation.schema import Annotator, Answer, Slot
-from creperie.annotation.state import study_named
 from creperie.annotation.web.guard import MAX_BODY
 from creperie.annotation.web.pictures import encode
 from creperie.core import UsageError

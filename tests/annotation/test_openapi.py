@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from creperie.annotation.web.app import create_app
-from creperie.annotation.web.site import OWNED, SESSION, Site
+from creperie.annotation import Site, create_app
+from creperie.annotation.web.site import OWNED, SESSION
 
 pytestmark = pytest.mark.slow
 EXAMPLES = 12

@@ -11,8 +11,7 @@ from sqlalchemy import event, select, update
 from tests.annotation.acting import change_settings, set_state
 from tests.annotation.test_strangers import work
 
-from creperie.annotation.database import Database
-from creperie.annotation.links import link_for
+from creperie.annotation import Database, link_for
 from creperie.annotation.schema import Answer, Decision, Link, Visit
 
 

@@ -16,24 +16,31 @@ from sqlalchemy import select
 from tests.annotation.acting import judged_in, seen_in, work
 
 from creperie import compare, load, load_run
-from creperie.annotation.apply import apply_record, apply_study, write_applied
-from creperie.annotation.database import Database
-from creperie.annotation.export import read_export
-from creperie.annotation.links import invite
-from creperie.annotation.outcome import disagreements, settle
-from creperie.annotation.plans import ApplyPlan, StudyPlan
-from creperie.annotation.quality import agreement
+from creperie.annotation import (
+    ApplyPlan,
+    Database,
+    StudyPlan,
+    agreement,
+    apply_record,
+    apply_study,
+    disagreements,
+    invite,
+    read_export,
+    store_study,
+    study_named,
+    task_named,
+    write_applied,
+)
+from creperie.annotation.outcome import settle
 from creperie.annotation.schema import MAIN, Annotator, Slot
-from creperie.annotation.state import adjudicate, study_named
-from creperie.annotation.study import _drafts, store_study
-from creperie.annotation.tasks import TASKS, task_named
+from creperie.annotation.state import adjudicate
+from creperie.annotation.study import _drafts
+from creperie.annotation.tasks import TASKS
 from creperie.annotation.tasks.form import AnswerError, read_form
 from creperie.annotation.tasks.preference import by_kind, foil_pairs
 from creperie.annotation.tasks.task import QuestionDraft, texts
-from creperie.bench import Benchmark, Item, choice
-from creperie.bench.benchmark import from_items
-from creperie.bench.item import items_of
-from creperie.core.errors import UsageError
+from creperie.bench import Benchmark, Item, choice, from_items, items_of
+from creperie.core import UsageError
 
 Reply = Callable[[str, Slot], dict[str, Any]]
 

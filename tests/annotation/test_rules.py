@@ -15,16 +15,23 @@ from research.people_cheats import Simulated, World
 from sqlalchemy import select
 from tests.annotation.acting import begin, change_settings, record_of, seen_in, set_state, work
 
-from creperie.annotation.apply import BrokenRulesError, apply_record, apply_study, write_applied
-from creperie.annotation.database import Database
-from creperie.annotation.export import exported
-from creperie.annotation.links import invite
+from creperie.annotation import (
+    ApplyPlan,
+    BrokenRulesError,
+    Database,
+    StudyPlan,
+    answers_missing,
+    apply_record,
+    apply_study,
+    exclude_by_rules,
+    exported,
+    invite,
+    store_study,
+    write_applied,
+)
 from creperie.annotation.outcome import without
-from creperie.annotation.people import exclude_by_rules
-from creperie.annotation.plans import ApplyPlan, StudyPlan
-from creperie.annotation.quality import ODDS, answers_missing, rule_breakers
+from creperie.annotation.quality import ODDS, rule_breakers
 from creperie.annotation.schema import Annotator
-from creperie.annotation.study import store_study
 from creperie.bench import Benchmark, save
 from creperie.metrics import Votes, dawid_skene, habit_odds
 

@@ -17,19 +17,24 @@ from PIL import Image
 from sqlalchemy import select
 from tests.annotation.acting import begin, desk_for, listening, seen_in, set_state, work
 
+from creperie.annotation import (
+    Address,
+    Database,
+    Site,
+    StudyPlan,
+    apply_study,
+    create_app,
+    invite,
+    open_database,
+    store_study,
+)
 from creperie.annotation.answers import WorkError, answer, skip
-from creperie.annotation.apply import apply_study
 from creperie.annotation.connections import ConnectionLimits, Places, limited_protocol
-from creperie.annotation.database import BusyError, Database, open_database
-from creperie.annotation.links import invite
-from creperie.annotation.plans import Address, StudyPlan
+from creperie.annotation.database import BusyError
 from creperie.annotation.schema import ATTENTION, MAIN, PRACTICE, Annotator, Answer, Question, Slot
 from creperie.annotation.state import StateError
-from creperie.annotation.study import store_study
 from creperie.annotation.tasks import TASKS
-from creperie.annotation.web.app import create_app
 from creperie.annotation.web.pictures import StudyPictures
-from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark
 from creperie.core import UsageError
 

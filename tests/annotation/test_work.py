@@ -14,16 +14,13 @@ from sqlalchemy import delete, event, func, select
 from tests.annotation.acting import begin, desk_for, set_state
 from tests.annotation.conftest import Browser
 
+from creperie.annotation import Database, StudyPlan, invite, store_study
 from creperie.annotation.answers import WorkError, answer, skip, undo
-from creperie.annotation.database import Database
-from creperie.annotation.links import invite
-from creperie.annotation.plans import StudyPlan
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
 from creperie.annotation.state import StateError
-from creperie.annotation.study import store_study
 from creperie.annotation.tasks.form import AnswerError
 from creperie.bench import Benchmark
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 both_databases = pytest.mark.parametrize(
     "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True

@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from creperie.auditing import AttackerModels, item_gaps, make_attackers, pairs_of
-from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding
+from creperie.auditing import (
+    Attacker,
+    AttackerModels,
+    OddOneOut,
+    TextAttacker,
+    by_embedding,
+    item_gaps,
+    make_attackers,
+    pairs_of,
+    planned_battery,
+)
 from creperie.auditing.battery import MAKERS
-from creperie.auditing.registry import REGISTRY, planned_battery
+from creperie.auditing.registry import REGISTRY
 from creperie.bench import Item, choice, from_items
 from creperie.core import CreperieError
 from creperie.lang import character_similarity

@@ -128,7 +128,7 @@ def test_the_page_stands_alone_and_escapes(audit: Any, leaky: str, tmp_path: Pat
     assert "&lt;b&gt;" in text
     assert "␣␣" in text
     assert "color-scheme: light dark" in text
-    assert text.index("Leaks") < text.index("Blind accuracy")
+    assert text.index("<strong>Yes</strong>") < text.index("Leaks") < text.index("Blind accuracy")  # the answer first
 
 
 def pair_bench(name: str, foils: list[str], folder: Path) -> str:

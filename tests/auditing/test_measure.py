@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from creperie.auditing import Pairs, pairs_of
-from creperie.auditing.measure import (
-    Measure,
-    against_chance,
-    bits_interval,
-    calibrated,
-    gap_shape,
-    measure_attacker,
-    smallest_seen,
-)
+from creperie.auditing import Measure, Pairs, against_chance, calibrated, measure_attacker, pairs_of
+from creperie.auditing.measure import bits_interval, gap_shape, smallest_seen
 from creperie.bench import Item, choice, from_items
 from creperie.metrics import MetricSettings, share_interval
 

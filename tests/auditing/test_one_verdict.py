@@ -24,6 +24,7 @@ from creperie.auditing import (
     Measurements,
     advice_on,
     audit,
+    audit_answer,
     audit_document,
     blind_rows,
     calibrated,
@@ -127,7 +128,11 @@ def stated(folder: Path, text: str) -> None:
     for card in ("README.md", "DATASHEET.md"):
         assert f"{text}.\n" in (folder / card).read_text(encoding="utf-8")
         assert "run `creperie audit`" not in (folder / card).read_text(encoding="utf-8").lower()
-    pages = [part("audit", document, blind_rows(document)), markdown_summary(document), junit_xml(document)]
+    pages = [
+        part("audit", document, blind_rows(document), audit_answer(document)),
+        markdown_summary(document),
+        junit_xml(document),
+    ]
     plain = [html.unescape(re.sub("</?strong>", "", str(p))).lower() for p in pages]  # a page capitalises the verdict
     assert [text.lower() in page for page in plain] == [True] * 3
     assert document["verdict"] in badge_svg(document)

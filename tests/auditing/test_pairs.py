@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.auditing import TextAttacker, pair_foils
+from creperie.auditing import TextAttacker, item_gaps, item_wins, pair_foils, pairs_of
 from creperie.auditing.attackers import scored
-from creperie.auditing.pairs import item_gaps, item_wins, margins_of_scores, pairs_of
+from creperie.auditing.pairs import margins_of_scores
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 
 LETTERS = TextAttacker("letters", scored(lambda t: float(len(t))))

@@ -11,6 +11,8 @@ import pytest
 from scipy import stats
 
 from creperie.auditing import (
+    EARLY,
+    STEPS,
     Attacker,
     AttackerModels,
     LearnedAttacker,
@@ -20,14 +22,16 @@ from creperie.auditing import (
     calibrated,
     corrected,
     entry_of,
+    last_look,
+    looks_of,
     make_attackers,
     measure_attacker,
     pairs_of,
 )
-from creperie.auditing.attack import Attack
 from creperie.auditing.attackers import scored
 from creperie.auditing.model_attackers import Ensemble
-from creperie.auditing.sampling import EARLY, FEW, STEPS, drawn, last_look, looks_of, sample_for
+from creperie.auditing.run import Attack
+from creperie.auditing.sampling import FEW, drawn, sample_for
 from creperie.bench import Benchmark, Item, choice, concatenate, from_items
 from creperie.core import CreperieError, silent
 
@@ -219,3 +223,17 @@ def test_slow_attackers_see_repaired_captions_only_where_something_depends_on_th
     assert (len(seen) > before) == again
     assert fixed["length-chars"] == ("repairable" if again else "structural")
     assert fixed["gruen"] == "structural"
+
+
+def test_the_fix_of_every_leak_is_that_of_its_own_share_of_kept_items() -> None:
+    """SADE's lm-mean had "structural" (less than a tenth would be left), of a cue of length, beside its 80.0 % kept."""
+    pairs = [(f"A dog number {k} runs.", f"A cat number {k} runs over there.") for k in range(120)]
+    bench = from_items("b", [Item(str(k), "s", (f"{k}.png",), two, choice(1, 1), {}) for k, two in enumerate(pairs)])
+
+    def score(texts: Sequence[str]) -> np.ndarray:  # right in 84 of 120, so that 72 of 120 items can be balanced
+        return np.array([float(("dog" in text) == (int(text.split()[3]) < 84)) for text in texts])
+
+    attack = Attack((TextAttacker("length-chars", scored(len)), TextAttacker("gruen", score)), 0, 0.55, silent)
+    fixed = attack.with_fixes(corrected(attack.on(pairs_of(bench))[0], 0.55), bench)
+    of = {row.attacker: (row.kept, row.fix) for row in fixed}
+    assert of == {"length-chars": (0.0, "structural"), "gruen": (0.6, "removable")}

@@ -65,6 +65,7 @@ def test_a_dropped_item_breaks_what_it_mirrored():
     assert symmetry_of(from_items("b", mirrored)).balanced
     one_image = symmetry_of(from_items("b", mirrored[:2]))  # images alone reveal nothing, but nothing says so by design
     assert (one_image.text.balanced, one_image.images.pairs, one_image.balanced) == (True, 0, False)
+    assert "% of the pairs of captions cancel out with reversed ones" in one_image.words  # not as in `power`
     assert one_image.words.endswith("; one image per item: images alone reveal nothing")
     broken = symmetry_of(from_items("b", mirrored[1:]))
     assert broken.broken == ("1",)

@@ -9,10 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.auditing import AttackerModels, advice_on, audit, calibrated, measure_attacker, pairs_of, repaired
+from creperie.auditing import (
+    EXIT_CODES,
+    AttackerModels,
+    AuditRow,
+    Measurements,
+    advice_on,
+    audit,
+    calibrated,
+    judge,
+    measure_attacker,
+    pairs_of,
+    repaired,
+    unjudged,
+)
 from creperie.auditing.measure import smallest_seen
 from creperie.auditing.registry import several_learned
-from creperie.auditing.verdict import EXIT_CODES, AuditRow, Measurements, judge, unjudged
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
 from creperie.core import CreperieError, silent
 from creperie.metrics import holm, wilson

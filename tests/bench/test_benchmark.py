@@ -13,11 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.bench import PAIRED, Benchmark, Info, Item, SkippedRecord, choice, concatenate, from_items, limited
+from creperie.bench import (
+    PAIRED,
+    Benchmark,
+    Info,
+    Item,
+    SkippedRecord,
+    choice,
+    concatenate,
+    from_items,
+    limited,
+    match_chance,
+    match_shapes,
+)
 from creperie.bench.images import NoImages
 from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes
-from creperie.bench.shapes import match_chance, match_shapes
-from creperie.core.errors import DataError, UnknownNameError, UsageError
+from creperie.core import DataError, UnknownNameError, UsageError
 
 
 def items(n: int = 10) -> list[Item]:

@@ -112,15 +112,20 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
     settings = {"model": "lm:writer", "prompts": "ab12", "seed": 0, "others": "/home/me/captions.txt"}
     made = {"maker": "llm:add-object", "settings": settings, "made": 12, "rejected": 3, "reasons": {"too long": 3}}
     made["skipped"] = {"no object": 5}
+    checked = {"removed": 2, "confirmed": 5}
     people = {"task": "foil-check", "annotators": ["a", "b", "c"], "answers": 30, "alpha": 0.714}
     steps = (
         ProvenanceStep("read", {"format": "coco-captions", "sha256": {"captions.json": "ff"}}),
+        ProvenanceStep("read", {"format": "vsr", "sha256": {"places.jsonl": "ee"}, "note": "never drawn"}),
         ProvenanceStep("make", made),
         ProvenanceStep("make", {"maker": "llm:x", "settings": {"model": "lm:pkg:creperie.testing.scripted_writer"}}),
         ProvenanceStep("validate", {"removed": 2, "model": "lm:judge"}),
         ProvenanceStep("annotate", {**people, "fates": {"confirmed": 9, "removed": 1}}),
         ProvenanceStep("refine", {"method": "grid", "attackers": ["lm-mean"], "removed": {"cell": 4}}),
-        ProvenanceStep("annotate", {**people, "task": "triplet-check", "scripted": True, "fates": {"removed": 2}}),
+        ProvenanceStep(
+            "annotate",
+            {**people, "task": "triplet-check", "annotators": ["a"], "scripted": True, "fates": checked},
+        ),
         ProvenanceStep("filter", {"condition": "mask of 352", "why": "limit 4 a subset, seed 0"}),
         ProvenanceStep("filter", {"condition": "mask of 9", "why": "validate", "leaves": "7 of 9"}),  # said above
     )
@@ -131,7 +136,8 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
     drawn = whole.filter([i < 12 for i in range(13)], why="4 demonstrations per subset").head(7)
     save(drawn.only("swap", "pairs | two"), tmp_path / "all")
     told = [
-        "- files in the format `coco-captions`: captions.json",
+        "- files in the format `coco-captions`: captions.json\n",
+        "- files in the format `vsr`: places.jsonl (never drawn)",
         "- captions of captions.txt, unchanged, as other captions of maker `llm:add-object`",
         "- by the language model `lm:writer`, with the instructions of maker `llm:add-object`, which "
         "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): "
@@ -140,7 +146,8 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         "- the validator model `lm:judge` left out 2 items",
         "- 3 people in the task `foil-check`: 30 answers, Krippendorff's alpha 0.71, about 10 items as they were then "
         "(9 confirmed, 1 removed); of the 4 items here they judged 2",  # of 535 items, none of which were left, it said
-        "- 3 scripted annotators, not people, in the task `triplet-check`: 30 answers",
+        "- 1 scripted annotator, not people, in the task `triplet-check`: 30 answers, Krippendorff's alpha 0.71, about "
+        "7 items as they were then (2 removed, 5 passed)",  # scripts confirm nothing
         "- 3 candidates of `llm:add-object`: too long",
         "- 5 captions of `llm:add-object`: no object",
         "- 1 items by people, in the task `foil-check`",

@@ -19,10 +19,22 @@ from hypothesis import strategies as st
 from older import without_checksums
 from PIL import Image
 
-from creperie.bench import PAIRED, Benchmark, Item, SkippedRecord, choice, from_items, load, load_folder, save
-from creperie.bench.checks import CODES, Finding, check
+from creperie.bench import (
+    CODES,
+    PAIRED,
+    Benchmark,
+    Item,
+    SkippedRecord,
+    check,
+    choice,
+    from_items,
+    load,
+    load_folder,
+    open_store,
+    save,
+)
+from creperie.bench.checks import Finding
 from creperie.bench.images import image_reference
-from creperie.bench.stores import open_store
 
 
 def item(

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from creperie.bench.images import ImageError, decode_image, open_image
+from creperie.bench import ImageError, decode_image, open_image
 
 
 class Memory:

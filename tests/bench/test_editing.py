@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.bench.editing import Edit, edit
-from creperie.core.errors import UnknownNameError, UsageError
+from creperie.bench import Benchmark, Edit, Item, choice, edit, from_items
+from creperie.core import UnknownNameError, UsageError
 
 KINDS = ("noun", "verb")
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.bench import Item, choice, from_items
-from creperie.bench.benchmark import image_keys
-from creperie.bench.images import ImageError, image_reference, safe_path, split_reference
-from creperie.core.errors import DataError
+from creperie.bench import ImageError, Item, choice, from_items, image_keys, split_reference
+from creperie.bench.images import image_reference, safe_path
+from creperie.core import DataError
 
 TAILS = ("", "#", "##", "#xywh=1,2,3,4", "#xywh=1,2,3,4#", "#xywh=1,2,3", "\n", "#\n", "#xywh=1,2,3,4\n", ".jpg")
 keys = st.builds(lambda head, tail: head + tail, st.text(st.characters(codec="utf-8")), st.sampled_from(TAILS))

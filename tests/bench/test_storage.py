@@ -22,22 +22,22 @@ from PIL import Image
 from creperie.bench import (
     NO_IMAGES,
     Benchmark,
+    ImageError,
     Info,
     Item,
+    Parquet,
     ProvenanceStep,
     SkippedRecord,
     choice,
     from_items,
     load_folder,
+    new_folder,
+    open_store,
     save,
+    table_of,
 )
-from creperie.bench.benchmark import Parquet
 from creperie.bench.hashing import content_hash, hash_pieces
-from creperie.bench.images import ImageError
-from creperie.bench.item import table_of
-from creperie.bench.storage import new_folder
-from creperie.bench.stores import open_store
-from creperie.core.errors import CreperieError, DataError, UsageError
+from creperie.core import CreperieError, DataError, UsageError
 
 
 def bench(n: int = 5, **parts: Any) -> Benchmark:

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, open_image
-from creperie.bench.stores import ParquetStore, open_store
-from creperie.core.errors import DataError
+from creperie.bench import NO_IMAGES, ImageError, ImageStore, open_image, open_store
+from creperie.bench.stores import ParquetStore
+from creperie.core import DataError
 
 Files = dict[str, bytes]
 

@@ -16,16 +16,17 @@ import pytest
 
 from creperie.bench import (
     CatalogEntry,
+    Downloaded,
     DownloadOptions,
     ProvenanceStep,
     find_entry,
     find_installed,
     get_benchmark,
     load,
+    plan_download,
 )
 from creperie.bench.catalog.download import FetchError, Limits
 from creperie.bench.catalog.entries import File, ImageSource
-from creperie.bench.catalog.get import Downloaded, plan_download
 from creperie.core import CreperieError, UsageError
 
 Jpeg = Callable[[int], bytes]
@@ -271,7 +272,7 @@ def test_many_gigabytes_are_asked_for(
 
 
 def test_a_mirror_that_is_no_address(get: Get) -> None:
-    with pytest.raises(UsageError, match="the mirror is not an address"):
+    with pytest.raises(UsageError, match="the mirror is not a URL"):
         get(mirror="mirror.example.org")
 
 

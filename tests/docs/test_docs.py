@@ -179,11 +179,10 @@ def test_every_page_is_in_the_site() -> None:
 
 def test_the_pieces_of_the_extending_page_work() -> None:
     pytest.importorskip("spacy")
-    from creperie.auditing.run import audit
+    from creperie.auditing import audit
     from creperie.bench import Item, from_items
-    from creperie.making.options import MakerOptions
+    from creperie.making import Captions, MakerOptions, SourceCaption
     from creperie.making.run import preview
-    from creperie.making.source import Captions, SourceCaption
 
     blocks = [body for kind, body in FENCE.findall((ROOT / "docs/extending.md").read_text("utf-8")) if kind == "python"]
     attacker: dict[str, object] = {}

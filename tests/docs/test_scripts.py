@@ -37,6 +37,7 @@ SMALLEST = {
     "research/calibration.py": "--draws 2 --every 400",
     "research/cook_times.py": "{}/cooked",
     "research/first_minute.py": "--check --turns 1 --only models",
+    "research/foil_signals.py": "--help",  # needs the weights of a language model
     "research/foil_quality.py": "--draw {}/captions.txt --sample 4 --figures {}/foils.json",
     "research/fresh_draws.py": "--by-design world=choice --seeds 1 --out {}/fresh --results {}/fresh.json",
     "research/items.py": "--draws 1",
@@ -49,6 +50,7 @@ SMALLEST = {
     "research/people_siege.py": "--smallest",
     "research/photographs_study.py": "--help",  # needs photographs and the weights of a tower
     "research/presets.py": "--tables 2 --preset foils",
+    "research/world_gallery.py": "--help",  # needs the extra `render`
     "research/text_encoders.py": "--sugarcrepe-pp {} --visla {} --out {}/encoders.json",  # no encoder: it needs weights
     "research/train_binding.py": "--smallest",
     "research/tuned_lm.py": "sugarcrepe:{}/sugarcrepe --attackers learned-linear",  # the other one needs weights

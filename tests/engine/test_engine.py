@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from fault_stages import Shout
 
-from creperie.core.errors import DataError, UsageError
+from creperie.core import DataError, UsageError
 from creperie.engine import Engine, Held, Local, choose_engine, gather
 
 ENGINES = {"one": Local(1), "processes": Local(2)}

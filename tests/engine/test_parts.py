@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fault_stages import Shout
 from creperie.core import DataError
 from creperie.engine import Held, Local, Numbered, Pieces, Stage, all_parts, open_captions, write_parts
 from creperie.engine.driver import AHEAD, driven
+from creperie.engine.engines import _Process
 from creperie.engine.parts import Writing
 from creperie.engine.pieces import LIVES, WorkerLostError
 
@@ -127,10 +129,23 @@ def test_pieces_of_a_dead_worker_go_to_others_and_only_the_one_it_was_at_is_blam
     crew = Crew(deadly=[3, 3, 5], sleepers=[1])
     assert sorted(crew.driven(3, range(12))) == list(range(12)), "each once"
     assert crew.most == AHEAD, "several in flight, and never more"
-    assert [k for k, hand in enumerate(crew.hands) if hand.ended] == [1], "who never started had no piece"
+    assert crew.hands[1].ended
+    assert all(number is None for hand in crew.hands if hand.ended for number, _ in hand.given), "no piece before a start"
     assert len(crew.hands) == 3 + 3
 
 
 def test_a_piece_that_kills_every_worker_is_given_up() -> None:
     with pytest.raises(WorkerLostError, match="fewer `workers=`"):
         Crew(deadly=[0] * LIVES).driven(1, [0])
+
+
+def test_a_process_that_has_died_fails_what_it_is_asked_and_not_who_asks(captions: pa.Table) -> None:
+    process = _Process(Shout(dies_at="3"), Held(captions, 1))
+    try:
+        with pytest.raises(BrokenProcessPool):
+            process.begin(3).result(timeout=60)
+        asked = process.begin(4)
+        with pytest.raises(BrokenProcessPool):
+            asked.result(timeout=60)
+    finally:
+        process.end()

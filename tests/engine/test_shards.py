@@ -16,17 +16,12 @@ from older import without_checksums
 
 from creperie.bench import Item, from_items, save
 from creperie.cli.app import cli
-from creperie.core.errors import CreperieError, DataError, UsageError
+from creperie.core import CreperieError, DataError, UsageError
 from creperie.engine import Shard, parse_shard
-from creperie.lang.parser import default_parser
-from creperie.making.generation import make
-from creperie.making.options import MakerOptions
-from creperie.making.registry import build_maker
-from creperie.making.shards import MakeRequest, make_shard, merge_making
+from creperie.lang import default_parser
+from creperie.making import MakeRequest, MakerOptions, build_maker, make, make_shard, merge_making
 from creperie.metrics import MetricSettings
-from creperie.scoring import ScoreOptions, score
-from creperie.scoring.run import load_run
-from creperie.scoring.shards import merge_runs
+from creperie.scoring import ScoreOptions, load_run, merge_runs, score
 
 TEXTS = [
     "A brown dog chases a white cat across the lawn.",
@@ -226,8 +221,7 @@ def test_the_commands(bench: Path, tmp_path: Path) -> None:
 
 
 def test_an_audit_on_an_engine_finds_the_same(bench: Path) -> None:
-    from creperie.auditing.document import audit_document
-    from creperie.auditing.run import audit
+    from creperie.auditing import audit, audit_document
     from creperie.bench import load
     from creperie.engine import Local
 
@@ -239,7 +233,7 @@ def test_an_audit_on_an_engine_finds_the_same(bench: Path) -> None:
 def test_a_server_needs_no_engine(bench: Path) -> None:
     from creperie.bench import load
     from creperie.engine import Local
-    from creperie.making.llm.validate import validate
+    from creperie.making import validate
 
     with pytest.raises(UsageError, match="gains nothing from more workers"):
         validate(load(bench), "api:gpt", engine=Local(2))

@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.core.errors import CreperieError, DataError, UsageError
-from creperie.engine.pieces import Pieces
-from creperie.engine.sources import open_captions
+from creperie.core import CreperieError, DataError, UsageError
+from creperie.engine import Pieces, open_captions
 
 PICTURE = b"\xff\xd8\xff\xe0 the bytes of a picture"
 TEXTS = [f"caption {i}  with blanks " for i in range(23)] + ["Ünïcode — 🥞", ""]
@@ -154,7 +153,8 @@ def test_a_field_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_makers_read_these_sources_too(sources: dict[str, str]) -> None:
-    from creperie.making.source import first_or_drawn, read_captions
+    from creperie.making import read_captions
+    from creperie.making.source import first_or_drawn
 
     for kind in ("tsv", "parquet", *NEW):
         assert [s.text for s in read_captions(sources[kind]).sources] == TEXTS

@@ -12,19 +12,14 @@ from fault_makers import SlowMaker
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from creperie.bench import Item, from_items, load, save
+from creperie.bench import Item, Tag, from_items, load, save
 from creperie.bench.hashing import content_hash
-from creperie.bench.item import Tag
-from creperie.core import parquet
-from creperie.core.errors import DataError
-from creperie.core.progress import silent
-from creperie.engine import Held, Local, Shard
-from creperie.engine.lines import open_lines
-from creperie.making import source, written
-from creperie.making.generation import make
+from creperie.core import DataError, parquet, silent
+from creperie.engine import Held, Local, Shard, open_lines
+from creperie.making import Captions, SourceCaption, captions_of, make, read_captions, source, written
 from creperie.making.parts import opened
 from creperie.making.run import CANDIDATES_FILE, job_of, make_parts, preview
-from creperie.making.source import Captions, SourceCaption, Streamed, captions_of, read_captions
+from creperie.making.source import Streamed
 from creperie.making.written import ItemSpool
 
 QUICK = settings(

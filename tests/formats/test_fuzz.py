@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +77,14 @@ SEEDS = {
     '{"id": 1, "foil_id": 2, "image_id": 7, "caption": "b", "foil": true}]}',
     "vitatecs": '{"src_dataset": "S", "video_name": "7.mp4", "caption": "a", "counterfactual": "b", "aspect": "T"}\n',
 }
+
+
+with io.BytesIO() as _file:
+    with tarfile.open(fileobj=_file, mode="w", format=tarfile.USTAR_FORMAT) as _tar:
+        _entry = tarfile.TarInfo("1.json")
+        _entry.size = len(SEEDS["jsonl"])
+        _tar.addfile(_entry, io.BytesIO(SEEDS["jsonl"].encode()))
+    SEEDS["webdataset"] = _file.getvalue().decode()
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creperie.core.errors import CreperieError
-from creperie.lang import linkgrammar
-from creperie.lang.gruen import Gruen, grammaticality, redundancy, sentences
+from creperie.core import CreperieError
+from creperie.lang import Gruen, linkgrammar
+from creperie.lang.gruen import grammaticality, redundancy, sentences
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_scores_are_those_of_the_formula(checkpoints: tuple[Path, Path]) -> None
 
 
 def test_an_attacker_and_a_model_uri(checkpoints: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from creperie.auditing.battery import AttackerModels, make_attackers
+    from creperie.auditing import AttackerModels, make_attackers
     from creperie.models import TextScorer, load_model
 
     masked, cola = checkpoints
@@ -165,7 +165,7 @@ def test_an_attacker_and_a_model_uri(checkpoints: tuple[Path, Path], monkeypatch
 
 
 def test_models_must_be_named() -> None:
-    from creperie.auditing.battery import AttackerModels, make_attackers
+    from creperie.auditing import AttackerModels, make_attackers
 
     with pytest.raises(CreperieError, match="GRUEN needs a language model and a CoLA classifier"):
         make_attackers(["gruen"], AttackerModels())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from creperie.lang import linkgrammar
-from creperie.lang.trees import read_linkage
+from creperie.lang import linkgrammar, read_linkage
 
 pytestmark = pytest.mark.skipif(not linkgrammar.available(), reason="Debian's python3-link-grammar is not installed")
 

@@ -10,16 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.lang.surface import MARKS, marks, negations, tidy, tidy_together, untidiness
-from creperie.lang.tokenizing import (
-    UNKNOWN,
+from creperie.lang import (
+    MARKS,
     character_similarity,
+    marks,
     mean_zipf,
+    negations,
     rarest_zipf,
+    tidy,
+    tidy_together,
     tokens,
+    untidiness,
     word_jaccard,
     words,
 )
+from creperie.lang.tokenizing import UNKNOWN
 
 
 @pytest.mark.parametrize(

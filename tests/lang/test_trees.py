@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from creperie.core.errors import CreperieError
-from creperie.lang.trees import Tree, kernel, published_similarity, read_linkage, read_tree, tree_similarity
+from creperie.core import CreperieError
+from creperie.lang import Tree, published_similarity, read_linkage, read_tree, tree_similarity
+from creperie.lang.trees import kernel
 
 ACTIVE = "(ROOT (S (NP (DT A) (NN player)) (VP (VBZ hits) (NP (DT a) (NN ball))) (. .)))"
 PASSIVE = "(ROOT (S (NP (DT A) (NN ball)) (VP (VBZ is) (VP (VBN hit) (PP (IN by) (NP (DT a) (NN player))))) (. .)))"

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from loopback import Request, serving
 
-from creperie.making.llm.prompts import PromptStep, read_template, template_names
+from creperie.making import template_names
+from creperie.making.llm.prompts import PromptStep, read_template
 
 NEW = {
     "dog": "goat",

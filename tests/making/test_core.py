@@ -11,13 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from creperie.bench import Item, from_items, load, save
-from creperie.core.errors import UsageError
-from creperie.making.candidate import Candidate, Proposal, dice_for
-from creperie.making.generation import make
-from creperie.making.options import MakerOptions
-from creperie.making.pipeline import Maker
+from creperie.core import UsageError
+from creperie.making import (
+    Candidate,
+    Captions,
+    Maker,
+    MakerOptions,
+    Proposal,
+    SourceCaption,
+    captions_of,
+    dice_for,
+    make,
+    read_captions,
+)
 from creperie.making.run import preview
-from creperie.making.source import Captions, SourceCaption, captions_of, read_captions
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 
 import creperie
-from creperie.bench import from_items
-from creperie.bench.item import Item
-from creperie.core.errors import CreperieError, UsageError
-from creperie.lang.parser import default_parser
-from creperie.making.candidate import Candidate
+from creperie.bench import Item, from_items
+from creperie.core import CreperieError, UsageError
+from creperie.lang import default_parser
+from creperie.making import Candidate, SourceCaption
 from creperie.making.checks import vocabulary_followed
 from creperie.making.llm import prompts
 from creperie.making.llm.prompts import read_template
-from creperie.making.source import SourceCaption
 from creperie.models import Prompt, load_model
 from creperie.testing.scripted_writer import DETAILS
 

@@ -19,14 +19,20 @@ from invoked import run
 
 from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
+from creperie.making import (
+    MAKERS,
+    Captions,
+    LLMMaker,
+    MakerOptions,
+    SourceCaption,
+    build_maker,
+    cost_sentence,
+    estimate_cost,
+)
 from creperie.making.llm import question
-from creperie.making.llm.maker import LLMMaker, cost_sentence, estimate_cost
 from creperie.making.llm.question import TRIES
-from creperie.making.options import MakerOptions
-from creperie.making.registry import MAKERS, build_maker
 from creperie.making.run import preview
-from creperie.making.source import Captions, SourceCaption
 
 DOG = "A brown dog chases a white cat."
 
@@ -200,7 +206,7 @@ def test_an_unreadable_verdict_accepts_nothing(chat: Any) -> None:
 
 
 def test_second_positives_join_the_foils_they_came_with(chat: Any) -> None:
-    from creperie.making.source import captions_of
+    from creperie.making import captions_of
 
     captions = captions_of(from_items("b", [Item("7", "swap", ("i.jpg",), (DOG, "A cat."), ((True, False),))]))
     made = preview(build_maker("llm:paraphrase", MakerOptions(model=chat.uri), captions), captions)

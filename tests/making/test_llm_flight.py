@@ -16,17 +16,13 @@ from typing import Any
 
 import pytest
 
-from creperie.core.errors import CreperieError
-from creperie.making.generation import make
+from creperie.core import CreperieError
+from creperie.making import Captions, LLMMaker, MakerOptions, SourceCaption, build_maker, make
 from creperie.making.llm import maker as makers
 from creperie.making.llm.flight import generator
-from creperie.making.llm.maker import LLMMaker
-from creperie.making.options import MakerOptions
-from creperie.making.registry import build_maker
-from creperie.making.source import Captions, SourceCaption
+from creperie.models import RequestQueue
 from creperie.models.api.endpoint import Endpoint
 from creperie.models.api.ledger import PAID_BY, SpendLedger
-from creperie.models.api.queue import RequestQueue
 
 PATIENCE = 60
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
+from creperie.making import template_names
 from creperie.making.llm.prompts import (
     LEAST_DEMONSTRATIONS,
     MOST_CHARACTERS,
@@ -19,7 +20,6 @@ from creperie.making.llm.prompts import (
     read_answer,
     read_template,
     schema_of,
-    template_names,
 )
 
 TEXT = {"new": "text"}
@@ -126,9 +126,8 @@ def test_published_temperatures(name: str) -> None:
 
 
 def test_swap_demonstrations_keep_their_words_and_show_both_answers() -> None:
-    from creperie.making.candidate import Candidate
+    from creperie.making import Candidate, SourceCaption
     from creperie.making.checks import vocabulary_followed
-    from creperie.making.source import SourceCaption
 
     for name in ("swap-object", "swap-attribute"):
         shown = read_template(name)["swap"].demonstrations

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from creperie.bench import Item, from_items, save
 from creperie.cli.app import cli
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.making.llm.validate import pairs_of
 
 TRIPLE = ((True, True, False),)

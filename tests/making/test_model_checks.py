@@ -14,14 +14,11 @@ from click.testing import CliRunner
 
 from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
-from creperie.core.errors import ModelError, UsageError
-from creperie.making import make
-from creperie.making.candidate import Candidate
+from creperie.core import ModelError, UsageError
+from creperie.making import Candidate, MakerOptions, SourceCaption, make
 from creperie.making.checks import NotEntailed, entailment
 from creperie.making.judges import JudgedByModel
-from creperie.making.options import MakerOptions
 from creperie.making.rules import gaps
-from creperie.making.source import SourceCaption
 from creperie.testing.tiny import tiny_bert
 
 SOURCE = SourceCaption("1", "a man rides a brown horse")

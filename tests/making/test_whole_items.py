@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from creperie.making.candidate import Candidate
+from creperie.making import Candidate
 from creperie.making.pipeline import CandidateVerdict, _consistent
 
 

@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as sm_fleiss
 
-from creperie.core.errors import UnknownNameError, UsageError
+from creperie.core import UnknownNameError, UsageError
 from creperie.metrics import (
     cohen_kappa,
     fleiss_kappa,

@@ -130,5 +130,5 @@ def test_a_whole_and_its_parts() -> None:
     assert (gap.accuracy_a, gap.accuracy_b, gap.difference) == (0.75, 0.5, 0.25)
     alone = integration_gap(whole, parts[:5], np.array([0, 0, 1, 2, 2]))
     assert alone.n == 3  # the last item has no parts
-    with pytest.raises(UsageError, match="2 owners for 6 parts"):
+    with pytest.raises(UsageError, match="`owner` has 2 values for 6 parts"):
         integration_gap(whole, parts, np.array([0, 0]))

@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar as sm_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from creperie.core.errors import UnknownNameError, UsageError
+from creperie.core import UnknownNameError, UsageError
 from creperie.metrics import (
     HIT,
     MISS,

@@ -12,25 +12,24 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
-from creperie.core.errors import UsageError
-from creperie.metrics import MetricSettings, macro, of_outcomes, wilson
-from creperie.metrics.detection import f1
-from creperie.metrics.intervals import (
+from creperie.core import UsageError
+from creperie.metrics import (
+    MetricSettings,
     bounded_interval,
     difference_confidence,
-    ratio,
-    share_confidence,
-    share_interval,
-    two_share_confidence,
-)
-from creperie.metrics.likely import _log_likelihood
-from creperie.metrics.special import (
-    chi2_tail,
-    fair_coin_tail,
+    macro,
     normal_quantile,
+    of_outcomes,
+    ratio,
+    share_interval,
     student_quantile,
     student_two_sided,
+    wilson,
 )
+from creperie.metrics.detection import f1
+from creperie.metrics.intervals import share_confidence, two_share_confidence
+from creperie.metrics.likely import _log_likelihood
+from creperie.metrics.special import chi2_tail, fair_coin_tail
 
 
 @given(n=st.integers(1, 5000), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.9, 0.95, 0.99]))

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.core.errors import DataError, UsageError
-from creperie.metrics import Layout, clusters_of, layout_of, outcomes
-from creperie.metrics.layout import codes_of
+from creperie.core import DataError, UsageError
+from creperie.metrics import Layout, clusters_of, codes_of, layout_of, outcomes
 
 MATCHES = st.integers(1, 3).flatmap(
     lambda rows: st.integers(0, 4).flatmap(

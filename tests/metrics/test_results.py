@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, roc_auc_score
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 from creperie.metrics import (
     ARO_ATTRIBUTES,
     HIT,

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creperie.core.errors import UnknownNameError, UsageError
-from creperie.metrics import HIT, MISS, TASKS, TIE, VOID, Layout, layout_of, margins, measure, outcomes, task
+from creperie.core import UnknownNameError, UsageError
+from creperie.metrics import HIT, MISS, TASKS, TIE, VOID, Layout, chances, layout_of, margins, measure, outcomes, task
 from creperie.metrics.rules import Halves, Sides
-from creperie.metrics.tasks import chances
 
 Match = list[list[int]]
 Order = dict[tuple[int, int], float]  # cell → distinct score

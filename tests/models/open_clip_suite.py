@@ -15,9 +15,7 @@ from open_clip_apart import run_as_suite
 from PIL import Image
 
 from creperie.core import CreperieError
-from creperie.models import load_model
-from creperie.models.prompts import find_prompt
-from creperie.models.protocols import Prompt
+from creperie.models import Prompt, find_prompt, load_model
 
 CAPTIONS = ["a dog", "The small brown dog chases a cat across the green lawn near the water.", "A man rides a horse. "]
 VISION = {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8}

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.models import reply_of
-from creperie.models.answers import CHOSE_OPTION, NONE, SEVERAL, UNPARSABLE, parse_choice, parse_yes_no
+from creperie.models import CHOSE_OPTION, UNPARSABLE, parse_choice, reply_of
+from creperie.models.answers import NONE, SEVERAL, parse_yes_no
 
 THREE = ("A cat chases a dog.", "A dog chases a cat.", "The cat is chased by a dog")
 TWO = ("a man holds a book", "a book holds a man ")

@@ -62,6 +62,8 @@ class Server:
                 json.dumps({"error": {"message": f"refused, your key is sk-secret ({fault})"}}),
             )
             extra = {"Retry-After": "0"} if status == 429 else {}
+        elif fault == "no credit":
+            status, payload = 429, json.dumps({"error": {"message": "add money", "code": "insufficient_quota"}})
         elif fault == "half":
             payload = payload[: len(payload) // 2]
         elif fault == "empty":
@@ -265,6 +267,49 @@ def test_the_budget_is_never_passed(server: Server) -> None:
         asked.generate([ask("word " * 20 + str(i), max_tokens=10) for i in range(50)])
     assert 0 < asked.ledger.cost <= 1
     assert asked.ledger.reserved == pytest.approx(0)
+
+
+def test_a_server_that_answers_nothing_is_not_asked_the_rest(server: Server) -> None:
+    """As llama-cpp-python's server does with images for a model without a vision tower: 500 for every request."""
+    server.faults = ["500"] * 40
+    with pytest.raises(ModelError, match=r"gave up after 3 tries: the server answered 500: refused, your key is … "):
+        model(server, concurrency=1, retries=2).generate([ask(str(n)) for n in range(10)])
+    assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize("before", [[], [""]])
+def test_one_request_that_fails_for_good_does_not_stop_the_others(server: Server, before: list[str]) -> None:
+    server.faults = [*before, "500", "500"]
+    asked = model(server, concurrency=1, retries=1)
+    with pytest.raises(ModelError, match="gave up"):
+        asked.generate([ask(str(n)) for n in range(4)])
+    assert asked.ledger.calls == 3
+
+
+def test_a_server_that_dies_is_not_waited_for_by_every_request(server: Server) -> None:
+    server.faults = ["", *["drop"] * 40]
+    asked = model(server, concurrency=1, retries=0)
+    with pytest.raises(ModelError, match="gave up after 1 tries: the connection failed"):
+        asked.generate([ask(str(n)) for n in range(10)])
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("fault", ["401", "404", "no credit"])
+def test_what_every_request_would_be_refused_for_is_asked_once(server: Server, fault: str) -> None:
+    server.faults = [fault] * 40
+    with pytest.raises(ModelError, match="the server refused the request"):
+        model(server, concurrency=1).generate([ask(str(n)) for n in range(10)])
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "stop"])
+def test_an_answer_without_text_is_an_empty_answer(server: Server, finish: str) -> None:
+    server.document = lambda body: {  # type: ignore[method-assign]
+        "choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": finish}]
+    }
+    asked = model(server)
+    assert asked.generate([ask("a")]) == [""]
+    assert len(server.requests) == 1
 
 
 def test_no_more_requests_at_once_than_allowed(server: Server) -> None:

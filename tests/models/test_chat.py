@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -165,6 +166,9 @@ def test_llama_cpp_gets_the_file_as_it_is(tmp_path: Path, monkeypatch: pytest.Mo
             content = "<think>cat or dog?</think>cat"
             return {"choices": [{"message": {"content": content}, "finish_reason": ["stop", "length"][len(calls) > 2]}]}
 
+        def close(self) -> None:
+            calls.append("closed")
+
     monkeypatch.setitem(sys.modules, "llama_cpp", SimpleNamespace(Llama=Llama, __version__="1"))
     model: Any = load_model(f"lm:{tmp_path}/a.gguf?engine=llama.cpp", device="cpu")
     whole, cut = model.generate([asking_for(SCHEMA, temperature=1.5, min_p=0.1, seed=3), asking_for(SCHEMA)])
@@ -177,6 +181,9 @@ def test_llama_cpp_gets_the_file_as_it_is(tmp_path: Path, monkeypatch: pytest.Mo
     assert {name: asked[1][name] for name in wanted} == wanted
     with pytest.raises(ModelError, match="exceed context window"):
         model.generate([asking_for(SCHEMA, max_tokens=9999)])
+    del model
+    gc.collect()
+    assert calls[-1] == "closed"  # at exit it is too late: the library's modules are gone, and it shows a traceback
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
     with pytest.raises(CreperieError, match="pip install llama-cpp-python"):
         load_model(f"lm:{tmp_path}/a.gguf?engine=llama.cpp", device="cpu")

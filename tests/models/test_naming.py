@@ -147,7 +147,7 @@ def test_file_in_place_of_a_folder(tmp_path: Path) -> None:
 def test_package_with_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = types.ModuleType("package_with_weights")
     monkeypatch.setitem(sys.modules, "package_with_weights", package)
-    with pytest.raises(ModelError, match=r"has no get_model_path\(\)"):
+    with pytest.raises(ModelError, match=r"has no function get_model_path\(\)"):
         model_folder("pkg:package_with_weights", uri="st:x")
     package.get_model_path = lambda: str(tmp_path)  # type: ignore[attr-defined]
     assert model_folder("pkg:package_with_weights", uri="st:x") == tmp_path

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from creperie.models import Place
-from creperie.models.pixels import DirectPixels, ProcessorPixels, pixels_of
+from creperie.models import DirectPixels, Place, pixels_of
+from creperie.models.pixels import ProcessorPixels
 
 
 def processors() -> dict[str, Any]:

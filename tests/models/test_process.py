@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.core.errors import CreperieError
-from creperie.models import load_model
-from creperie.models.protocols import Prompt
+from creperie.core import CreperieError
+from creperie.models import Prompt, load_model
 
 MODULE = """
 import os, sys

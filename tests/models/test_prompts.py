@@ -21,24 +21,21 @@ from creperie.models import (
     Fingerprint,
     PairScorer,
     Prompt,
+    PromptText,
+    find_prompt,
     load_model,
     order_pattern,
     orders_of,
     parse_uri,
+    prompt_name,
+    prompts_of,
     read_form,
+    with_prompts,
 )
 from creperie.models.api.adapter import messages_of
 from creperie.models.choice import read_demonstrations
 from creperie.models.generated_choice import GeneratedChooser, GeneratedYesNo
-from creperie.models.prompts import (
-    PromptText,
-    built_in,
-    find_prompt,
-    prompt_name,
-    prompts_of,
-    read_prompts,
-    with_prompts,
-)
+from creperie.models.prompts import built_in, read_prompts
 
 GREY = Image.new("RGB", (40, 32), (120, 120, 120))
 OPTIONS = ("a dog chases a cat", "a cat chases a dog", "the cat is chased by a dog")

@@ -13,9 +13,8 @@ from PIL import Image
 from tiny_vlm import FAMILIES, by_family
 from vlm_reference import Reference
 
-from creperie.core.errors import CreperieError
-from creperie.models import PairScorer, TextScorer, load_model
-from creperie.models.prompts import find_prompt
+from creperie.core import CreperieError
+from creperie.models import PairScorer, TextScorer, find_prompt, load_model
 
 CAPTIONS = ["a dog", "A man rides a {red} horse. ", "the small brown dog chases a cat across the green lawn"]
 QUESTION = find_prompt("one-sentence", "caption").text

@@ -16,11 +16,8 @@ from PIL import Image
 from tiny_vlm import by_family
 from vlm_reference import Reference
 
-from creperie.core.errors import CreperieError
-from creperie.models import load_model
-from creperie.models.choice import ChoiceQuestion, Chooser
-from creperie.models.prompts import find_prompt
-from creperie.models.protocols import Prompt
+from creperie.core import CreperieError
+from creperie.models import ChoiceQuestion, Chooser, Prompt, find_prompt, load_model
 from creperie.models.vlm.families import FAMILIES as RULES
 from creperie.models.vlm.rows import Rest, fewest_rows
 

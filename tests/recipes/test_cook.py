@@ -16,16 +16,21 @@ from loopback import Request, serving
 
 import creperie
 from creperie.bench import load, save
-from creperie.core import locked
-from creperie.core.errors import DataError, UnknownNameError, UsageError
+from creperie.core import DataError, UnknownNameError, UsageError, locked
 from creperie.models import registry
-from creperie.recipes import kitchen, preflight
-from creperie.recipes.forecast import plan_recipe
+from creperie.recipes import (
+    Recipe,
+    StageResult,
+    find_recipe,
+    kitchen,
+    list_recipes,
+    plan_recipe,
+    preflight,
+    read_recipe,
+)
 from creperie.recipes.judging import scoring_of
-from creperie.recipes.kitchen import StageResult
 from creperie.recipes.kitchen import run_stages as cook
 from creperie.recipes.making import caption_source
-from creperie.recipes.recipe import Recipe, find_recipe, list_recipes, read_recipe
 from creperie.recipes.steps import STEPS, Expected, StageJob
 from creperie.world import World, make_world
 

@@ -13,19 +13,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.core.errors import CreperieError, DataError
-from creperie.models import KINDS
-from creperie.models.uri import parse_uri
-from creperie.recipes import check_plan, plan_recipe
-from creperie.recipes.recipe import (
-    BY_SCRIPTS,
-    PROFILES,
-    RecipeStage,
-    find_recipe,
-    list_recipes,
-    parse_changes,
-    read_recipe,
-)
+from creperie.core import CreperieError, DataError
+from creperie.models import KINDS, parse_uri
+from creperie.recipes import check_plan, find_recipe, list_recipes, plan_recipe, read_recipe
+from creperie.recipes.recipe import BY_SCRIPTS, PROFILES, RecipeStage, parse_changes
 from creperie.recipes.steps import STEPS, work_of
 from creperie.recipes.yaml_lines import read_marked
 from creperie.reporting.tables import published_table

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from fault_makers import register
 
+from creperie.core import CreperieError
 from creperie.core.checksums import CHECKSUMS
-from creperie.core.errors import CreperieError
 from creperie.engine import Engine, choose_engine
-from creperie.recipes.kitchen import CARD, PASSING, TIME, StageResult
+from creperie.recipes import Recipe, StageResult, read_recipe
+from creperie.recipes.kitchen import CARD, PASSING, TIME
 from creperie.recipes.kitchen import run_stages as cook
-from creperie.recipes.recipe import Recipe, read_recipe
 
 CAPTIONS = [
     f"A {colour} {who} {does} a {size} {what} near the {place}."
@@ -79,7 +79,7 @@ def test_a_recipe_is_the_same_in_process_and_on_ray(
 ) -> None:
     """One process; a Ray cluster of two workers: foils, audit, refinement, run."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")
-    from creperie.lang.parser import default_parser
+    from creperie.lang import default_parser
 
     try:
         default_parser()

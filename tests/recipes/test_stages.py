@@ -20,18 +20,20 @@ from creperie.recipes import (
     CookOptions,
     chosen_recipe,
     directions,
+    find_recipe,
     paper_status,
+    plan_recipe,
+    read_recipe,
     runs_said,
     status_page,
     totals,
     verify_runs,
 )
-from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.judging import decided, runs_in
 from creperie.recipes.kitchen import run_stages
 from creperie.recipes.making import one_image_folder, run_make
 from creperie.recipes.people import PEOPLE, _fields, run_people
-from creperie.recipes.recipe import find_recipe, read_recipe
+from creperie.recipes.status import AgreedCell, PaperPart
 from creperie.recipes.steps import STEPS, StageJob, work_of
 from creperie.recipes.tabling import write_results
 from creperie.recipes.training import one_thread, run_train, run_trainings, run_tune
@@ -321,6 +323,27 @@ def test_the_ledger_counts_the_whole_table_and_one_cell_does_not_make_it_exact(t
     assert len(page.split()) < 2200
 
 
+def test_the_ledger_says_which_figures_are_of_published_numbers(tmp_path: Path) -> None:
+    """SugarCrepe's Figure 5 held printed numbers alone, and was called "of these runs' items and models"."""
+    (tmp_path / "01-figures").mkdir()
+    write_json(tmp_path / "recipe.json", {"recipe": "sugarcrepe", "profile": "small", "stages": ["01-figures"]})
+    drawn = {"1": "gaps", "2": "accuracy", "5": "imagenet"}
+    write_json(tmp_path / "01-figures" / "stage.json", {"stage": "figures", "summary": {"figures": drawn}})
+    page = status_page(paper_status([tmp_path]), [], "creperie cook status")
+    assert "- Drawn, of these runs' items and models: figures 1, 2.\n" in page
+    added = "with runs of the same models added where there are any"
+    assert f"- Drawn, of published numbers, {added}: figure 5.\n" in page
+
+
+def test_a_result_of_two_tables_counts_once_whether_it_agrees_or_not() -> None:
+    """The page said so of those that agree; VISLA's Table 5 repeats eight results of which four differ."""
+    cells = [AgreedCell("m", str(k), 1.0, 1.0, equal=k < 4) for k in range(8)]
+    about = ("visla", "table", "9", "what", "status", "command", tuple(cells))
+    parts = [PaperPart(*about), PaperPart(*about, repeats="9")]
+    assert (totals(parts)["computed"], totals(parts)["agree"]) == (8, 4)
+    assert "a result in two tables counts once, agreeing or not." in status_page(parts, [], "creperie cook status")
+
+
 def test_the_ledger_says_what_was_computed_by_what(tmp_path: Path) -> None:
     """A model on published items, counts of released files (SugarCrepe's Table 2) and released answers (Table 6)."""
     folder = tmp_path / "run"
@@ -553,6 +576,9 @@ def test_scripted_annotators_have_runs_under_lasting_names(tmp_path: Path) -> No
         assert set(told["runs"]) == {run.name for run in runs}
     assert set(found[0]) == {"human:study/everybody", "human:study/script-1", "human:study/script-2"}
     assert found[0] == found[1]
+    for name, run in zip("cab", runs, strict=True):  # folders are named after the folder of the recipe's run
+        (tmp_path / "two" / "runs" / run.name).rename(tmp_path / "two" / "runs" / name)
+    assert [run.model for run in runs_in(tmp_path / "two")] == sorted(found[0])
     write_results(runs, tmp_path / "results.csv")
     lines = (tmp_path / "results.csv").read_text(encoding="utf-8").splitlines()[1:]
     assert {line.split(",")[1].split("/")[0] for line in lines} == {"script:study"}

@@ -24,7 +24,7 @@ stages:
   - {name: absent, does: load, with: {source: "sugarcrepe:nowhere", optional: true}}
   - {name: score-absent, does: score, with: {models: ["blind:length"], tasks: [blind]}}
   - {name: score, does: score, from: people, with: {models: ["blind:length"], tasks: [blind]}}
-  - {name: table, does: table, from: [score, score-absent, make], with: {tables: [sugarcrepe/2, sugarcrepe/6]}}
+  - {name: table, does: table, from: [score, score-absent, make, people], with: {tables: [sugarcrepe/2, sugarcrepe/6]}}
   - name: figures
     does: figure
     from: [make, people, score]
@@ -54,7 +54,14 @@ def test_a_scripted_study_is_answered_through_the_server_and_marked(cooked: Path
 def test_what_is_optional_and_absent_is_skipped_with_what_follows(cooked: Path) -> None:
     assert not list(cooked.glob("*absent*"))
     rows = json.loads((cooked / "06-table" / "sugarcrepe-2.json").read_text(encoding="utf-8"))["rows"]
-    assert [row["model"].split(" on ")[0] for row in rows if row["source"] == "run"] == ["items after stage make"]
+    ours = [row["model"].split(" on ")[0] for row in rows if row["source"] == "run"]
+    assert ours == ["items after stage make", "items after stage people"]
+
+
+def test_a_table_of_counts_says_that_scripts_checked_the_items(cooked: Path) -> None:
+    """SugarCrepe's items are checked by people (section 4.1)."""
+    text = " ".join((cooked / "06-table" / "sugarcrepe-2.txt").read_text(encoding="utf-8").split())
+    assert "scripts, not people, checked 6 (task foil-check) of its 16 items" in text
 
 
 def test_the_status_of_every_table_and_figure(cooked: Path) -> None:
@@ -65,7 +72,7 @@ def test_the_status_of_every_table_and_figure(cooked: Path) -> None:
     failed = parts["sugarcrepe", "figure", "4"]
     assert (failed.status, bool(failed.why)) == ("not made", True)  # a benchmark is not a run
     page = status_page(list(parts.values()), [], "creperie cook status")
-    assert "|2|7|0|0|1|0|0|" in page
+    assert "|2|7|0|0|2|0|0|" in page
     assert "- In creperie's words, not the paper's, by `creperie prompts show replace-object`: figures 3, 7." in page
     assert parts["sugarcrepe", "table", "7"].status == "nothing to compute"  # no command shows it as printed
     assert str(cooked) not in page  # nothing of this machine

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from creperie.auditing import AttackerModels, AuditOptions, audit, audit_document
-from creperie.bench import Benchmark, Item, from_items, load, save
-from creperie.bench.benchmark import KeptRows
+from creperie.bench import Benchmark, Item, KeptRows, from_items, load, save
 from creperie.cli.audit import _ceilings
 from creperie.core import parquet
 from creperie.engine import Local

@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, save
-from creperie.bench.stores import open_store
-from creperie.models.protocols import Fingerprint
-from creperie.scoring.blind import blind_twin
-from creperie.scoring.run import Run
-from creperie.scoring.score_runs import score_all
-from creperie.training.findings import ExamResult, TrainingStudy
+from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, open_store, save
+from creperie.models import Fingerprint
+from creperie.scoring import Run, blind_twin, score_all
+from creperie.training import ExamResult, TrainingStudy
 
 CHROMIUM = Path("/usr/bin/chromium")
 AWKWARD = '</script><img src=x onerror="document.title=1"> & "quoted" <!-- \u2028 '
@@ -88,7 +85,7 @@ def twins(bench: Benchmark, tmp_path: Path) -> list[Run]:
 
 @pytest.fixture
 def runs(room: Path) -> list[Run]:
-    from creperie.scoring.run import load_run
+    from creperie.scoring import load_run
 
     return [load_run(p) for p in sorted((room / "runs").iterdir())]
 

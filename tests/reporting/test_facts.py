@@ -11,6 +11,7 @@ from creperie.bench import PAIRED, Item, choice, from_items, load
 from creperie.metrics import wilson
 from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table, render_table
 from creperie.reporting.figures.of_tables import imagenet_correlation
+from creperie.reporting.tables.facts import FactRow
 
 
 def rows(key: str, found: RecipeFindings) -> dict[tuple[str, str], dict[str, Any]]:
@@ -155,7 +156,7 @@ def test_trainings_and_effects() -> None:
         assert got[model] == {"aro_negate": 99.0, "swap": 61.0}
     assert got["ViT-B/32", "CLIP pretrained"] == {"aro_negate": 50.0, "swap": 60.0}
     said = "trained with world-train, 1 seed (too few for an interval)"  # the paper refined these
-    arms = [f"scratch: small: student of this run, {arm}, {said}" for arm in ("none", "negate")]
+    arms = [f"scratch: small: student of this run, {arm}, {said}" for arm in ("no foils", "negate foils")]
     assert [row.label for row in fact_rows("sugarcrepe/10", found)] == arms
     assert dict(fact_rows("sugarcrepe/10", found)[0].n) == {"swap": 30}  # items; it was the number of seeds
     again = [{"arm": "negate", "values": {"biased negate": b, "clean swap": 61}} for b in (95, 97)]  # further seeds
@@ -211,6 +212,15 @@ def printed_runs(key: str, bench: str, ending: str = "") -> RecipeFindings:
     return RecipeFindings(runs=tuple(runs))
 
 
+def test_an_effect_of_nothing_has_no_sign() -> None:
+    """Appendix C of Hit or Be Hit had −0.00 for an interaction of −0.002."""
+    row = FactRow("fit", "simplified", "first model", {"beta": -0.002, "t": -0.03}, intervals={"beta": (-0.17, -0.001)})
+    text = render_table(fill_table(published_table("hit-or-be-hit/C"), rows=[row]))
+    (ours,) = (line for line in text.splitlines() if line.startswith("▶ fit"))
+    assert ours.split()[2:] == ["0.00", "-0.03"]
+    assert "[-0.17, 0.00]" in text
+
+
 def test_table_20_is_the_mean_over_subsets_of_fifteen_clips() -> None:
     """The papers' own figures: SugarCrepe's Table 6 and SugarCrepe++'s Table 12 give what Table 20 prints.
 
@@ -239,10 +249,10 @@ def test_a_row_of_table_20_names_who_stands_in_for_whom() -> None:
         ("hf:two", "b", [row("itt", "swap_att", 8, 2)]),  # no CLIP of Table 12
     )
     replaced, swapped = fact_rows("sugarcrepe++/20", RecipeFindings(runs=runs))  # type: ignore[arg-type]
-    assert (replaced.label, dict(replaced.values)) == ("replace by lm:x", {"vera": 30.0})
+    assert (replaced.label, dict(replaced.values)) == ("replace: Vera by lm:x", {"vera": 30.0})
     # Wilson's intervals of 12 in 30 and 2 in 10, [24.59, 57.68] and [5.67, 50.98], joined by hand (MOVER).
     assert replaced.intervals["vera"] == pytest.approx((19.48, 47.84), abs=0.01)
-    assert swapped.label == "swap by blind:grammar, small: student of this run"
+    assert swapped.label == "swap: Grammar by blind:grammar, CLIP by small: student of this run"
     assert dict(swapped.values) == {"grammar": 25.0, "clip": 75.0}
     assert swapped.stands_in
     filled = fill_table(published_table("sugarcrepe++/20"), rows=[swapped])
@@ -274,7 +284,7 @@ def test_a_tuned_stand_in_is_named_with_its_interval_and_not_compared() -> None:
     filled = fill_table(
         published_table("sugarcrepe++/13"), rows=fact_rows("sugarcrepe++/13", RecipeFindings(tunings=documents))
     )
-    text = render_table(filled)
+    text = render_table(filled, wide=240)
     assert "▶ small: student of this run, in place of CLIP-ViT-B/32, frozen" in text
     assert "▶ hf: random-flava of this run, in place of FLAVA, LoRA (no answer differs from the frozen model's)" in text
     assert "[31.0, 49.0]" in text

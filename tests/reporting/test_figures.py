@@ -21,12 +21,11 @@ from matplotlib.text import Text
 
 from creperie.bench import load, save
 from creperie.cli.table import figure
-from creperie.core.errors import CreperieError, UsageError
+from creperie.core import CreperieError, UsageError
 from creperie.metrics import pearson, rank_table
+from creperie.reporting import DRAWINGS, FigureOptions, Levels, Series, accuracy_by_subset, draw_figure
 from creperie.reporting.figures import style
-from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset
 from creperie.reporting.figures.bars import counts, drops, grouped_bars
-from creperie.reporting.figures.catalog import DRAWINGS, FigureOptions, draw_figure
 from creperie.reporting.figures.gaps import (
     Box,
     bias_distributions,
@@ -37,7 +36,7 @@ from creperie.reporting.figures.gaps import (
     margin_histograms,
 )
 from creperie.reporting.figures.ranks import confusion, confusion_squares, rank_changes, scatter
-from creperie.scoring.run import load_run
+from creperie.scoring import load_run
 
 SERIES = [
     Series("clip", {"swap": (0.6, 0.5, 0.7), "add": (0.9, 0.8, 0.95)}),

@@ -18,16 +18,13 @@ from click.testing import CliRunner
 from creperie.bench import Benchmark, Item, choice, from_items, load, save
 from creperie.cli.compare import compare as compare_command
 from creperie.cli.report import report
-from creperie.core.errors import CreperieError, UsageError
+from creperie.core import CreperieError, UsageError
 from creperie.metrics import margins
+from creperie.reporting import Contents, gather_runs, report_page, runs_in
 from creperie.reporting.browser import browser_data
-from creperie.reporting.gather import gather_runs, runs_in
 from creperie.reporting.html_tables import result_cell
-from creperie.reporting.page import Contents, report_page
 from creperie.reporting.thumbnails import EDGES, thumbnails
-from creperie.scoring.run import Run
-from creperie.scoring.score_runs import score
-from creperie.scoring.standings import rank_runs
+from creperie.scoring import Run, rank_runs, score
 
 
 def numbers(text: str, kind: str) -> np.ndarray:
@@ -310,5 +307,5 @@ def test_a_narrow_terminal_keeps_rows_together(room: Path, monkeypatch: pytest.M
         monkeypatch.setattr(f"creperie.cli.{module}.table_width", lambda: 80)
     runs = [str(path) for path in sorted((room / "runs").iterdir()) if "fake" in path.name]
     shown = CliRunner().invoke(compare_command, runs).output
-    assert [len(line.split(" / ")) for line in shown.splitlines() if line.startswith("swap ")] == [2, 2]
+    assert [len(line.split(" / ")) for line in shown.splitlines() if line.startswith(("swap ", "all "))] == [2] * 5
     assert max(map(len, shown.split("A − B in points")[0].splitlines()[1:])) <= 80

@@ -14,14 +14,10 @@ from tests.reporting.test_search import ITEMS, SEARCHES
 from creperie.auditing import atlas_page, audit, audit_document, write_audit_page
 from creperie.bench import Benchmark, from_items
 from creperie.cli.make import make
-from creperie.metrics.rules import HIT, MISS
-from creperie.reporting.gather import gather_runs, runs_in
-from creperie.reporting.leaderboard import export_site
-from creperie.reporting.page import Contents, report_page
-from creperie.reporting.study import study_page
-from creperie.scoring.run import load_run
-from creperie.scoring.score_runs import score
-from creperie.training.findings import TrainingStudy
+from creperie.metrics import HIT, MISS
+from creperie.reporting import Contents, export_site, gather_runs, report_page, runs_in, study_page
+from creperie.scoring import load_run, score
+from creperie.training import TrainingStudy
 
 pytestmark = pytest.mark.slow
 

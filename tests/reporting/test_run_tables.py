@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,15 @@ def test_the_best_of_a_column_is_bold_and_equal_ones_are_too(runs: list[Run]) ->
     whole = next(r for r in run.results if r["task"] == "itt" and r["subset"] == "all")
     assert f"{100 * whole['accuracy']:.1f}" in text
     assert f"[{100 * whole['low']:.1f}, {100 * whole['high']:.1f}]" in text
+
+
+def test_a_run_over_fewer_items_is_not_the_best(runs: list[Run]) -> None:
+    made = run_table([run for run in runs if "itt" in run.tasks], TableChoice(task="itt"))
+    column = made.columns[0]
+    best = next(row for row, c in made.best() if c == column)
+    own = made.cells[best, column]
+    fewer = {(best, column): replace(own, n=own.n - own.n // 50 - 1, void=own.n // 50 + 1)}
+    assert (best, column) not in replace(made, cells={**made.cells, **fewer}).best()
 
 
 def test_csv_holds_the_numbers_themselves(runs: list[Run]) -> None:

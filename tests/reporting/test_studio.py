@@ -29,17 +29,18 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 from fastapi.testclient import TestClient
 
 from creperie.bench import Benchmark, Item, choice, from_items, load, open_store, save
-from creperie.core.errors import UsageError
-from creperie.reporting.gather import covered, gather_runs
-from creperie.reporting.leaderboard import STATIC, RunsFolder, board_html, remember_zoo
-from creperie.reporting.page import Contents, report_page
-from creperie.reporting.studio.app import listen, make_studio
+from creperie.core import UsageError
+from creperie.reporting import Contents, gather_runs, listen, make_studio, remember_zoo, report_page
+from creperie.reporting.gather import covered
+from creperie.reporting.leaderboard import STATIC, RunsFolder, board_html
+from creperie.reporting.studio.browse import FIRST
 from creperie.reporting.studio.items import ItemFilter, ItemIndex
-from creperie.reporting.studio.making import Proposed
+from creperie.reporting.studio.making import Proposed, propose
+from creperie.reporting.studio.plots import PlotAxis, scatter_of
 from creperie.reporting.studio.shelf import Shelf
+from creperie.scoring import Run
 from creperie.scoring.answer_log import WRITTEN
 from creperie.scoring.replies import answered_run
-from creperie.scoring.run import Run
 
 TOKEN = "the-token"
 ORIGIN = {"Origin": "http://testserver"}
@@ -89,15 +90,16 @@ def test_each_task_has_its_own_ranking_with_what_was_covered(room: Path) -> None
 def test_people_published_results_and_chance_stand_unranked_in_the_board(room: Path) -> None:
     board = RunsFolder(room / "runs").look()
     entry = next(e for e in board.entries if e.model == "fake:alpha")
-    result = {**entry.result("itt"), "n": 7511, "void": 0, "accuracy": 0.765, "ties": 0}
-    for name, expected in (("sugarcrepe", ("Salesforce/blip-itm-base-coco", "best published: mieb/1")), ("mine", ())):
+    mieb = ("Salesforce/blip-itm-base-coco", "best published: mieb/1")  # where ties count as right
+    for name, ties, expected in (("sugarcrepe", 0, mieb), ("sugarcrepe", 5, ()), ("mine", 0, ())):
+        result = {**entry.result("itt"), "n": 7511, "void": 0, "accuracy": 0.765, "ties": ties}
         document = {**entry.document, "results": [result], "benchmark": {**entry.document["benchmark"], "name": name}}
         html = board_html(replace(board, entries=(replace(entry, document=document),)), STATIC)
         ranking = html.partition("<details")[0]
         printed = re.findall(r'<td class="text" data-v="">–</td><td class="name text" data-v="([^"]*)">', ranking)
         assert printed == [*expected[:1], "alpha", "chance"], name  # in order; one run alone has no rank either
         assert all(words in ranking for words in expected)
-        assert ("▶ alpha" in html) is bool(expected)  # among all results of its definition, marked
+        assert ("▶ alpha" in html) is (name == "sugarcrepe")  # among all results of its definition, marked
 
 
 def test_the_board_keeps_names_and_failures_of_a_zoo(folder: Path) -> None:
@@ -175,6 +177,9 @@ def test_items_are_filtered_by_the_server(client: TestClient) -> None:
     assert "<mark>" in swap
     assert "&lt;img src=x" in client.get("/items?name=mine&subset=pairs").text
     assert client.get("/picture?name=mine&image=2.png").content[8:12] == b"WEBP"
+    found = client.get("/search?words=chases cat").text  # in all benchmarks, each with its first items
+    assert "24 items of mine" in found
+    assert found.count('<article class="card">') == FIRST == found.count("data-item=")
 
 
 def test_people_who_disagree_are_no_models_and_thoughts_are_shown(client: TestClient, folder: Path) -> None:
@@ -210,6 +215,9 @@ def test_two_measures_are_drawn_against_each_other(client: TestClient, twins: li
     seeing = {"x": by_label["mine~noise, itt without the image"], "y": by_label["mine, itt"]}
     two = client.get("/plot", params=seeing).text
     assert (two.count("<circle"), "r = " in two, "n = 2 models" in two) == (2, False, True)  # two dots are on a line
+    same = {"a": (50.0, "40"), "b": (50.0, "40"), "c": (80.0, "40")}
+    numbered = scatter_of(*(PlotAxis(name, name, "", "subset", same) for name in "xy"))["named"]
+    assert numbered == {(80.0, 80.0): ["1"], (50.0, 50.0): ["2", "3"]}  # not written over each other
     mixed = client.get("/plot", params={**both, "y": seeing["y"]})
     assert (mixed.status_code, "in common" in mixed.text) == (404, True)
 
@@ -281,7 +289,7 @@ def test_blind_twins_have_a_table_of_their_own(here: str, twins: list[Run], room
     client = TestClient(make_studio(tmp_path, TOKEN, hosts=("testserver",)), headers=ORIGIN)
     client.get("/", params={"token": TOKEN})
     page = client.get("/runs").text
-    assert f'href="/report?bench={here}#picture">What does the picture add on {here}?' in page
+    assert f'href="/report?bench={here}#picture">What does the picture add?' in page
     boards = {part.partition('"')[0]: part for part in page.split('data-bench="')[1:]}
     assert list(boards) == [here, f"{here}-noise"]
     assert f"{here} · itt" in client.get("/compare").text  # what is compared first saw the images
@@ -334,7 +342,13 @@ def test_an_audit_is_watched_and_refined(client: TestClient, folder: Path) -> No
     assert "creperie audit mine" in page
     assert "not audited" not in client.get("/benchmarks").text
     assert '<td data-v="38">38</td>' in page  # n stands beside the numbers
-    assert str(folder) not in client.get("/share?name=mine").text  # whoever gets the page has other folders
+    shutil.copytree(folder / "mine", folder / "moved" / "mine")  # with the audit, which names where it was
+    moved = TestClient(make_studio(folder / "moved", TOKEN, hosts=("testserver",)), headers=ORIGIN)
+    moved.get("/", params={"token": TOKEN})
+    for one in (client, moved):
+        shared = one.get("/share?name=mine").text
+        assert "Next: <code>creperie" in shared
+        assert str(folder) not in shared  # whoever gets the page has other folders
 
 
 def test_accepted_foils_become_a_benchmark_and_a_study(client: TestClient, folder: Path) -> None:
@@ -482,13 +496,40 @@ def test_foils_that_leak_are_not_accepted_in_advance(client: TestClient, monkeyp
         assert (f'pill {word.replace(" ", "-")}"' in answer, "40 accepted" in answer) == (True, True)
 
 
+def test_second_positives_that_leak_are_not_accepted_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passives have more words than active foils: with them the length tells what is true."""
+    captions = [(f"dog {k} sees cat {k}", f"cat {k} sees dog {k}")[:: 1 if k % 2 else -1] for k in range(40)]
+    passive = "{} {} is seen by {} {}"
+    made = [
+        Proposed(k, text, role, kind, "")
+        for k, (true, false) in enumerate(captions)
+        for role, kind, text in (
+            ("positive", "passive", passive.format(*true.split()[3:], *true.split()[:2])),
+            ("negative", "swap", false),
+        )
+    ]
+    monkeypatch.setattr("creperie.reporting.studio.making._candidates", lambda captions, makers: (made, []))
+    proposed, _ = propose([true for true, _ in captions], ["all"])
+    assert {(p.role, p.leak) for p in proposed} == {
+        ("negative", ""),
+        ("positive", "the caption with more words is right in 100.0 %"),
+    }
+
+
 # -- in a browser ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def served(folder: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def shown(room: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the browser sees."""
+    return shutil.copytree(room, tmp_path_factory.mktemp("shown") / "here", ignore=shutil.ignore_patterns("cache"))
+
+
+@pytest.fixture(scope="module")
+def served(shown: Path) -> Iterator[str]:
     """`creperie studio` on a free port, ended as a user would end it."""
-    command = [sys.executable, "-m", "creperie", "studio", str(folder), "--port", "0", "--json"]
+    (shown / "bench").rename(shown / "mine")
+    command = [sys.executable, "-m", "creperie", "studio", str(shown), "--port", "0", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
     assert process.stdout is not None
     killer = threading.Timer(400, process.kill)
@@ -505,7 +546,37 @@ def served(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> None:
+def test_every_page_is_accessible_and_fits(served: str, shown: Path, chromium: Any) -> None:
+    """In the dark only the colours are others."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    _, alpha, beta = sorted(path.name for path in (shown / "runs").iterdir())
+    context = chromium.new_context(bypass_csp=True)  # axe brings its own script
+    page = context.new_page()
+    page.set_default_timeout(90_000)
+    page.goto(served)
+    asked = ["benchmarks", "items?name=mine&at=swap/7", "item?name=mine&subset=swap&id=7", "audit?name=mine", "make"]
+    asked += [f"compare?a={alpha}&b={beta}", "robust?bench=mine&wrong=2/50", f"report?run={alpha}", "studies", "none"]
+    asked += ["runs", "jobs", "search?words=cat", "plot"]
+    for address in asked:
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.goto(served.split("?")[0] + address)
+        for mode, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
+            page.emulate_media(color_scheme=mode)
+            assert [v["id"] for v in axe.run(page, options=options).response["violations"]] == [], f"{address} {mode}"
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        for width in (360, 768, 1280, 1920):
+            page.set_viewport_size({"width": width, "height": 900})
+            if address.startswith("item?"):
+                page.click("[name=comment]", timeout=5000)  # nothing covers the form
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{address} at {width}"
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(served.split("?")[0] + "jobs")
+    assert page.locator(".rail [aria-current]").bounding_box()["x"] < 300  # where I am is seen on a phone, too
+    context.close()
+
+
+@pytest.mark.slow
+def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> None:
     pytest.importorskip("spacy", reason="the makers need a parser")
     context = chromium.new_context(viewport={"width": 390, "height": 844})
     page = context.new_page()
@@ -538,12 +609,12 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     assert page.evaluate("document.title") != "1"
     page.keyboard.press("Escape")  # on a phone the item covers the page
     # a table: imported, audited, its leaking items, refined, both verdicts
-    (folder / "dropped").mkdir()
-    (folder / "dropped" / "table.csv").write_text(NEGATED, "utf-8")
-    shutil.copy(folder / "mine" / "images" / "2.png", folder / "dropped")
+    (shown / "dropped").mkdir()
+    (shown / "dropped" / "table.csv").write_text(NEGATED, "utf-8")
+    shutil.copy(shown / "mine" / "images" / "2.png", shown / "dropped")
     page.click("nav a:has-text('Benchmarks')")
     page.click("summary:has-text('Drop a table')")
-    page.set_input_files("[data-folder]", folder / "dropped")
+    page.set_input_files("[data-folder]", shown / "dropped")
     page.wait_for_selector("text=table.csv and 1 pictures")
     page.wait_for_selector("#preview th:has-text('foil')")
     page.fill("input[name=subset]", "kind")
@@ -566,7 +637,7 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.wait_for_selector("[aria-label='Ranks under every choice']")
     # two models against each other, as files
     page.click("nav a:has-text('Runs')")
-    page.click("a:has-text('against each other')")
+    page.click("a:has-text('Plot two measures')")
     for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG"), ("csv", b"model,")):
         with page.expect_download() as download:
             page.click(f"[data-save={kind}]")
@@ -588,34 +659,7 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.click("button:has-text('start a study')")
     page.wait_for_selector("text=The study is ready")
     assert page.locator("a[href*='/join/']").count() == 2
-    assert 2 <= len(load(folder / "pasted")) < 80
+    assert 2 <= len(load(shown / "pasted")) < 80
     assert trouble == []
     assert all(a.startswith((served.split("?")[0], "data:")) for a in asked), asked
-    context.close()
-
-
-@pytest.mark.slow
-def test_every_page_is_accessible_and_fits(served: str, folder: Path, chromium: Any) -> None:
-    """In the dark only the colours are others."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    _, alpha, beta = sorted(path.name for path in (folder / "runs").iterdir())
-    context = chromium.new_context(bypass_csp=True)  # axe brings its own script
-    page = context.new_page()
-    page.set_default_timeout(90_000)
-    page.goto(served)
-    asked = ["benchmarks", "items?name=mine&at=swap/7", "item?name=mine&subset=swap&id=7", "audit?name=mine", "make"]
-    asked += [f"compare?a={alpha}&b={beta}", "robust?bench=mine&wrong=2/50", f"report?run={alpha}", "studies", "none"]
-    asked += ["runs", "jobs", "search?words=cat", "plot"]
-    for address in asked:
-        page.set_viewport_size({"width": 1280, "height": 900})
-        page.goto(served.split("?")[0] + address)
-        for mode, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
-            page.emulate_media(color_scheme=mode)
-            assert [v["id"] for v in axe.run(page, options=options).response["violations"]] == [], f"{address} {mode}"
-        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        for width in (360, 768, 1280, 1920):
-            page.set_viewport_size({"width": width, "height": 900})
-            if address.startswith("item?"):
-                page.click("[name=comment]", timeout=5000)  # nothing covers the form
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{address} at {width}"
     context.close()

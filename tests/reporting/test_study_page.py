@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from creperie.core.errors import DataError, UsageError
-from creperie.reporting.study import load_study, study_in, study_page
-from creperie.training.findings import TrainingStudy
-from creperie.training.tables import write_study
+from creperie.core import DataError, UsageError
+from creperie.reporting import load_study, study_in, study_page
+from creperie.training import TrainingStudy, write_study
 
 
 def section(html: str, key: str) -> str:

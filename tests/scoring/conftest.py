@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
-from creperie.bench.stores import open_store
-from creperie.models.protocols import Fingerprint, Tokens
+from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, open_store
+from creperie.models import Fingerprint, Tokens
 
 
 def vector(content: bytes, dim: int = 16) -> np.ndarray:

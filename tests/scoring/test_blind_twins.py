@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.bench.images import image_reference, open_image
-from creperie.bench.stores import open_store
-from creperie.core.errors import CreperieError
-from creperie.scoring.blind import KINDS, blind_twin
-from creperie.scoring.score_runs import score
+from creperie.bench import Benchmark, Item, choice, from_items, open_image, open_store
+from creperie.bench.images import image_reference
+from creperie.core import CreperieError
+from creperie.scoring import blind_twin, score
+from creperie.scoring.blind import KINDS
 
 RED = (0, 60, 210)
 

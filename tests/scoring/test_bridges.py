@@ -17,9 +17,18 @@ from creperie.bench import NO_IMAGES, Benchmark, Item, from_items, save
 from creperie.core import DataError, UsageError
 from creperie.engine import open_captions
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
-from creperie.scoring import Run, UnmatchedError, compare, export_inspect, export_lmms, import_replies, score
+from creperie.scoring import (
+    ResponseOptions,
+    Run,
+    UnmatchedError,
+    compare,
+    export_inspect,
+    export_lmms,
+    import_replies,
+    import_responses,
+    score,
+)
 from creperie.scoring.bridges import questions_of
-from creperie.scoring.responses import ResponseOptions, import_responses
 from creperie.world import World, make_world
 
 
@@ -139,23 +148,25 @@ def pairs_of(world: Benchmark) -> Benchmark:
 def answered_sample(number: int, item: Item, form: str) -> dict[str, Any]:
     """A row as the harness writes it; every second item offers its captions the other way round."""
     a, b = options = item.captions[:: -1 if number % 2 else 1]
-    letter = "AB"[pick(options)]
+    letter, key = "AB"[pick(options)], "BA"[options[0] == item.captions[0]]
     if form == "vlmeval":
-        return {"index": number, "question": "Which?", "A": a, "B": b, "answer": "A", "prediction": f"{letter}."}
+        return {"index": number, "question": "Which?", "A": a, "B": b, "answer": key, "prediction": f"{letter}."}
     if form == "lmms":  # its tracker drops the document and unpacks single answers
-        return {"doc_id": number + 50, "input": f"Which?\nA. {a}\nB. {b}", "target": "A", "filtered_resps": letter}
+        return {"doc_id": number + 50, "input": f"Which?\nA. {a}\nB. {b}", "target": key, "filtered_resps": letter}
     if form == "lm-eval":
         spoken = {f"gen_args_{k}": {"arg_0": "Caption:", "arg_1": f" {o}"} for k, o in enumerate(options)}
         said = [[str(len(o) - k / 9), "False"] for k, o in enumerate(options)]
-        return {"doc_id": number + 50, "doc": {"query": "?"}, "arguments": spoken, "filtered_resps": said}
+        gold = str(options.index(item.captions[0]))
+        return {"doc_id": number + 50, "doc": {}, "arguments": spoken, "filtered_resps": said, "target": gold}
     if form == "place":  # lm-eval's task over the items in their order
         said = [[float(c == options[pick(options)]), False] for c in item.captions]
-        return {"doc_id": number, "doc": {"query": "?"}, "filtered_resps": said}
+        return {"doc_id": number, "doc": {"query": "?"}, "filtered_resps": said, "target": "0"}
     right = {"value": "CI"[options[pick(options)] != item.captions[0]]}
     if number % 3 == 1:  # a scorer of one's own, that says no more than whether it is right
         about = {"item": item.id, "image": item.images[0]}
         return {"id": item.id, "epoch": 1, "metadata": about, "scores": {"mine": right}}
-    return {"id": number, "epoch": 1, "choices": options, "scores": {"choice": {**right, "answer": letter}}}
+    scores = {"choice": {**right, "answer": letter}}
+    return {"id": number, "epoch": 1, "choices": options, "target": [key], "scores": scores}
 
 
 def inspect_log(path: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -193,6 +204,94 @@ def test_logs_of_harnesses_become_runs_and_unmatched_rows_are_listed(
         import_replies(file, strangers)
     run = import_replies(file, strangers, partial=True)
     assert (len(run.document["unmatched"]), run.scored) == (1, len(strangers))
+
+
+LOGS = ["lmms", "lm-eval", "place", "vlmeval", "inspect"]
+
+
+def log_of(rows: Sequence[dict[str, Any]], form: str, file: Path) -> Path:
+    """A file of such rows as the harness writes it."""
+    file = file.with_suffix({"inspect": ".eval", "vlmeval": ".tsv"}.get(form, ".jsonl"))
+    if form == "inspect":
+        inspect_log(file, rows)
+    elif form == "vlmeval":
+        file.write_text("\n".join("\t".join(map(str, cells)) for cells in (rows[0], *(r.values() for r in rows))))
+    else:
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("form", LOGS)
+def test_a_log_whose_own_key_contradicts_the_benchmark_is_refused(world: Benchmark, tmp_path: Path, form: str) -> None:
+    """The captions of every row were those of the next: the run of a model with 80 % became one of 20 %."""
+    bench = pairs_of(world)
+    rows = [answered_sample(k, item, form) for k, item in enumerate(bench)]
+    turned = {"A": "B", "B": "A", "0": "1", "1": "0"}
+    for number, row in enumerate(rows):
+        for name in ("target", "answer"):
+            if name in row:
+                row[name] = turned[row[name][0]]
+            elif form == "inspect" and name == "target":  # a scorer of one's own
+                row[name] = next(item for k, item in enumerate(bench) if k == number).captions[1]
+    file = log_of(rows, form, tmp_path / "turned")
+    with pytest.raises(UnmatchedError, match="its own key names another caption as the right answer"):
+        import_replies(file, bench, partial=True)
+
+
+@pytest.mark.parametrize("form", LOGS)
+def test_orders_and_repeated_answers_are_said_where_there_are_any(world: Benchmark, tmp_path: Path, form: str) -> None:
+    """Likelihoods of captions that stood alone have no order; answers to one question twice were averaged unsaid."""
+    bench = pairs_of(world)
+    rows = [answered_sample(k, item, form) for k, item in enumerate(bench)]
+    notes = import_replies(log_of(rows, form, tmp_path / "once"), bench).document["notes"]
+    assert any("in one order" in note for note in notes) == (form not in ("lm-eval", "place"))
+    again = [{**rows[0], "id": "again"} if form == "inspect" else rows[0]]
+    if form == "inspect":
+        again[0]["metadata"] = {"item": next(iter(bench)).id}
+    notes = import_replies(log_of([*rows, *again], form, tmp_path / "twice"), bench).document["notes"]
+    assert any(note.startswith(f"1 of {len(bench)} questions were answered more than once") for note in notes)
+
+
+def test_answers_that_the_log_judges_differently_are_counted(world: Benchmark, tmp_path: Path) -> None:
+    bench = pairs_of(world)
+    rows = [answered_sample(k, item, "inspect") for k, item in enumerate(bench)]
+    chosen = [row for row in rows if "choice" in row["scores"]]
+    for row in chosen[:2]:
+        given = row["scores"]["choice"]
+        given["value"] = "CI"[given["value"] == "C"]
+    notes = import_replies(log_of(rows, "inspect", tmp_path / "mine"), bench).document["notes"]
+    assert f"2 of {len(bench)} answers are judged differently by the log" in notes
+
+
+def test_unreadable_answers_are_counted_by_subset_and_the_model_is_named(world: Benchmark, tmp_path: Path) -> None:
+    """Four in one subset were shown as four in each."""
+    from creperie.cli.app import cli
+
+    bench = save(replace(pairs_of(world), name="wor.ld"), tmp_path / "pairs")
+    rows = [answered_sample(k, item, "vlmeval") for k, item in enumerate(bench)]
+    first = next(iter(bench)).subset
+    for row, item in zip(rows, bench, strict=True):
+        row["prediction"] = "Hard to say." if item.subset == first else row["prediction"]
+    file = log_of(rows, "vlmeval", tmp_path / "llava_v1.5_Wor.ld50")
+    file = file.rename(tmp_path / "llava_v1.5_Wor.ld50.tsv")
+    args = ["runs", "import", str(file), "--bench", str(tmp_path / "pairs"), "--out", str(tmp_path)]
+    shown = CliRunner().invoke(cli, args).output.splitlines()
+    table = [line.split() for line in shown if line.startswith("samples:llava_v1.5 ")]
+    unread = {line[2]: int(line[-1]) for line in table}
+    assert unread == {s: sum(item.subset == s == first for item in bench) for s in unread}
+    assert len(unread) == 2
+
+
+def test_items_with_two_and_with_three_captions_are_asked_in_as_many_orders_as_they_have(
+    world: Benchmark, tmp_path: Path
+) -> None:
+    """Pairs have two orders and triples six: beside triples, every pair lost its score."""
+    said = [
+        {"doc_id": k, "filtered_resps": f"({pick(q.about['options']) + 1})"} for k, q in enumerate(questions_of(world))
+    ]
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, said)), encoding="utf-8")
+    theirs = import_replies(tmp_path / "mine.jsonl", world)
+    assert hits(theirs.results) == hits(score(world, Rule(), tasks=["itt"]).results)  # type: ignore[arg-type]
 
 
 def test_an_image_says_which_of_the_items_with_the_same_captions_is_meant(tmp_path: Path) -> None:
@@ -292,9 +391,43 @@ def test_a_response_matrix_becomes_runs_with_blind_twins(tmp_path: Path) -> None
         (tmp_path / "bad.csv").write_text(f"model,x1,x2,?x1,?x2\none,1,0,0,\n{row}\n", encoding="utf-8")
         with pytest.raises(DataError, match=rf"bad\.csv:3: {says}"):
             import_responses(tmp_path / "bad.csv", options=ResponseOptions(4, columns="x*"))
-    for group, says in (("(", "no regular expression"), ("z", "matches no item")):
+    for name, row in (("one", {"columns": "y*"}), ("two", {"columns": "x*", "blind": "!"})):
+        says = {"one": r"no column matches 'y\*'", "two": "no column begins with '!'"}[name]
+        with pytest.raises(UsageError, match=says):
+            import_responses(tmp_path / "m.csv", options=ResponseOptions(4, **row))
+    for group, says in (("(", "no regular expression"), ("z", "matches none of the")):
         with pytest.raises(UsageError, match=says):
             import_responses(tmp_path / "m.csv", options=ResponseOptions(4, columns="x*", group=group))
+
+
+def test_a_matrix_is_read_either_way_and_conditions_are_not_taken_for_items(tmp_path: Path) -> None:
+    """60 items in rows were taken for 60 models; items asked without their question counted as further items."""
+    (tmp_path / "m.csv").write_text("model,x1,x2\none,1,NA\ntwo,1,0\n")
+    (tmp_path / "t.csv").write_text("item,one,two\nx1,1,1\nx2,NA,0\n")
+    (tmp_path / "u.csv").write_text("name,x1\none,1\ntwo,0\n")
+    (tmp_path / "c.csv").write_text("model,x1,x2,<no q>x1,<no q>x2\none,1,0,1,1\n")
+    (tmp_path / "s.csv").write_text("model,x1,s/x1\none,1,0\n")
+    (tmp_path / "semi.csv").write_text("model;x1\none;1\n")
+    with pytest.raises(DataError, match="has one column; separate cells by commas"):
+        import_responses(tmp_path / "semi.csv", options=ResponseOptions(4))
+    (tmp_path / "a.csv").write_text("model,x1,x2,x3\none,0.5,0.7,0.2\n")  # right if above, not if equal
+    (scored,) = import_responses(tmp_path / "a.csv", options=ResponseOptions(4, above=0.5))
+    assert [scored.results[0][name] for name in ("hits", "ties", "n")] == [1, 0, 3]
+    four = ResponseOptions(4)
+    runs, turned = ({r.model: r for r in import_responses(tmp_path / f, options=four)} for f in ("m.csv", "t.csv"))
+    assert runs.keys() == turned.keys() == {"table:one", "table:two"}
+    two = [*runs.values()]
+    assert [row.subset for row in compare(*two).rows] == ["all"]  # one subset: one test, which Holm leaves as it is
+    assert compare(*two).rows[0].comparison.p_holm == compare(*two).rows[0].comparison.p
+    for model, run in runs.items():
+        assert run.scores("image_text").tobytes() == turned[model].scores("image_text").tobytes()
+    assert "2 models × 1 items" in import_responses(tmp_path / "u.csv", options=four)[0].document["notes"][0]
+    with pytest.raises(UsageError, match="2 of 4 columns repeat another one behind <no q>"):
+        import_responses(tmp_path / "c.csv", options=four)
+    assert len(import_responses(tmp_path / "c.csv", options=replace(four, columns="*"))[0]) == 4
+    bench = from_items("b", [Item("x1", "s", (), ("a", "b"), ((True, False),))])
+    with pytest.raises(DataError, match="columns 'x1' and 's/x1' are the same item"):
+        import_responses(tmp_path / "s.csv", bench, replace(four, columns="*"))
 
 
 def test_seedbench_answers_agree_with_their_table(shared_data: Path) -> None:
@@ -341,6 +474,7 @@ def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, head: str
         ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores .*choice -1 of 2 captions"),
         ('id,subset,scores\nFIRST,"[1, 2, 3]"\n', "3 scores for item"),
         ('id,subset,scores\nnobody,s,"[1, 2]"\n', "no item is called s/nobody"),
+        ("id,subset,choice\nFIRST,0\nFIRST,1\n", "row 2 answers the item .* again, after row 1"),
         ("", "is empty; the first line must name the columns"),
     ],
 )
@@ -365,9 +499,11 @@ def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> 
         done = CliRunner().invoke(export, args)
         assert done.exit_code == 0, (name, done.output, done.exception)
         files = json.loads(done.stdout)["files"]
-    for name in ("lmms-eval", "inspect", "webdataset"):
+    for name in ("lmms-eval", "inspect"):
         back = CliRunner().invoke(cli, ["data", "import", str(tmp_path / name), "--format", name])
-        assert "is written, not read; export as datasets (with images) or jsonl" in str(back.exception)
+        assert "is written, not read; `runs import` reads its logs; export as datasets or" in str(back.exception)
+    back = CliRunner().invoke(cli, ["data", "import", str(tmp_path / "webdataset"), "--format", "webdataset", "--json"])
+    assert (json.loads(back.stdout)["hash"], json.loads(back.stdout)["name"]) == (world.hash, world.name)
     few = CliRunner().invoke(export, [*args[:2], "inspect", "--out", str(tmp_path / "few"), "--limit", "1"]).output
     assert "task.py" in few
     assert f"cd {tmp_path / 'few'} && inspect eval task.py --model MODEL" in "".join(few.splitlines())

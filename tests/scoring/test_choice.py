@@ -10,17 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
-from creperie.bench.stores import open_store
-from creperie.core.errors import CreperieError
-from creperie.models.choice import read_form
+from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, open_store
+from creperie.core import CreperieError
+from creperie.models import Fingerprint, Prompt, prompts_of, read_form
 from creperie.models.generated_choice import GeneratedChooser
-from creperie.models.prompts import prompts_of
-from creperie.models.protocols import Fingerprint, Prompt
-from creperie.scoring.choice import draw_shots
+from creperie.scoring import draw_shots, score, sensitivity
 from creperie.scoring.handle import handle_of
-from creperie.scoring.order_sensitivity import sensitivity
-from creperie.scoring.score_runs import score
 
 OFFERED = re.compile(r"\(\d\) (?!or |,)[^;\n,]+(?=;|\n)")  #: an option behind its label, in a question
 

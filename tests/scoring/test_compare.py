@@ -11,12 +11,9 @@ from scipy import stats
 
 import creperie
 from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.core.errors import DataError, UsageError
-from creperie.models.protocols import Fingerprint
-from creperie.scoring.compare_runs import compare
-from creperie.scoring.run import Run
-from creperie.scoring.score_runs import score
-from creperie.scoring.standings import rank_runs
+from creperie.core import DataError, UsageError
+from creperie.models import Fingerprint
+from creperie.scoring import Run, compare, rank_runs, score
 
 
 def bench_of(n: int, name: str = "b", subsets: int = 2) -> Benchmark:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.core.errors import ModelError
-from creperie.models.protocols import Fingerprint, Tokens
+from creperie.core import ModelError
+from creperie.models import Fingerprint, Tokens
 from creperie.scoring.batch_size import BatchSize, out_of_memory, pace_for
 from creperie.scoring.driver import Driver
 from creperie.scoring.passes import encode_images, encode_texts, prepare_images, score_pairs
@@ -69,7 +69,7 @@ def test_captions_the_model_reads_alike_are_encoded_once_and_tie(texts_model: Ca
 
 
 def test_captions_alike_tie_over_windows_of_tokens(texts_model: Callable[..., Any], monkeypatch: Any) -> None:
-    monkeypatch.setattr("creperie.scoring.passes.FIRST_WINDOW", 2)
+    monkeypatch.setattr("creperie.scoring.passes.WINDOW", 2)
     model, calls = texts_model(), iter(range(1, 100))
     whole = model.forward_texts
 

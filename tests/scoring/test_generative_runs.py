@@ -12,15 +12,11 @@ from click.testing import CliRunner
 from PIL import Image
 from tiny_vlm import tiny_llava_onevision
 
-from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.bench.storage import save
-from creperie.bench.stores import open_store
+from creperie.bench import Benchmark, Item, choice, from_items, open_store, save
 from creperie.cli.app import cli
-from creperie.core.errors import CreperieError, ModelError
+from creperie.core import CreperieError, ModelError
 from creperie.models import load_model
-from creperie.scoring.replies import import_answers
-from creperie.scoring.run import load_run
-from creperie.scoring.score_runs import score
+from creperie.scoring import import_answers, load_run, score
 
 
 @pytest.fixture

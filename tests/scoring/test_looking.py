@@ -18,8 +18,9 @@ from PIL import Image
 from tiny_rare import tiny_blip
 
 from creperie.bench import Item, from_items, load, open_store, save
-from creperie.core.errors import CreperieError
-from creperie.making.llm.validate import CaptionPair, entailed
+from creperie.core import CreperieError
+from creperie.making import CaptionPair
+from creperie.making.llm.validate import entailed
 from creperie.scoring import look
 from creperie.scoring.looking import seeing
 from creperie.testing.tiny import tiny_clip

@@ -22,7 +22,7 @@ import creperie as cr
 from creperie.bench import Benchmark, Format, Item, from_items
 from creperie.core import DataError, ModelError, UsageError
 from creperie.models import Fingerprint, content_of
-from creperie.scoring.store import ResultStore
+from creperie.scoring import ResultStore
 from creperie.testing import tiny
 from creperie.testing.tiny_llava import tiny_llava
 

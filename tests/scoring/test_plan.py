@@ -10,11 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
-from creperie.bench.stores import open_store
-from creperie.scoring import digests
+from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, open_store
+from creperie.scoring import ResultStore, digests
 from creperie.scoring.plan import plan
-from creperie.scoring.store import ResultStore
 
 
 def test_images_and_captions_once_over_all_benchmarks(triples: Benchmark, paired: Benchmark) -> None:

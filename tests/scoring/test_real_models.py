@@ -15,11 +15,8 @@ from tiny_rare import tiny_blip
 
 from creperie.bench import Benchmark, from_items
 from creperie.engine import Shard
-from creperie.scoring import ScoreOptions, score, score_all
+from creperie.scoring import ResultStore, Run, ScoreOptions, merged_run, score, score_all
 from creperie.scoring.handle import open_model
-from creperie.scoring.run import Run
-from creperie.scoring.shards import merged_run
-from creperie.scoring.store import ResultStore
 from creperie.testing import tiny
 
 CPU = ScoreOptions(device="cpu")
@@ -161,7 +158,7 @@ def test_a_changed_weight_file_is_another_model(folders: dict[str, Path], tmp_pa
 
 
 def test_the_world_end_to_end(folders: dict[str, Path]) -> None:
-    from creperie.world.make import World, make_world
+    from creperie.world import World, make_world
 
     bench = make_world(World(items=4, forms=("choice", "winoground"), size=32))
     run = score(bench, f"hf:{folders['clip']}", options=CPU)

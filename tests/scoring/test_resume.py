@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from creperie.bench import Item, choice, from_items, save
-from creperie.bench.stores import open_store
+from creperie.bench import Item, choice, from_items, open_store, save
 from creperie.scoring.segments import SegmentFolder
 
 # A process that loads a model once and then, for every line it reads, forks a child that scores; the child writes down

@@ -12,14 +12,11 @@ import pytest
 from older import without_checksums
 from PIL import Image
 
-from creperie.bench import Benchmark, Item, choice, concatenate, from_items
-from creperie.bench.stores import open_store
-from creperie.core.errors import DataError, UsageError
+from creperie.bench import Benchmark, Item, choice, concatenate, from_items, open_store
+from creperie.core import DataError, UsageError
 from creperie.metrics import MetricSettings
-from creperie.scoring import ScoreOptions, forecast_all, score, score_all
+from creperie.scoring import ResultStore, Run, ScoreOptions, forecast_all, load_run, score, score_all
 from creperie.scoring.findings import LISTED, Findings, UnscoredItem
-from creperie.scoring.run import Run, load_run
-from creperie.scoring.store import ResultStore
 
 
 def by_hand(model: Any, bench: Benchmark) -> tuple[list[list[float]], list[list[float]]]:
@@ -360,8 +357,7 @@ def test_every_way_into_scoring_is_one(triples: Benchmark, tmp_path: Path, monke
     from creperie.bench import save
     from creperie.cli.app import cli
     from creperie.engine import Local
-    from creperie.scoring.matrix import Matrix
-    from creperie.scoring.run import load_run
+    from creperie.scoring import Matrix, load_run
 
     rows: list[str] = []
     own = Matrix.row

@@ -13,13 +13,12 @@ from click.testing import CliRunner
 from loopback import Request, serving
 from PIL import Image
 
-from creperie.bench import Benchmark, Item, choice, from_items, save
-from creperie.bench.stores import open_store
+from creperie.bench import Benchmark, Item, choice, from_items, open_store, save
 from creperie.cli.app import cli
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.models import load_model
 from creperie.reporting.browser import _run
-from creperie.scoring.run import Run, load_run
+from creperie.scoring import Run, load_run
 
 ITEMS = 20
 

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.core.errors import UsageError
-from creperie.core.files import cache_home
-from creperie.models.protocols import Fingerprint
-from creperie.scoring import segments
+from creperie.core import UsageError, cache_home
+from creperie.models import Fingerprint
+from creperie.scoring import ResultStore, segments, text_keys
 from creperie.scoring.segments import SegmentFolder
-from creperie.scoring.store import ResultStore, pair_keys, parse_size, text_keys
+from creperie.scoring.store import pair_keys, parse_size
 
 MODEL = Fingerprint(uri="test:model", architecture="Test", weights="0" * 64)
 

@@ -10,8 +10,8 @@ import pytest
 
 from creperie.bench import Benchmark, Item, choice, from_items, save
 from creperie.metrics import MetricSettings
-from creperie.scoring.plan import layout_of_bench
-from creperie.scoring.run import VERSION, Run, score_table
+from creperie.scoring import Run, layout_of_bench, score_table
+from creperie.scoring.run import VERSION
 
 VERBS = {"push": ("pushes", "pushed"), "chase": ("chases", "chased"), "paint": ("paints", "painted")}
 NOUNS = ("robot", "farmer", "goat", "duck", "singer", "pilot")

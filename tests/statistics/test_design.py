@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creperie.core.errors import UsageError
-from creperie.statistics.declare import Analysis, terms
+from creperie.core import UsageError
+from creperie.statistics import Analysis, terms
 from creperie.statistics.design import NAMES, columns_of, design
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 from creperie.statistics import groups as module
 from creperie.statistics.groups import Groups
 

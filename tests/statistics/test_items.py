@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -192,6 +193,19 @@ def test_a_study_of_runs(make_run: Callable[..., Run], tmp_path: Path) -> None:
     few = cr.difficulty(runs[:4])
     assert few.fit is None
     assert "difficulty" not in few.frame().column_names
+    alike = [make_run(f"fake:{k}", lead=0.6, seed=k) for k in range(6)]
+    text = CliRunner().invoke(items_command, [str(run.save(tmp_path / "few").path) for run in alike]).output
+    assert "suspicious" in set(
+        cr.difficulty(alike).kinds
+    )  # of four models nothing is known about guesses, and nothing about log odds
+    assert ("than guesses would" in text, "log odds" in text) == (False, False)
+    assert "−z of its correlation with the other items" in text
+    assert "without a response model" in text
+    doubts = [v for v in sorted(cr.difficulty(alike).suspicion, reverse=True) if v > 1.645]
+    top = next(k for k in range(1, len(doubts)) if math.isclose(doubts[k - 1], doubts[k]))
+    folders = [str(run.save(tmp_path / "few").path) for run in alike]
+    text = CliRunner().invoke(items_command, [*folders, "--top", str(top)]).output
+    assert f"{doubts.count(doubts[top - 1]) - 1} more are as suspicious as the last one shown" in text
     with pytest.raises(cr.CreperieError, match="at least 3 models"):
         cr.difficulty(runs[:2])
     with pytest.raises(cr.CreperieError, match="at least 8 models"):

@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 from scipy.optimize import minimize
 
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
+from creperie.statistics import Analysis, terms
 from creperie.statistics.curvature import curvature
-from creperie.statistics.declare import Analysis, terms
 from creperie.statistics.design import design
 from creperie.statistics.fit import Fit
 from creperie.statistics.groups import Groups

@@ -20,15 +20,17 @@ from creperie.cli.overlap import overlap as overlap_command
 from creperie.cli.robust import robust as robust_command
 from creperie.metrics import HIT, MISS, compare, equivalence
 from creperie.reporting import item_map, power_curve, ranks_by_choice, save_figure
-from creperie.scoring import Run
+from creperie.scoring import ResponseOptions, Run, import_responses
+from creperie.scoring.replies import answered_run
 from creperie.statistics import (
     PowerEstimate,
+    PowerOptions,
     overlap,
     power,
     response,
     robustness,
 )
-from creperie.statistics.planning import PowerOptions, _Common, _smallest
+from creperie.statistics.planning import _Common, _smallest
 from creperie.statistics.rankings import wrong_labels
 
 NORMAL = NormalDist()
@@ -215,13 +217,44 @@ def test_a_ranking_under_every_choice(make_run: Callable[..., Run], tmp_path: Pa
     assert noisy.ceiling is not None
     assert noisy.ceiling[0] == 0.9
     row = noisy.accuracies[0]
-    assert row.corrected * 0.9 + (1 - row.corrected) * 0.1 == pytest.approx(row.accuracy)
+    assert row.corrected * 0.9 + (1 - row.corrected) * 0.1 / 5 == pytest.approx(row.accuracy)  # 2 of 4 captions: 1/6
     assert row.corrected_low < row.corrected < row.corrected_high
     folders = [str(run.save(tmp_path).path) for run in runs]
     left_out = robustness(runs, blind=folders[:1])
     assert left_out.frame().column("choice").to_pylist()[-1] == "without items that blind runs get right"
     answer = CliRunner().invoke(robust_command, [*folders, "--wrong", "3/0", "--json"])
     assert "write wrong/checked" in str(answer.exception)
+
+
+def test_a_tie_gains_nothing_by_a_wrong_label_and_missing_items_are_said(tmp_path: Path) -> None:
+    """12 wrong labels only level a model that is right on 40 items with one that ties on 12 of them: 7 were printed."""
+    items = [Item(str(k), "s", (f"{k}.png",), ("x", "y"), choice(1, 1), {}) for k in range(40)]
+    bench = from_items("b", items)
+    right = np.tile(np.array([1, 0], np.float32), 40)
+    tied, part = right.copy(), right.copy()
+    tied[:24], part[:20] = 1, np.nan
+    runs = [answered_run(bench, scores, f"m:{name}") for name, scores in (("a", right), ("b", tied))]
+    (pair,) = robustness(runs, wrong="1/100").pairs
+    assert (pair.reversing, pair.survives) == (None, True)
+    notes = robustness([runs[0], answered_run(bench, part, "m:c")]).notes
+    assert notes == ("m:c: 10 of 40 items have no score; its rank is over the others",)
+
+
+@pytest.mark.parametrize("choices", [2, 4])
+def test_accuracies_on_right_labels_are_those_of_simulated_answers(choices: int, tmp_path: Path) -> None:
+    """Answers and wrong labels drawn one by one. By the formula for two candidates, 4 % of wrong labels moved the
+    accuracy of a model with four by 2.2 points, instead of 2.6."""
+    rng, items = np.random.default_rng(choices), 20_000
+    truth, other = rng.integers(choices, size=items), rng.integers(1, choices, size=(3, items))
+    picked = [np.where(rng.random(items) < a, truth, (truth + o) % choices) for a, o in zip((0.7, 0.3), other)]
+    label = np.where(rng.random(items) < 0.04, (truth + other[2]) % choices, truth)
+    head = ["model", *(f"x{k}" for k in range(items))]
+    rows = [head, *([f"m{k}", *(p == label).astype(int).astype(str)] for k, p in enumerate(picked))]
+    (tmp_path / "m.csv").write_text("\n".join(map(",".join, rows)))
+    runs = import_responses(tmp_path / "m.csv", options=ResponseOptions(choices))
+    found = {row.model: row for row in robustness(runs, wrong="4/100").accuracies}
+    for model, p in enumerate(picked):
+        assert found[f"table:m{model}"].corrected == pytest.approx((p == truth).mean(), abs=0.004)
 
 
 def test_captions_found_in_a_file_and_in_a_benchmark(tmp_path: Path) -> None:

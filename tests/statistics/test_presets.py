@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.cli.stats import stats
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.statistics import AnalysisExtras, find_analysis_preset, fit_study, with_families
 from creperie.statistics.families import stem_of
 

@@ -13,12 +13,22 @@ import pyarrow as pa
 import pytest
 
 from creperie.bench import Benchmark, from_items
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.reporting import interactions, save_figure
-from creperie.scoring.run import Run
-from creperie.statistics.analyse import ALL, AnalysisExtras, FittedStudy, bearable, fit_study
-from creperie.statistics.declare import PRESETS, Analysis, find_analysis_preset, terms
-from creperie.statistics.table import TableReading, long_table, write_table
+from creperie.scoring import Run
+from creperie.statistics import (
+    Analysis,
+    AnalysisExtras,
+    FittedStudy,
+    TableReading,
+    find_analysis_preset,
+    fit_study,
+    long_table,
+    terms,
+    write_table,
+)
+from creperie.statistics.analyse import ALL, bearable
+from creperie.statistics.declare import PRESETS
 from creperie.statistics.wording import WordingPreference
 
 MakeRun = Callable[..., Run]

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
-from creperie.core.errors import CreperieError
-from creperie.scoring.plan import layout_of_bench
-from creperie.scoring.run import Run, score_table
-from creperie.statistics.table import TableReading, long_table, read_table, write_table
+from creperie.core import CreperieError
+from creperie.scoring import Run, layout_of_bench, score_table
+from creperie.statistics import TableReading, long_table, read_table, write_table
 from creperie.statistics.wording import WordingPreference, words_of
 
 MakeRun = Callable[..., Run]

@@ -55,7 +55,7 @@ def shown(default: Any) -> str:
 
 def signature(name: str, function: Any, needed: dict[str, str]) -> str:
     """The stub of a function with options; the names that it needs are added to `needed`."""
-    from creperie.core.options import options_in
+    from creperie.core import options_in
 
     plain = function.__wrapped__
     where = homes(plain.__module__)

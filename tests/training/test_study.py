@@ -14,13 +14,21 @@ from click.testing import CliRunner
 
 from creperie.bench import load, save
 from creperie.core import UnknownNameError
-from creperie.training import ExamResult, TrainingStudy, gains_table, read_study, table_5, table_10, write_study
+from creperie.training import (
+    ExamResult,
+    TrainingStudy,
+    gains_table,
+    read_study,
+    run_study,
+    table_5,
+    table_10,
+    write_study,
+)
 from creperie.training.architecture import split_words
 from creperie.training.findings import wanted_arms
 from creperie.training.lab import COLUMNS
 from creperie.training.presets import PRESETS
 from creperie.training.scenes import TYPES, scene_pairs, spoilt_scenes, with_drawn
-from creperie.training.study import run_study
 from creperie.world import World, make_world
 
 NAMES = tuple(f"{bench} {name}" for bench, names in COLUMNS.items() for name in names)

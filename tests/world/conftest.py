@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from creperie.world.scene import Scene, Thing
+from creperie.world import Scene, Thing
 from creperie.world.truth import Desc, LogicalForm
 
 ANIMATES = {"cat", "dog", "rabbit", "bear", "robot", "elephant", "bird", "fish", "turtle"}

@@ -8,7 +8,8 @@ from itertools import islice
 
 import pytest
 
-from creperie.world.biased import BIASED, biased_items
+from creperie.world import BIASED
+from creperie.world.biased import biased_items
 from creperie.world.parse import parse
 
 

@@ -12,14 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.auditing import symmetry_of
-from creperie.world.biased import BIASED, biased_items
+from creperie.world import (
+    BIASED,
+    CLEAN,
+    FORMS,
+    Dice,
+    Graph,
+    Scene,
+    World,
+    check_world,
+    evaluate,
+    make_world,
+    stream_items,
+)
+from creperie.world.biased import biased_items
 from creperie.world.clean_items import MadeItem, clean_items
-from creperie.world.dice import Dice
-from creperie.world.foils import CLEAN, FORMS
-from creperie.world.make import World, check_world, make_world, stream_items
 from creperie.world.parse import parse
-from creperie.world.scene import Scene
-from creperie.world.truth import Graph, LogicalForm, evaluate
+from creperie.world.truth import LogicalForm
 
 Opinion = Callable[[LogicalForm, Scene], bool]
 SUBSETS = [(kind, form) for kind in CLEAN for form in CLEAN[kind].forms]
@@ -65,14 +74,14 @@ def test_any_seed(second_opinion: Opinion, seed: int, subset: tuple[str, str], s
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*CLEAN, *BIASED])
 def test_many_items(kind: str, second_opinion: Opinion) -> None:
-    for made in islice(stream_items(kind, "choice", "test", 12), 200):
+    for made in islice(stream_items(kind, "choice", "test", 12), 80):
         judge(made, second_opinion)
 
 
 def test_check_finds_a_wrong_match() -> None:
     from dataclasses import replace
 
-    from creperie.bench.benchmark import from_items
+    from creperie.bench import from_items
 
     bench = make_world(World(items=3, kinds=("swap_obj",)))
     assert check_world(bench) == []
@@ -109,8 +118,8 @@ def test_the_last_coin_exchanges_truth_and_foil(kind: str, form: str) -> None:
 
     So every text is the true one exactly as often as the foil, and no text-only model can know.
     """
+    from creperie.world import find_twins
     from creperie.world.clean_items import _SHAPES
-    from creperie.world.twins import find_twins
 
     dice = Dice(77)
     for _ in range(10):

@@ -11,11 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from creperie.world.biased import BIASED
-from creperie.world.foils import CLEAN
+from creperie.world import BIASED, CLEAN
 
 SCRIPT = Path(__file__).resolve().parents[2] / "research" / "world_clean.py"
-ITEMS = 2000
+ITEMS = 800
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def attackers() -> ModuleType:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", CLEAN)
 def test_clean_kinds_are_at_chance(attackers: ModuleType, kind: str) -> None:
-    """3.5 standard errors, because there are 15 kinds and several attackers: ± 3.9 points of 2,000 items."""
+    """3.5 standard errors, because there are 15 kinds and several attackers: ± 6.2 points of 800 items."""
     pairs = attackers.text_pairs(kind, "choice", ITEMS)[kind]
     thorough = kind in ("replace_rel", "swap_obj", "add_att", "negation")  # the pair attacker takes its time
     for attacker in ("words", "longer", "pair") if thorough else ("words", "longer"):

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.world.grammar import FLAVOURS, SentencePlan, needs_the, postures, sayable, takes_place, write_sentence
+from creperie.world import sayable, write_sentence
+from creperie.world.grammar import FLAVOURS, SentencePlan, needs_the, postures, takes_place
 from creperie.world.kinds import COLOURS, NAMES, PATTERNS
 from creperie.world.parse import parse
 from creperie.world.sample import COMPARING, arity_of
@@ -40,8 +41,8 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
         (("pushes", CAT, DOG), SentencePlan("turned"), "A dog is being pushed by an orange cat."),
         (
             ("hands", CAT, CUP, DOG),
-            SentencePlan("theme passive", flavour=2),
-            "A big cup is being given to a dog by an orange cat.",
+            SentencePlan("double", flavour=2),
+            "An orange cat gives a dog a big cup.",
         ),
         (
             ("depth", CAT, CUP, DOG),
@@ -77,6 +78,11 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
             LogicalForm((CAT, CUP, DOG), (Fact("on", (0, 1)), Fact("on", (0, 2), True))),
             SentencePlan(),
             "The orange cat is on the big cup, not on the dog.",
+        ),
+        (
+            LogicalForm((CAT, CUP, Desc("cup", "red")), (Fact("on", (0, 1)), Fact("on", (0, 2), True))),
+            SentencePlan("turned"),
+            "The orange cat is on the big cup, not the red one.",
         ),
         (
             LogicalForm((CAT, CUP, DOG), (Fact("pulls", (0, 1)), Fact("pulls", (0, 2), True))),

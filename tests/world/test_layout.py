@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from creperie.world.dice import Dice, Tape, key_of
+from creperie.world import Dice, Graph, Scene, key_of, render
+from creperie.world.dice import Tape
 from creperie.world.drawn import DRAWINGS
 from creperie.world.layout import PLACERS, SceneDraft, lay_out
-from creperie.world.picture import render, strokes_of, unsupported
+from creperie.world.picture import strokes_of, unsupported
 from creperie.world.places import GROUND, LIFTING
 from creperie.world.sample import Sampler
-from creperie.world.scene import ACTIONS, Scene
+from creperie.world.scene import ACTIONS
 from creperie.world.sprites import FIXED
-from creperie.world.truth import Graph
 
 WOOD = FIXED["wood"][:3]
 

@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 
 import creperie.world
-from creperie.core.errors import UsageError
-from creperie.world.dice import Dice, key_of
-from creperie.world.foils import CLEAN
+from creperie.core import UsageError
+from creperie.world import CLEAN, Dice, Scene, Thing, find_twins, key_of, render
 from creperie.world.kinds import COLOURS, NAMES, SIZES
-from creperie.world.picture import painting_order, render
-from creperie.world.scene import ACTIONS, Scene, Thing
+from creperie.world.picture import painting_order
+from creperie.world.scene import ACTIONS
 from creperie.world.sprites import WORDS, sprite
-from creperie.world.twins import find_twins
 
 
 def some_scenes(count: int) -> list[Scene]:

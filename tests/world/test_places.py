@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from creperie.world.scene import Scene, Thing
-from creperie.world.truth import Desc, Fact, Graph, LogicalForm, evaluate
+from creperie.world import Graph, Scene, Thing, evaluate
+from creperie.world.truth import Desc, Fact, LogicalForm
 
 
 def thing(kind: str, x: int, y: int, facing: int = 1, size: str = "medium", colour: str = "red") -> Thing:

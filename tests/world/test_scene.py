@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.core.errors import DataError
+from creperie.core import DataError
+from creperie.world import Scene, Thing, decode
 from creperie.world.kinds import COLOURS, KINDS, MARKINGS, NAMES, SIZES
-from creperie.world.scene import ACTIONS, BACKDROPS, MOST, Scene, Thing, decode
+from creperie.world.scene import ACTIONS, BACKDROPS, MOST
 
 things = st.builds(
     Thing,

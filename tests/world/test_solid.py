@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -10,17 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.core.errors import DataError, UsageError
-from creperie.world import World, check_world, make_world
+from creperie.core import DataError, UsageError
+from creperie.world import ROOM_KINDS, Room, World, check_world, evaluate, make_world
 from creperie.world.clean_items import MadeItem, clean_items
-from creperie.world.foils import ROOM_KINDS
 from creperie.world.parse import parse
 from creperie.world.solid import space, studio
 from creperie.world.solid.arrange import backdrops
 from creperie.world.solid.models import SOLIDS, extent, parts_of
-from creperie.world.solid.scene import Room, Solid, read_room
+from creperie.world.solid.scene import Solid, read_room
 from creperie.world.solid.space import RoomGraph, box_of, fits_in_view
-from creperie.world.truth import Desc, evaluate
+from creperie.world.truth import Desc
 
 MUG = Solid("mug", "red", "ceramic", state="empty")
 BOOK = Solid("book", "blue", state="closed")
@@ -168,6 +168,23 @@ def test_two_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert differ[:, 24:].sum() > 60 > 30 > differ[:, :16].sum()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("mitsuba") is None, reason="mitsuba is not installed (the extra `render`)")
+def test_a_picture_from_farther_away_is_not_compiled_anew() -> None:
+    if studio.find_variant() != "llvm":
+        pytest.skip("no LLVM library of version 17 or newer, or a GPU")
+    room = Room((at(MUG, -8), at(BALL, 8)), aim_z=10, away=120)
+    for away in (120, 140):  # the first picture of a process is compiled with what only it needs
+        studio.render_room(replace(room, away=away), 32, samples=1, variant="llvm")
+    jit = import_module("drjit")
+    with jit.scoped_set_flag(jit.JitFlag.KernelHistory):
+        jit.kernel_history_clear()
+        studio.render_room(replace(room, away=150, slope=20), 32, samples=1, variant="llvm")
+        made = [kernel for kernel in jit.kernel_history() if kernel["type"] == jit.KernelType.JIT]
+    assert made
+    assert all(kernel["cache_hit"] for kernel in made)
+
+
 def test_old_libraries_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
     monkeypatch.delenv(studio._LIBRARY, raising=False)
@@ -190,6 +207,28 @@ def test_a_ray_that_went_astray_does_not_blacken_the_picture(stray: float) -> No
     picture = studio.expose(studio.smooth(light, guide))
     assert picture[12:, 12:].tolist() == whole[12:, 12:].tolist()
     assert whole.min() > 100
+
+
+def test_a_rug_lies_under_all_things_and_has_none_of_their_colours() -> None:
+    red = Room((at(MUG, -20), at(replace(BALL, colour="red"), 20)), wall=1, ground=0)
+    border, *_ = [(patches, look) for patches, look in studio._surroundings(red) if look in studio._rug_looks()]
+    low, high = border[0].points.min((0, 1)), border[0].points.max((0, 1))
+    boxes = np.array([box_of(thing) for thing in red.things])
+    assert (low[:2] < boxes[:, :2].min(0)).all()
+    assert (boxes[:, 3:5].max(0) < high[:2]).all()
+    assert 0 < high[2] < 0.1
+    assert border[1].rgb[0] < border[1].rgb[2]  # not the red one
+    assert len(studio._surroundings(replace(red, wall=0))) == 2
+
+
+def test_very_bright_things_glow() -> None:
+    light = np.full((64, 64, 3), 0.2)
+    dull = studio.expose(light).astype(int)
+    light[30:33, 30:33] = 40, 24, 6
+    bright = studio.expose(light).astype(int)
+    assert (bright[31, 36] - dull[31, 36]).min() > 5
+    assert bright[31, 36, 0] > bright[31, 36, 2] + 20  # the glow has the colour of the flame
+    assert np.abs(bright[:8, :8] - dull[:8, :8]).max() <= 3
 
 
 @pytest.mark.parametrize(("mark", "value", "left"), [((12, 12), 0, 0), ((12, 12), 9, 0), (12, 0.02, 0.48)])

@@ -8,17 +8,12 @@ from itertools import islice
 
 import pytest
 
-from creperie.core.errors import UnknownNameError
-from creperie.world.biased import BIASED
+from creperie.core import UnknownNameError
+from creperie.world import BIASED, CLEAN, Dice, Graph, find_twins, stream_items
 from creperie.world.clean_items import MadeItem
-from creperie.world.dice import Dice
-from creperie.world.foils import CLEAN
 from creperie.world.kinds import COLOURS, NAMES
-from creperie.world.make import stream_items
 from creperie.world.parse import parse
 from creperie.world.splits import SEEN_COLOURS, SPLITS, is_novel, novel_colour, novel_triple, settle
-from creperie.world.truth import Graph
-from creperie.world.twins import find_twins
 
 _NAMED = {"right": "left", "below": "above", "behind": "front"}
 

@@ -40,7 +40,7 @@ def answer(
     """Store an answer to the slot with this token and return its receipt. A paused study still accepts the current
     answer.
     """
-    if isinstance(slot := _held(desk, token, key, ANSWER), Receipt):
+    if isinstance(slot := _slot_held(desk, token, key, ANSWER), Receipt):
         return slot
     payload, order = slot.question.payload, slot.order or []
     fields = read_form(desk.task.show(payload, order), given)
@@ -52,8 +52,8 @@ def answer(
 
 
 def skip(desk: Desk, token: str, key: str, comment: str) -> None:
-    """Leave a question to others; this annotator is not asked it again. A skipped check counts as failed."""
-    if isinstance(slot := _held(desk, token, key, SKIP), Receipt):
+    """Leave a question to other annotators; this one does not see it again. A skipped check counts as failed."""
+    if isinstance(slot := _slot_held(desk, token, key, SKIP), Receipt):
         return
     skipped = sum(row.kind == SKIP for row in _steps(desk))
     if skipped >= desk.plan.skips_allowed(desk.answered()):
@@ -86,7 +86,7 @@ def undo(desk: Desk, key: str) -> None:
     desk.save()
 
 
-def _held(desk: Desk, token: str, key: str, kind: str) -> Slot | Receipt:
+def _slot_held(desk: Desk, token: str, key: str, kind: str) -> Slot | Receipt:
     """Return the receipt stored under the key, or the annotator's slot with this token; raise a WorkError if there is
     neither.
     """

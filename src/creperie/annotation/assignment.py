@@ -63,7 +63,8 @@ CANDIDATES = 48
 
 
 def depth(overlap: int, arrived: int, expected: int) -> int:
-    """Return how many answers a question may have when `arrived` of the expected people have begun.
+    """Return the number of answers that a question may have so far, given that `arrived` of the expected people have
+    begun.
 
     >>> [depth(3, arrived, 25) for arrived in (1, 3, 9, 17, 25)], depth(2, 1, 2), depth(2, 2, 2)
     ([1, 1, 2, 3, 3], 1, 2)
@@ -155,8 +156,8 @@ class Desk:
         return self.locked(*own)
 
     def _block(self) -> int:
-        """Return in how many questions one check comes: `attention_every`, or fewer if the annotator is expected to
-        answer too few questions for all checks.
+        """Return the number of questions per check: `attention_every`, or fewer if the annotator is expected to answer
+        too few questions for all checks.
         """
         share = min(1.0, self.plan.overlap / self._people()[1])  # of the questions, if everybody answers equally many
         total = self.me.quota or int(share * self.figures.questions)
@@ -250,7 +251,7 @@ class Desk:
 
     @property
     def figures(self) -> Row[Any]:
-        """The numbers on which the next step depends; see `_FIGURES`."""
+        """The numbers that decide which page comes next; see `_FIGURES`."""
         if self._figures is None:
             own = {"study": self.study.id, "me": self.me.id, "now": self.now}
             self._figures = self.session.execute(_FIGURES, own).one()
@@ -272,7 +273,7 @@ class Desk:
         return AnnotatorProgress(self.answered(), total, self.study.state != OPEN, self.waiting)
 
     def ending(self) -> str | None:
-        """Return the URL to which an annotator is sent when done; None for one who is not done."""
+        """Return the URL to send an annotator to when done; None if there is more to do."""
         return self.settings.completion_url if self.me.outcome else None
 
 
@@ -351,9 +352,10 @@ def arrivals(session: Session, study: StudyRow, settings: StudySettings) -> tupl
 
 
 def _expected(figures: Row[Any], study: StudyRow, settings: StudySettings) -> tuple[int, int]:
-    """Return how many people have begun, and how many are expected: the owner's number or, without one, the largest of
-    the numbers of people with a link, of listed ids, and the cap. For a crowd without list and cap, it follows from the
-    quota.
+    """Return how many people have begun, and how many are expected.
+
+    The expected number is the owner's. Without one, it is the largest of the number of people with a link, the number
+    of listed ids, and the cap. For a crowd without list and cap it follows from the quota.
     """
     if settings.expected is not None:
         return figures.arrived, max(figures.arrived, settings.expected)

@@ -36,7 +36,7 @@ DEFAULT_LIMITS = ConnectionLimits()
 
 
 def network_of(address: str) -> str:
-    """Return the /24 or /64 network of an address, by which strangers are counted.
+    """Return the /24 or /64 network of an address; limits on unknown visitors count per network.
 
     >>> network_of("192.0.2.77"), network_of("2001:db8:1:2:3::4"), network_of("::ffff:192.0.2.5"), network_of("")
     ('192.0.2.0/24', '2001:db8:1:2::/64', '192.0.2.0/24', '')
@@ -66,7 +66,7 @@ class Places:
         self._welcome[address] = now + self.limits.welcome_seconds
 
     def enter(self, new: Any) -> None:
-        """Add a connection; if there are too many, close one that waits for its client, or else the new one.
+        """Add a connection. If there are too many, close one that is idle, or else the new one.
 
         A connection has `address`, `network`, `silent_since`, `waits()` and `abort()`.
         """

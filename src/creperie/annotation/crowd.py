@@ -123,9 +123,12 @@ def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> t
 
 
 def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator, str]:
-    """Return the annotator for an id, and the token of a personal link. Consent must have been given before.
+    """Return the annotator whose worker id is in `query`, and the token of a personal link.
 
-    A signed id can come back and gets a new link; a listed one can be exchanged only once, since it is no secret.
+    Call it only after the person has consented.
+
+    A signed id may be used again and then gets a new link. An id from the owner's list may be used only once, because
+    others could guess it.
     """
     with db.write() as session:
         study = study_named(session, name)

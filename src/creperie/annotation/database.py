@@ -63,7 +63,7 @@ class Database:
 
 
 def database_place(folder: str | Path = "", place: str | None = None) -> str:
-    """Return the database that is meant: the given one, or that of $CREPERIE_PEOPLE_DB, or that of the folder."""
+    """Return the database to use: the given one, else $CREPERIE_PEOPLE_DB, else the one in the folder."""
     return place or os.environ.get(PLACE) or str(Path(folder) / DEFAULT_DATABASE)
 
 

@@ -80,9 +80,10 @@ def study_record(session: Session, study: StudyRow) -> StudyRecord:
 
 
 def exported(record: StudyRecord) -> Json:
-    """Return the record as it is exported, with its digest.
+    """Return the record for export, with its digest.
 
-    The order in which captions were shown is left out until the study is closed: it could reveal what is true.
+    The order in which captions were shown is left out until the study is closed, because it could reveal which are
+    true.
     """
     over = record["state"] == CLOSED
     answers = [row if over else {**row, "shown_order": None} for row in record["answers"]]

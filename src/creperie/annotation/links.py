@@ -286,7 +286,7 @@ def _new_pseudonym(session: Session, study: StudyRow) -> str:
 
 
 def link_of(session: Session, token: str) -> Visitor | None:
-    """Return the visitor to whom a link belongs; None if it has ended."""
+    """Return the visitor that a link identifies; None if the link has ended."""
     return _visitor(session, select(Link).where(Link.token_hash == hashed(token)))
 
 

@@ -72,7 +72,7 @@ def counting(record: StudyRecord) -> set[str]:
 
 
 def without(record: StudyRecord, names: Collection[str]) -> StudyRecord:
-    """Return a record in which these people are excluded."""
+    """Return the record with these people excluded."""
     people = [{**p, "excluded": True} if p["annotator"] in names else p for p in record["people"]]
     return {**record, "people": people}
 
@@ -80,8 +80,7 @@ def without(record: StudyRecord, names: Collection[str]) -> StudyRecord:
 def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> list[Judged]:
     """Return all questions of a kind with their answers, in the order of the benchmark.
 
-    Only answers of people who count are included; with `everyone`, those of the others, too. Erased and withdrawn
-    answers never are.
+    Answers of excluded people are left out unless `everyone` is set. Erased and withdrawn answers are always left out.
     """
     names = {p["annotator"] for p in record["people"]} if everyone else counting(record)
     decisions = {one["question"]: one for one in record["decisions"]}

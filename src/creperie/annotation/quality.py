@@ -209,7 +209,7 @@ def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
 
 
 def _odds_of_habit(task: StudyTask, evidence: AnswerEvidence) -> list[float]:
-    """Return everybody's log-odds of answering by habit; NaN if opinions differ so much that habits cannot be told."""
+    """Return each annotator's log-odds of answering by habit; NaN if opinions differ too much to recognise habits."""
     odds: list[float] = habit_odds(evidence.votes, evidence.estimate).tolist()
     if task.makes == "rate" and odds and statistics.median(odds) > -OPINIONS * math.log(ODDS):
         return [math.nan] * len(odds)
@@ -262,9 +262,9 @@ def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def rule_breakers(record: StudyRecord) -> list[Json]:
-    """Return the people whose answers count but who break a rule of the study, with the reason and the round.
+    """Return the people whose answers count although they break a rule of the study, with the reason and the round.
 
-    The others are judged again without the answers of those found, until nobody is left who breaks a rule.
+    After each round the others are judged again without the answers of these people, until nobody breaks a rule.
     """
     settings = settings_of(record["revisions"][-1]["settings"])
     breakers: list[Json] = []
@@ -280,7 +280,7 @@ def rule_breakers(record: StudyRecord) -> list[Json]:
 
 
 def answers_missing(record: StudyRecord, breakers: Sequence[Mapping[str, Any]] = ()) -> int:
-    """Return how many answers the questions still need without those of the given people."""
+    """Return how many answers the questions still need if those of these people are not counted."""
     questions = judged(without(record, {one["annotator"] for one in breakers}))
     return sum(max(0, one.asked - len(one.answers)) for one in questions if one.decision is None)
 

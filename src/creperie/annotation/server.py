@@ -55,10 +55,10 @@ def behind_proxies(app: Any, proxies: Sequence[str], header: str = "") -> Any:
     inner = ProxyHeadersMiddleware(app, trusted_hosts=list(proxies)) if proxies else app
     unwanted = header.lower().encode()
 
-    async def believe(scope: Any, receive: Any, send: Any) -> None:
+    async def behind_proxy(scope: Any, receive: Any, send: Any) -> None:
         client = scope.get("client") or ("",)
         if unwanted and scope["type"] == "http" and not is_trusted(client[0]):
             scope = {**scope, "headers": [(k, v) for k, v in scope["headers"] if k.lower() != unwanted]}
         await inner(scope, receive, send)
 
-    return believe
+    return behind_proxy

@@ -134,7 +134,9 @@ def _permit(session: Session, study: int, action: str) -> None:
     row = session.get_one(StudyRow, study)
     state = (inspect(row).attrs.state.history.deleted or [row.state])[0]
     if action not in PERMITTED[state]:
-        raise StateError(f"the study is {state}, which does not allow the action {action!r}", where=row.name)
+        states = [name for name, actions in PERMITTED.items() if action in actions]
+        hint = f"it is possible in these states: {', '.join(states) or 'none'}"
+        raise StateError(f"the action {action!r} is not possible while the study is {state}", where=row.name, hint=hint)
 
 
 # -- studies -----------------------------------------------------------------------------------------------------------
@@ -162,7 +164,9 @@ def set_state(session: Session, study: StudyRow, state: str, actor: str) -> None
 
 
 class OldRevisionError(StateError):
-    """Raised when somebody else saved the settings first. `both` has, by name, their value and the refused one."""
+    """Raised if somebody else saved the settings in the meantime. `both` maps the names of the settings in conflict to
+    the stored and the rejected value.
+    """
 
     def __init__(self, study: str, both: dict[str, tuple[Any, Any]]) -> None:
         self.both = both

@@ -90,7 +90,7 @@ def store_study(
 
 
 def _about(bench: Benchmark, other: Benchmark | None) -> Json:
-    """Return the content on which the study is based, and the location of its images."""
+    """Return the content hash that the study is based on, and the location of its images."""
     place = bench.images.location
     about = {"name": bench.name, "hash": bench.hash, "images": str(Path(place).resolve()) if place else ""}
     return about | ({"other": {"name": other.name, "hash": other.hash}} if other else {})
@@ -203,7 +203,9 @@ def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) ->
 
 
 def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[Made]:
-    """Yield candidates for the n-th question with a known answer, each with the drafts used; answers take turns."""
+    """Yield candidates for the n-th question with a known answer, each with the drafts it was made from. The known
+    answers alternate with n.
+    """
     for own in left:
         turn = n % (len(task.known(own.payload, own.payload)) or 1)
         for other in (None, *left):
@@ -257,7 +259,7 @@ def _store_questions(session: Session, study: StudyRow, drafts: Sequence[Questio
 
 
 def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
-    """Return a random order in which every stretch has the subsets in their overall proportions.
+    """Return a random order in which subsets are mixed evenly: each part of it has their overall proportions.
 
     >>> order = balanced_order(["a"] * 4 + ["b"] * 4, random.Random(0))
     >>> sorted(order), [{"a" if n < 4 else "b" for n in order[i : i + 2]} == {"a", "b"} for i in (0, 2, 4, 6)]

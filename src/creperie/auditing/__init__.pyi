@@ -2,7 +2,6 @@ from creperie.auditing.advice import advice_on as advice_on
 from creperie.auditing.advice import judge_validation as judge_validation
 from creperie.auditing.atlas import atlas_markdown as atlas_markdown
 from creperie.auditing.atlas import atlas_page as atlas_page
-from creperie.auditing.attack import repaired as repaired
 from creperie.auditing.attackers import Attacker as Attacker
 from creperie.auditing.attackers import OddOneOut as OddOneOut
 from creperie.auditing.attackers import TextAttacker as TextAttacker
@@ -13,9 +12,12 @@ from creperie.auditing.battery import AttackerModels as AttackerModels
 from creperie.auditing.battery import make_attackers as make_attackers
 from creperie.auditing.battery import sendable as sendable
 from creperie.auditing.boosted import fit_boosted as fit_boosted
+from creperie.auditing.document import audit_answer as audit_answer
 from creperie.auditing.document import audit_document as audit_document
 from creperie.auditing.document import audit_page as audit_page
 from creperie.auditing.document import blind_rows as blind_rows
+from creperie.auditing.document import cell_name as cell_name
+from creperie.auditing.document import leaking_cells as leaking_cells
 from creperie.auditing.document import read_audit as read_audit
 from creperie.auditing.document import write_audit_page as write_audit_page
 from creperie.auditing.features import PairFeatures as PairFeatures
@@ -70,6 +72,7 @@ from creperie.auditing.registry import family_of as family_of
 from creperie.auditing.registry import planned_battery as planned_battery
 from creperie.auditing.result import Audit as Audit
 from creperie.auditing.run import audit as audit
+from creperie.auditing.run import repaired as repaired
 from creperie.auditing.sampling import EARLY as EARLY
 from creperie.auditing.sampling import STEPS as STEPS
 from creperie.auditing.sampling import last_look as last_look

@@ -76,7 +76,7 @@ class CachedScorer:
 
 
 def _reduced(model: TextScorer, reduce: str) -> Fingerprint:
-    """Return the fingerprint of the same language model with another reduction."""
+    """Return the fingerprint of the language model with this reduction, mean or sum."""
     return replace(model.fingerprint, options={**model.fingerprint.options, "reduce": reduce})
 
 

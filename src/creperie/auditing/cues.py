@@ -153,7 +153,7 @@ def _strongest(tested: Sequence[tuple[Cue, np.ndarray]], tried: int, threshold: 
 
 
 def _different_answers(answers: Iterable[np.ndarray]) -> int:
-    """Return how many cues there are if those that tell the same pairs apart count once."""
+    """Return the number of distinct cues: cues that separate the same pairs count once."""
     signs = [np.sign(margins).astype(np.int8) for margins in answers]
     return len({(s * s[np.flatnonzero(s)[:1]].sum()).tobytes() for s in signs})
 
@@ -216,7 +216,7 @@ def _pieces(pairs: Pairs) -> list[np.ndarray]:
 
 
 def _summed(table: np.ndarray) -> np.ndarray:
-    """Return a tally with one column per cue: counts are added, and the first pairs kept."""
+    """Merge the columns of a tally that belong to the same cue: add the counts, keep the earliest example pairs."""
     table = table[:, np.argsort(table[0], kind="stable")]
     begin = np.flatnonzero(np.diff(table[0], prepend=~table[0][:1]))
     counts = [np.add.reduceat(part, begin) for part in table[1:3]]

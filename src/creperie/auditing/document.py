@@ -123,8 +123,40 @@ def write_audit_page(document: Mapping[str, Any], path: Path) -> None:
 
 def audit_page(document: Mapping[str, Any]) -> str:
     """Return an audit's document as one HTML page."""
-    values = {"found": document, "rows": blind_rows(document), "marked": _marked, "visible": _visible}
+    values = {
+        "found": document,
+        "answer": audit_answer(document),
+        "rows": blind_rows(document),
+        "marked": _marked,
+        "visible": _visible,
+    }
     return render("auditing", "audit.html", title=f"Audit of {document['benchmark']}", **values)
+
+
+def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what leaks, in which subset; if no subset does by itself, what leaks in all items together."""
+    own = [{**leak, "subset": judged["subset"]} for judged in document["subsets"] for leak in judged["through"]]
+    return own or [row for row in (*document["results"], *document.get("views", ())) if row["leaks"]]
+
+
+def cell_name(row: Mapping[str, Any]) -> str:
+    """Return the part of a benchmark that a figure is of, in words."""
+    words = {"P1-N": "first true captions against false ones", "P2-N": "second true captions against false ones"}
+    view, subset = str(row.get("view", "")), str(row["subset"])
+    if not view:
+        return "all items" if subset in ("all", "macro") else subset
+    return words.get(view, view) + ("" if subset in ("all", "macro") else f" of {subset}")
+
+
+def audit_answer(document: Mapping[str, Any]) -> str:
+    """Return the answer of an audit in one sentence: its strongest leak, or what the verdict says."""
+    found = leaking_cells(document)
+    if document["verdict"] != "leaks" or not found:
+        return str(document["text"]).partition("; ")[0]
+    top = max(found, key=lambda row: float(row["accuracy"]))
+    leaking = sum(bool(judged["through"]) for judged in document["subsets"])
+    where = f", in {leaking} of {len(document['subsets'])} subsets" if leaking and len(document["subsets"]) > 1 else ""
+    return f"Yes{where}: choosing {top['choice']} is right in {100 * top['accuracy']:.1f} % of {cell_name(top)}"
 
 
 def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:

@@ -38,9 +38,7 @@ class PairFeatures:
     columns: tuple[np.ndarray, ...] = ()  #: digests of the word and of the character n-gram columns
 
     def of(self, rows: np.ndarray) -> PairFeatures:
-        """Return the features of some pairs as if computed for them alone: only columns in which one of them is
-        non-zero.
-        """
+        """Return the features of some pairs, without the columns that are zero for all of them."""
         sparse, words = self.sparse[rows], len(self.columns[0])
         used = np.unique(sparse.indices)
         columns = self.columns[0][used[used < words]], self.columns[1][used[used >= words] - words]

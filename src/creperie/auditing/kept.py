@@ -61,7 +61,7 @@ def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: P
 
 
 def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any] | None:
-    """Return the stored audit that was computed from the same; None if there is none, or if its file is damaged."""
+    """Return the stored audit with this origin; None if there is none, or if its file is damaged."""
     try:
         document = read_json(_place(name, origin, folder))
     except DataError:
@@ -71,7 +71,7 @@ def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None)
 
 
 def kept_audits(name: str, folder: Path | None = None) -> list[Path]:
-    """Return the files of all stored audits of benchmarks of this name, whatever they were computed from."""
+    """Return the files of all stored audits of benchmarks of this name, including outdated ones."""
     return sorted(_folder(folder).glob(f"{_plain(name)}-{'[0-9a-f]' * SHOWN}.json"))
 
 

@@ -18,7 +18,7 @@ from creperie.auditing.battery import AttackerModels, make_attackers
 from creperie.auditing.pairs import item_gaps, item_wins, pairs_of
 from creperie.bench import CORE_COLUMNS, Benchmark
 from creperie.core import Progress, silent
-from creperie.engine import Engine, Work, all_parts, item_pieces, write_parts
+from creperie.engine import Engine, Held, Work, all_parts, gather, item_pieces, write_parts
 
 #: Of a benchmark with more items, a random sample of as many is attacked: accuracies are then known to ± 0.2 %.
 SAMPLE = 250_000
@@ -124,3 +124,40 @@ def item_features(
             for _, rows in write_parts(stage, pieces, range(len(pieces)), folder, engine=engine):
                 advance(rows)
         yield ItemFeatures(folder, len(pieces), names)
+
+
+#: Captions per task of a worker: slow attackers, such as language models, take a minute for them.
+PIECE = 1024
+
+
+@dataclass(frozen=True)
+class AttackStage:
+    """An engine stage that takes captions and returns one column of scores per attacker. Models are loaded once per
+    worker.
+    """
+
+    names: tuple[str, ...]
+    models: AttackerModels
+
+    def open(self) -> Work:
+        attackers = [a for a in make_attackers(self.names, self.models) if isinstance(a, TextAttacker)]
+
+        def work(batch: pa.Table) -> pa.Table:
+            texts = batch.column("text").to_pylist()
+            return pa.table({a.name: pa.array(a.scores(texts), pa.float32()) for a in attackers})
+
+        return work
+
+
+def score_ahead(attackers: Sequence[Attacker], models: AttackerModels, texts: Sequence[str], engine: Engine) -> None:
+    """Score all captions on the engine's workers and store the scores in the attackers, which then need not compute
+    them.
+    """
+    single = [a for a in attackers if isinstance(a, TextAttacker) and a.remembers]  # others take microseconds
+    distinct = sorted(set(texts)) if single else []
+    if not distinct:
+        return
+    stage = AttackStage(tuple(a.name for a in single), replace(models))  # a copy, without the models already loaded
+    scores = gather(stage, Held(pa.table({"text": distinct}), PIECE), engine=engine)
+    for attacker in single:
+        attacker.tell(dict(zip(distinct, scores.column(attacker.name).to_pylist(), strict=True)))

@@ -57,7 +57,7 @@ class MarginSource:
         return margins
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
-        """Return margins by attacker: those of `name`, and of any attackers that are trained along with it."""
+        """Return margins by attacker name: those of `name`, and of any attackers that are trained along with it."""
         raise NotImplementedError
 
 

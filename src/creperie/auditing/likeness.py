@@ -75,7 +75,7 @@ def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = No
 
 
 def _couples(shapes: CaptionShapes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return caption pairs by kind. All negatives are called N: their order means nothing."""
+    """Return pairs of captions by kind, such as P1-N. All negatives are called N, because their order means nothing."""
     couples: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for _, matrix, texts in shapes:
         for (a, i), (b, j) in combinations(_roles(matrix), 2):

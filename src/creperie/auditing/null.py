@@ -37,12 +37,12 @@ def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
     ordered, items, _ = pairs.by_content
     for keep in training_blocks(ordered) if find_spec("sklearn") is not None else []:
         with one_thread():
-            spreads[items[keep]] = _spread(ordered.of_items(_some(ordered, keep, seed)), seed)
+            spreads[items[keep]] = _spread(ordered.of_items(_few_clusters(ordered, keep, seed)), seed)
     return spreads
 
 
-def _some(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
-    """Return the items of a mask, or those of randomly drawn clusters if there are too many pairs."""
+def _few_clusters(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
+    """Return the mask unchanged, or a mask of randomly drawn clusters if there are too many pairs."""
     total = int(pairs.per_item[keep].sum())
     if total <= MOST:
         return keep

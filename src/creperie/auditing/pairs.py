@@ -135,6 +135,16 @@ class Pairs:
         return masks[0], masks[1]
 
     @cached_property
+    def most_positives(self) -> int:
+        """The largest number of true captions per item; 0 if no item has several. Items with several images do not
+        count.
+        """
+        one_row = ~np.isin(self.item, self.item[self.row > 0])
+        keys = np.unique(np.stack([self.item[one_row], self.left[one_row]], axis=1), axis=0)
+        most = int(np.bincount(keys[:, 0]).max()) if len(keys) else 0
+        return most if most > 1 else 0
+
+    @cached_property
     def unsolvable(self) -> np.ndarray:
         """A mask of the items that have the same text as true and as false caption: no model can win them."""
         mask = np.zeros(self.n_items, dtype=bool)

@@ -1,33 +1,55 @@
-"""The audit of a benchmark: run the attackers, measure them, judge."""
+"""The audit of a benchmark, from top to bottom: choose attackers, attack, judge, and illustrate what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from creperie.auditing.attack import Attack, is_slow, score_ahead
-from creperie.auditing.attackers import Attacker, TextAttacker
+from creperie.auditing.attackers import Attacker, TextAttacker, learns
 from creperie.auditing.battery import CUES, ENSEMBLE, AttackerModels, extras_for, make_attackers, sendable
+from creperie.auditing.cues import CueAttacker, blank, strongest_cue
+from creperie.auditing.features import counted_once
 from creperie.auditing.language import language_of_captions
-from creperie.auditing.large import attacked_part, item_features
+from creperie.auditing.large import attacked_part, item_features, score_ahead
 from creperie.auditing.likeness import likeness_of
-from creperie.auditing.measure import smallest_seen, worth
+from creperie.auditing.measure import AttackerMargins, Measure, answers_of, measure_attacker, smallest_seen, worth
+from creperie.auditing.null import BOUND
 from creperie.auditing.options import AuditOptions
-from creperie.auditing.pairs import ArrowTexts, Pairs, pairs_of
+from creperie.auditing.pairs import ArrowTexts, Pairs, image_pairs_of, item_gaps, pairs_of
 from creperie.auditing.registry import entry_of, several_learned
-from creperie.auditing.result import Audit, cues_of, examples_of, shapes_of
+from creperie.auditing.result import Audit, answers_on, cues_of, examples_of, shapes_of
+from creperie.auditing.sampling import Sample, sample_for, spread_over
 from creperie.auditing.symmetry import symmetry_of
-from creperie.auditing.verdict import ALL, AuditRow, Measurements, corrected, distinct_tests, judge, judge_all
+from creperie.auditing.verdict import (
+    ALL,
+    AuditRow,
+    Measurements,
+    balanced_share,
+    by_strength,
+    corrected,
+    distinct_tests,
+    fix_of,
+    judge,
+    judge_all,
+)
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
-from creperie.core import DataError, Progress, automatic, silent, with_options
+from creperie.core import DataError, Progress, automatic, percent, silent, with_options
 from creperie.engine import Engine
+from creperie.lang import tidy_together
 
 #: With this many pairs, every learned attacker has enough to learn from.
 ENOUGH = 60
+#: The view (`AuditRow.view`) of an attacker that sees only images.
+IMAGES = "images"
+
+#: The margins of every attacker, by its name.
+Answers = dict[str, AttackerMargins]
 
 
 @with_options(options=AuditOptions, models=AttackerModels)
@@ -67,15 +89,14 @@ def audit(
     # attackers chosen by name are run on all items
     samples = not options.full and engine is None and all(name.startswith("+") for name in options.attackers)
     attack, rows, answers = attack.in_steps(pairs, announce if samples else None)
-    views = attack.on_views(bench, pairs) + (attack.on_images(bench, seeing) if seeing else [])
-    judged = corrected([*rows, *views], options.threshold)
+    rows += attack.on_views(bench, pairs) + (attack.on_images(bench, seeing) if seeing else [])
+    judged = corrected(rows, options.threshold)
     ids = ArrowTexts(bench.column("id").combine_chunks())
     examples, shapes = examples_of(pairs, judged, answers, ids), shapes_of(pairs, answers)
     del answers  # frees as much memory as the pairs for the next attack need
     judged = attack.with_fixes(judged, bench)
-    facts = _Facts(judged, pairs, ids, attack, not_sent, models.by_family)
-    judgements = [judge(facts.measurements(name)) for name in pairs.subsets]
-    whole = judge_all(judge(facts.measurements(ALL)), judgements)
+    judgements = [judge(attack.measurements(name, judged, pairs, ids, not_sent, models)) for name in pairs.subsets]
+    whole = judge_all(judge(attack.measurements(ALL, judged, pairs, ids, not_sent, models)), judgements)
     few = dict.fromkeys(whole.measured.abstained, f"needs about {ENOUGH} pairs with different captions")
     audited = Audit(
         name=bench.name,
@@ -97,11 +118,11 @@ def audit(
         language=language,
     )
     subsets = pairs.subsets
-    del pairs, facts, ids  # frees memory: what follows reads the captions again
+    del pairs, ids  # frees memory: what follows reads the captions again
     audited = _compared(audited, bench, subsets, options)
     if bench is everything:
         return audited
-    quick = [a for a in sent if isinstance(a, TextAttacker) and not is_slow(a)]
+    quick = [a for a in attack.quick if isinstance(a, TextAttacker)]
     with item_features(everything, quick, models, engine, progress) as features:
         attackable, counts = int(features.column("asked").sum()), features.counts()
         lost = everything.keeping(features.column("unsolvable"), "filter").column("id").to_pylist()
@@ -138,48 +159,219 @@ def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options:
 
 
 @dataclass(frozen=True)
-class _Facts:
-    """What the measurements of every subset are taken from."""
+class Attack:
+    """The attackers of an audit, and the settings by which they are judged."""
 
-    rows: Sequence[AuditRow]
-    pairs: Pairs
-    ids: Sequence[str]
-    attack: Attack
-    not_run: dict[str, str]
-    models: Mapping[str, str]
+    attackers: tuple[Attacker, ...]
+    seed: int
+    threshold: float
+    progress: Progress
+    sample: Sample | None = None  #: the items that slow attackers are run on; None: all
 
-    def measurements(self, subset: str) -> Measurements:
-        pairs, sent = self.pairs, [a.name for a in self.attack.attackers]
+    @property
+    def slow(self) -> list[Attacker]:
+        """The attackers that may be run on a sample of the items only."""
+        return [a for a in self.attackers if entry_of(a.name).sampled]
+
+    @property
+    def quick(self) -> list[Attacker]:
+        return [a for a in self.attackers if not entry_of(a.name).sampled]
+
+    def counted(self, pairs: Pairs) -> Pairs:
+        """Return the pairs, with their features computed once if several attackers learn from them."""
+        return counted_once(pairs) if sum(map(learns, self.attackers)) > 1 else pairs
+
+    def on(self, pairs: Pairs, view: str = "") -> tuple[list[AuditRow], Answers]:
+        """Run every attacker, slow ones on the sample; return its rows for every subset and for "all", and the margins
+        by attacker.
+        """
+        rows, answers = [], {}
+        for attacker in self.attackers:
+            drawn = self.sample if entry_of(attacker.name).sampled else None
+            asked = drawn.part(pairs, attacker.name) if drawn else pairs
+            tries = isinstance(attacker, CueAttacker)
+            scaled = blank(asked) if tries else answers_of(attacker, asked, self.seed, self.progress)
+            measured, scaled = self._measured(attacker, scaled, view, drawn)
+            answers[attacker.name] = spread_over(pairs, drawn.keep(attacker.name), scaled) if drawn else scaled
+            rows += measured
+        return rows, answers
+
+    def in_steps(
+        self, pairs: Pairs, announce: Callable[[str], object] | None
+    ) -> tuple[Attack, list[AuditRow], Answers]:
+        """Run the quick attackers, then the slow ones; return this attack with the sample that was used, the rows, and
+        the margins by attacker.
+
+        With `announce`, that function is called with a summary of the quick results, and slow attackers are run on a
+        sample as large as the verdict needs; without it, on all items.
+        """
+        rows, answers = replace(self, attackers=tuple(self.quick)).on(pairs)
+        slow, sample = tuple(self.slow), None
+        if announce and any(a.name != ENSEMBLE for a in slow):
+            early = corrected(rows, self.threshold)
+            announce(f"attackers that answer in seconds: {_so_far(early)}")
+            decided = {row.subset for row in early if row.leaks}
+            tests = len(self.attackers) * (len(pairs.subsets) + (len(pairs.subsets) > 1))
+            sample = sample_for(pairs, slow, decided, tests, self.threshold, self.seed, self.progress)
+        more, slowly = replace(self, attackers=slow, sample=sample).on(pairs)
+        names, subsets = [a.name for a in self.attackers], [*pairs.subsets, ALL]
+        ordered = sorted([*rows, *more], key=lambda r: (names.index(r.attacker), subsets.index(r.subset)))
+        return replace(self, sample=sample), ordered, answers | slowly
+
+    def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
+        """Return the rows for each true caption alone against the false ones (P1-N, P2-N …), if items have several."""
+        rows: list[AuditRow] = []
+        for k in range(pairs.most_positives):
+            rows += self.on(self.counted(pairs_of(bench, positive=k)), f"P{k + 1}-N")[0]
+        return rows
+
+    def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
+        """Return the rows, those that leak with their fix. Attackers that leak attack the repaired captions again.
+
+        Slow attackers do so only in subsets where repair stops all quick ones; elsewhere their own share of kept items
+        decides. The ensemble is not trained again: its leak is repairable if all other leaks of the subset are.
+        """
+        leaking = [row for row in rows if row.leaks and row.view != IMAGES]
+        styled = repaired(bench) if leaking else bench
+        slow = {a.name for a in self.slow}
+        fixed = self._rerun([row for row in leaking if row.attacker not in slow], styled)
+        stay = _unrepaired(fixed.values())
+        single = [row for row in leaking if row.attacker in slow - {ENSEMBLE}]
+        fixed |= self._rerun([row for row in single if _place(row) not in stay], styled)
+        stopped = {_place(row) for row in fixed.values()} - _unrepaired(fixed.values())
+        rest = {
+            _key(row): replace(row, fix="repairable") if _place(row) in stopped else fix_of(row, None, self.threshold)
+            for row in rows
+            if row.leaks and _key(row) not in fixed
+        }
+        return [(fixed | rest).get(_key(row), row) for row in rows]
+
+    def _rerun(self, rows: Sequence[AuditRow], styled: Benchmark) -> dict[_Key, AuditRow]:
+        """Run the attackers of leaking rows on the repaired captions; return each row with its fix."""
+        after: dict[_Key, Measure] = {}
+        for view in sorted({row.view for row in rows}):
+            names = {row.attacker for row in rows if row.view == view}
+            again = replace(self, attackers=tuple(a for a in self.attackers if a.name in names))
+            pairs = pairs_of(styled, positive=int(view[1:].split("-")[0]) - 1 if view else None)
+            after |= {_key(row): row.measure for row in again.on(again.counted(pairs), view)[0]}
+        return {_key(row): fix_of(row, after.get(_key(row)), self.threshold) for row in rows}
+
+    def on_images(self, bench: Benchmark, attacker: Attacker) -> list[AuditRow]:
+        """Return the rows of an attacker that sees only images and chooses which of an item's images a caption
+        describes.
+        """
+        pairs = image_pairs_of(bench)
+        margins = attacker.margins(pairs, self.progress)
+        log_odds = np.nan_to_num(margins.astype(np.float64))
+        answers = AttackerMargins(pairs, margins, log_odds, attacker.directed, np.full(pairs.n_items, BOUND))
+        return self._measured(attacker, answers, IMAGES, None)[0]
+
+    def _measured(
+        self, attacker: Attacker, answers: AttackerMargins, view: str, sample: Sample | None
+    ) -> tuple[list[AuditRow], AttackerMargins]:
+        """Return an attacker's rows, one per subset, and its answers: those of its strongest cue if it tries several.
+
+        A subset in which all its margins are NaN gets no row.
+        """
+        rows, raw = [], answers.raw.copy()
+        names = dict.fromkeys((*answers.pairs.subsets, ALL))
+        for subset in names if len(names) > 2 else answers.pairs.subsets:
+            best = strongest_cue(attacker, answers_on(answers, subset), self.threshold, self.seed, self.progress)
+            of_subset = best.answers
+            figures = measure_attacker(of_subset, sample.looks[subset] if sample else 1)
+            figures = replace(figures, p=min(1.0, figures.p * best.tried), high=max(figures.high, best.high))
+            if subset != ALL:
+                raw[(answers.pairs.subset == answers.pairs.subsets.index(subset))[answers.pairs.item]] = of_subset.raw
+            if figures.n and figures.nans < figures.pairs:
+                choice = attacker.prefers if figures.direction > 0 else attacker.otherwise
+                if best.cue:
+                    choice = f"the caption {'with' if figures.direction > 0 else 'without'} {best.cue}"
+                kept = balanced_share(item_gaps(of_subset.pairs, of_subset.margins)[of_subset.pairs.per_item > 0])
+                rows.append(
+                    AuditRow(subset, view, attacker.name, choice, figures, kept=kept, cue=best.cue, told=best.told)
+                )
+        if len(names) == 2:
+            rows += [replace(row, subset=ALL) for row in rows]
+        return rows, replace(answers, raw=raw)
+
+    def measurements(
+        self,
+        subset: str,
+        rows: Sequence[AuditRow],
+        pairs: Pairs,
+        ids: Sequence[str],
+        not_run: dict[str, str],
+        models: AttackerModels,
+    ) -> Measurements:
+        """Return what was measured on a subset or on "all", as the verdict needs it."""
         of_subset = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
-        attackable = of_subset & (pairs.per_item > 0)
-        count, rows = max(1, int(attackable.sum())), [r for r in self.rows if r.subset == subset]
-        answers = worth((r.measure for r in rows), int(attackable.sum()))
+        attackable, seen = of_subset & (pairs.per_item > 0), [r for r in rows if r.subset == subset]
+        count = int(attackable.sum())
+        answers = worth((r.measure for r in seen), count)
+        ran = {row.attacker for row in seen}
         return Measurements(
             subset,
             items=int(of_subset.sum()),
-            rows=tuple(rows),
-            unsolvable=tuple(self.ids[i] for i in np.flatnonzero(of_subset & pairs.unsolvable).tolist()),
+            rows=tuple(seen),
+            unsolvable=tuple(ids[i] for i in np.flatnonzero(of_subset & pairs.unsolvable).tolist()),
             balanced=int((of_subset & pairs.balanced).sum()),
-            detectable=smallest_seen(answers, len(distinct_tests(self.rows)), self.attack.threshold),
-            threshold=self.attack.threshold,
-            missing=self.not_run,
-            abstained=tuple(name for name in sent if rows and name not in {r.attacker for r in rows}),
+            detectable=smallest_seen(answers, len(distinct_tests(rows)), self.threshold),
+            threshold=self.threshold,
+            missing=not_run,
+            abstained=tuple(a.name for a in self.attackers if ran and a.name not in ran),
             enough=ENOUGH,
-            sample=self._sample(of_subset),
-            models=self.models,
-            extras=extras_for(self.not_run),
-            repeated=float(pairs.repeats[0][attackable].sum()) / count,
-            reversed=float(pairs.repeats[1][attackable].sum()) / count,
+            sample=self._sampled(attackable),
+            models=models.by_family,
+            extras=extras_for(not_run),
+            repeated=float(pairs.repeats[0][attackable].sum()) / max(1, count),
+            reversed=float(pairs.repeats[1][attackable].sum()) / max(1, count),
         )
 
-    def _sample(self, of_subset: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """Return the numbers of these items that slow attackers were run on, each with their names; () if it was all
-        of them.
-        """
-        drawn, attackable = self.attack.sample, of_subset & (self.pairs.per_item > 0)
-        by_count: dict[int, tuple[str, ...]] = {}
-        for name in (a.name for a in self.attack.attackers if drawn and is_slow(a)):
-            keep = drawn.keep(name)[attackable] if drawn else attackable
-            if not keep.all():
-                by_count[int(keep.sum())] = (*by_count.get(int(keep.sum()), ()), name)
-        return tuple(by_count.items())
+    def _sampled(self, attackable: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """Return on how many of these items slow attackers were run, and which; () if on all of them."""
+        by_count: dict[int, list[str]] = {}
+        for name in (a.name for a in self.slow if self.sample):
+            by_count.setdefault(int(self.sample.keep(name)[attackable].sum()) if self.sample else 0, []).append(name)
+        by_count.pop(int(attackable.sum()), None)
+        return tuple((n, tuple(names)) for n, names in by_count.items())
+
+
+_Key = tuple[str, str, str]
+
+
+def _place(row: AuditRow) -> tuple[str, str]:
+    return row.view, row.subset
+
+
+def _key(row: AuditRow) -> _Key:
+    return row.view, row.subset, row.attacker
+
+
+def _unrepaired(rows: Iterable[AuditRow]) -> set[tuple[str, str]]:
+    """Return the views and subsets with a leak that repair does not stop."""
+    return {_place(row) for row in rows if row.fix != "repairable"}
+
+
+def _so_far(rows: Sequence[AuditRow]) -> str:
+    """Return a short summary of the results before slow attackers are run."""
+    best = next(iter(by_strength(rows)), None)
+    leaking = len({row.subset for row in rows if row.leaks and row.subset != ALL})
+    if best is None:
+        return "none was run"
+    where = f"{leaking} subsets leak" if leaking > 1 else "it leaks" if leaking else "no leak so far"
+    return f"{where}; the strongest is {best.attacker} on {best.subset}, {percent(best.measure.accuracy)} %"
+
+
+def repaired(bench: Benchmark) -> Benchmark:
+    """Return the benchmark with the captions of every item in one style (case, spaces, marks). Words and items stay."""
+    offsets, captions = bench.ragged("captions")
+    tidied: list[str] = []
+    for captions_of_item in (row for piece in bench.pieces(["captions"], 1024) for row in piece.column(0).to_pylist()):
+        tidied += tidy_together(captions_of_item)
+    texts = pa.array(tidied, pa.string())
+    changed = len(texts) - (pc.sum(pc.equal(texts, captions)).as_py() or 0)
+    columns = {name: bench.column(name) for name in bench.columns}
+    columns["captions"] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts)
+    table = pa.table(columns, schema=bench.schema)
+    # The captions differ from the published ones, so the published files cannot be written from them.
+    return bench.with_table(table, "repair", captions_changed=changed)

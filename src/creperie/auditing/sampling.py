@@ -46,8 +46,9 @@ class Sample:
         return drawn(self.pairs, self._sizes(attacker), self.seed)
 
     def part(self, pairs: Pairs, attacker: str) -> Pairs:
-        """Return those of `pairs` that belong to these items. `pairs` are the sample's own, or others made from the
-        same items."""
+        """Return the sampled items' pairs among `pairs`, which are the sample's own or others made from the same
+        items.
+        """
         key = id(pairs), *self._sizes(attacker).values()
         if key not in self._parts:
             self._parts[key] = pairs, pairs.of_items(self.keep(attacker))

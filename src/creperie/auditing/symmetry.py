@@ -63,8 +63,9 @@ class Symmetry:
         parts = []
         for name, side in (("captions", self.text), ("images", self.images)):
             if side.pairs:
-                share = f"{percent(side.mirrored / side.pairs, 0)} % of the pairs of {name} also occur reversed"
-                parts.append(f"{share}, so {name} alone reach at most {percent(side.bound)} %")
+                share = percent(side.mirrored / side.pairs, 0)
+                told = f"{share} % of the pairs of {name} cancel out with reversed ones"
+                parts.append(f"{told}, so {name} alone reach at most {percent(side.bound)} %")
         if not self.images.pairs:
             parts.append("one image per item: images alone reveal nothing")
         return "; ".join(parts) if parts else "no item has both a true and a false caption"

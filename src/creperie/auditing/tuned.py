@@ -65,7 +65,9 @@ TokenPair = tuple[list[int], list[int]]
 def margins_after_tuning(
     adapter: Any, learned: Sequence[TokenPair], asked: Sequence[TokenPair], seed: int
 ) -> np.ndarray:
-    """Return by how much the true caption of each asked pair scores higher, after tuning a copy on the learned ones."""
+    """Tune a copy of the model on the `learned` pairs; return, for each `asked` pair, the score of the true caption
+    minus that of the false one.
+    """
     import torch
 
     device = adapter.place.torch_device

@@ -67,7 +67,7 @@ class AuditRow:
 
     @property
     def place(self) -> str:
-        """Where it was measured: the subset, and the view of it if it is not the whole one."""
+        """The subset that was measured, with the view if only one view of it was."""
         return f"{self.subset} {self.view}".rstrip()
 
 
@@ -89,7 +89,7 @@ def balanced_share(gaps: np.ndarray) -> float:
 
 
 def distinct_tests(rows: Sequence[AuditRow]) -> list[AuditRow]:
-    """Return the rows that are tests of their own: if there is only one subset, "all" is the same test again."""
+    """Return the rows without repeated tests: if there is only one subset, "all" repeats it."""
     single = len({row.subset for row in rows}) == 2
     return [row for row in rows if not (single and row.subset == ALL)]
 
@@ -257,8 +257,7 @@ class Judgement:
 
 
 def unjudged(word: str, items: int = 0) -> Judgement:
-    """Return the verdict for a benchmark without an audit: `word`, which is *not run*, or *nothing left* if it has
-    no items."""
+    """Return the verdict on a benchmark without an audit: *not run*, or *nothing left* if it has no items."""
     return Judgement(Measurements(ALL, items), word)
 
 
@@ -414,7 +413,9 @@ def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
 
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
-    """Return the verdict on a benchmark: that of its worst subset; it leaks through what leaks most there."""
+    """Return the verdict on a whole benchmark: the verdict of its worst subset. If that is a leak, all leaks of the
+    leaking subsets are listed, the strongest first.
+    """
     if len(subsets) < 2:
         return whole
     worst = next((v for v in WORST_FIRST if any(j.verdict == v for j in (*subsets, whole))), whole.verdict)

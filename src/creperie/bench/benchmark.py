@@ -24,6 +24,7 @@ from creperie.core import (
     UsageError,
     check_files,
     counted,
+    explained,
     html_table,
     late,
     listing,
@@ -267,6 +268,7 @@ class Benchmark(Framed):
     def __getitem__(self, index: slice) -> Benchmark: ...
     @overload
     def __getitem__(self, index: str) -> Any: ...
+    @explained
     def __getitem__(self, index: int | str | slice) -> Item | Benchmark:
         """Return the item with this index or id; for a slice or the name of a subset, return a benchmark."""
         if isinstance(index, slice):
@@ -294,6 +296,7 @@ class Benchmark(Framed):
         """The subset and id of every item, in order."""
         return list(zip(self.column("subset").to_pylist(), self.column("id").to_pylist(), strict=True))
 
+    @explained
     def item(self, subset: str, id: str) -> Item:
         """Return the item with this subset and id; raise a UsageError if there is none."""
         rows = self.table.filter((pc.field("subset") == subset) & (pc.field("id") == id))
@@ -366,12 +369,13 @@ class Benchmark(Framed):
         """Write the benchmark into a folder and return it as loaded from there, as `creperie.save` does."""
         return late("creperie.bench", "save")(self, folder, copy_images=copy_images, force=force)
 
+    @explained
     def only(self, *subsets: str | Iterable[str]) -> Benchmark:
         """Return a benchmark of the items in these subsets, given one by one or as a list."""
         wanted = [name for one in subsets for name in ([one] if isinstance(one, str) else one)]
         for name in wanted:
-            if name not in self.subsets:
-                raise unknown("subset", name, self.subsets, where=self.name)
+            if not isinstance(name, str) or name not in self.subsets:
+                raise unknown("subset", str(name), self.subsets, where=self.name)
         condition = pc.field("subset").isin(wanted)
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             chosen = self.filter(condition, why=f"only {', '.join(wanted)}")
@@ -380,6 +384,7 @@ class Benchmark(Framed):
             chosen = self.with_table(rows, "filter", condition=str(condition), why=f"only {', '.join(wanted)}")
         return replace(chosen, skipped=tuple(s for s in self.skipped if s.subset in wanted))
 
+    @explained
     def sample(self, n: int, seed: int = 0) -> Benchmark:
         """Return a benchmark of n items drawn without replacement, in their original order; of all items if there are
         fewer.

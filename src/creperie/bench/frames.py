@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,8 @@ def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
         raise UsageError("is a lazy frame", where=name, hint="pass `frame.collect()`")
     if isinstance(frame, Mapping):
+        if wrong := [str(column) for column, values in frame.items() if not isinstance(values, Iterable)]:
+            raise UsageError(f"the column {wrong[0]!r} is not a list of values", where=name)
         return {str(column): list(values) for column, values in frame.items()}
     if isinstance(frame, Sequence) and not isinstance(frame, (str, bytes)):
         return _columns_of_records(frame, name)
@@ -114,7 +116,7 @@ def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
 
 
 def _is_dataset(frame: Any) -> bool:
-    """Return True for what is indexed from 0 and has a length, as torch's datasets."""
+    """Return True for objects with a length and integer indices, such as torch datasets."""
     known = hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "features")
     return hasattr(frame, "__getitem__") and hasattr(frame, "__len__") and not known
 

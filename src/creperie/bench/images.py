@@ -84,7 +84,7 @@ class ImageStore(Protocol):
 
 
 class NoImages:
-    """The empty store of a benchmark for which no images were given."""
+    """The image store of a benchmark without images."""
 
     location = ""
 

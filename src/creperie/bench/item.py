@@ -63,6 +63,10 @@ class Item:
     tags: Mapping[str, Tag] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        listed = all(isinstance(part, tuple | list) for part in (self.images, self.captions, self.match))
+        if not listed or not all(isinstance(row, tuple | list) for row in self.match):
+            what = "`images=` and `captions=` must be tuples, `match=` a tuple of tuples"
+            raise DataError(what, where=f"item {self.subset}/{self.id}", hint="see help(creperie.Item)")
         rows = max(1, len(self.images))
         if len(self.match) != rows or any(len(row) != len(self.captions) for row in self.match):
             shape = f"{len(self.match)} × {'/'.join(sorted({str(len(r)) for r in self.match}))}"

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
+import re
 import tarfile
 import threading
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from creperie.bench.images import MAX_BYTES, ImageError, picture_type, safe_path
 from creperie.core import DataError, cache_home, check_members, open_parquet, reading_parquet, write_bytes
+
+#: What to do about a file of more than `MAX_BYTES`.
+_SMALLER = f"save it smaller: at most {MAX_BYTES:,} bytes are read"
 
 
 def pictures_in_memory() -> Path:
@@ -80,7 +86,7 @@ def _encoded(picture: Any, where: str) -> bytes:
 
 
 def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
-    """Return the store at a location: a folder, a zip or tar file, or Parquet with an image column.
+    """Return the store at a location: a folder, a zip file, tar files, or Parquet with an image column.
 
     A key is looked up as it is; then without its leading folders, one after the other (`val2017/7.jpg`, `7.jpg`); then
     in the top folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
@@ -88,17 +94,24 @@ def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImage
     path = Path(location)
     name = path.name.lower()
     if path.is_dir():
-        shards = parquet_shards(path)
-        return ParquetStore(path, shards) if shards else FolderStore(path, follow_links=follow_links)
+        if shards := parquet_shards(path):
+            return ParquetStore(path, shards)
+        files = sorted(file for file in path.iterdir() if not file.name.startswith("."))
+        tars = bool(files) and all(file.suffix == ".tar" for file in files)
+        return TarStore(path, tuple(files)) if tars else FolderStore(path, follow_links=follow_links)
     if not path.exists():
         raise DataError("there is no such images folder or file", where=path)
     if name.endswith(".zip"):
         return ZipStore(path)
     if name.endswith(".tar"):
-        return TarStore(path)
+        return TarStore(path, (path,))
     if name.endswith(".parquet"):
         return ParquetStore(path, (path,))
-    raise DataError("is not a store of images", where=path, hint="pass a folder, .zip or .parquet; unpack a tar file")
+    raise DataError(
+        "is not a store of images",
+        where=path,
+        hint="pass a folder, .zip, .tar or .parquet; unpack a compressed tar file",
+    )
 
 
 class KeyedImageStore(ABC):
@@ -201,7 +214,7 @@ class FolderStore(KeyedImageStore):
         try:
             size = path.stat().st_size
             if size > MAX_BYTES:
-                raise ImageError("image-too-large", f"the file has {size:,} bytes", where=path)
+                raise ImageError("image-too-large", f"the file has {size:,} bytes", where=path, hint=_SMALLER)
             return path.read_bytes()
         except OSError as e:
             raise ImageError("missing-image", f"cannot be read ({e.strerror})", where=path) from None
@@ -221,7 +234,7 @@ class FolderStore(KeyedImageStore):
 
 
 class Archive(KeyedImageStore):
-    """A store with a table of contents: entry name → what is needed to read the entry."""
+    """A store with a table of contents: a mapping from entry names to their positions in the archive."""
 
     @cached_property
     def _entries(self) -> dict[str, Any]:
@@ -275,7 +288,7 @@ class ZipStore(Archive):
         info = self._entries[name]
         where = f"{self.path}/{name}"
         if info.file_size > MAX_BYTES:
-            raise ImageError("image-too-large", f"the entry has {info.file_size:,} bytes", where=where)
+            raise ImageError("image-too-large", f"the entry has {info.file_size:,} bytes", where=where, hint=_SMALLER)
         try:
             with self._lock, self._zip.open(info) as entry:
                 return entry.read(MAX_BYTES)
@@ -288,23 +301,54 @@ class ZipStore(Archive):
 
 
 class TarStore(Archive):
-    """A store of the files in a tar file that is not compressed, such as a WebDataset shard."""
+    """A store of the files in tar files that are not compressed, such as WebDataset shards.
+
+    In samples that list their images in a JSON file, as `export_webdataset` writes them, these names count, too.
+    """
+
+    def __init__(self, path: Path, files: tuple[Path, ...]) -> None:
+        super().__init__(path)
+        self.files = files
 
     def _list(self) -> dict[str, Any]:
-        try:
-            with tarfile.open(self.path, "r:") as tar:
-                named = [(_entry_name(m.name), (m.offset_data, m.size)) for m in tar if m.isfile()]
-        except (tarfile.TarError, OSError) as e:
-            raise DataError(f"is not a tar file that can be read ({e})", where=self.path) from None
-        check_members(len(named), str(self.path))
-        self._counts = Counter(name for name, _ in named if name)
-        return {name: place for name, place in named if name}
+        self._counts = Counter()
+        entries: dict[str, tuple[Path, int, int]] = {}
+        for file in self.files:
+            for _, members, read in tar_samples(file):
+                places = {name: (file, m.offset_data, m.size) for m in members if (name := _entry_name(m.name))}
+                self._counts.update(name for m in members if (name := _entry_name(m.name)))
+                about = next((m for m in members if m.name.endswith(".json")), None)
+                given = images_listed(read(about)) if about else []
+                pictures = [place for name, place in places.items() if not name.endswith((".json", ".txt"))]
+                entries |= places | (dict(zip(given, pictures)) if len(given) == len(pictures) else {})
+            check_members(len(entries), str(self.path))
+        return entries
 
     def _bytes(self, name: str) -> bytes:
-        start, size = self._entries[name]
-        with self.path.open("rb") as file:
+        path, start, size = self._entries[name]
+        with path.open("rb") as file:
             file.seek(start)
             return file.read(min(size, MAX_BYTES))
+
+
+def tar_samples(file: Path) -> Iterator[tuple[str, list[tarfile.TarInfo], Callable[[tarfile.TarInfo], bytes]]]:
+    """Yield the samples of a tar file: the part of their names before the first dot, their files, a way to read one."""
+    try:
+        with tarfile.open(file, "r:") as tar:
+            members = (m for m in tar if m.isfile())
+            for key, own in groupby(members, lambda m: re.sub(r"\.[^/]*$", "", m.name)):
+                yield key, list(own), lambda member: tar.extractfile(member).read(MAX_BYTES)  # type: ignore[union-attr]
+    except (tarfile.TarError, OSError) as e:
+        raise DataError(f"is not a tar file that can be read ({e})", where=file) from None
+
+
+def images_listed(sample: bytes) -> list[str]:
+    """Return the names of images in the JSON document of a sample; nothing if it has none."""
+    try:
+        names = json.loads(sample)["images"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
 
 
 def parquet_shards(folder: Path) -> tuple[Path, ...]:

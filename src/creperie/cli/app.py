@@ -13,7 +13,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,23 @@ class CommandGroup(click.Group):
         if args and args[0] not in known and not args[0].startswith("-"):
             kind = f"command of {ctx.info_name!r}" if ctx.parent else "command"
             raise removed_name(f"{ctx.command_path} {args[0]}") or unknown(kind, args[0], known)
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            _refuse_repeated(command, rest)
+        return name, command, rest
+
+
+def _refuse_repeated(command: click.Command, args: Sequence[str]) -> None:
+    """Raise an error if an option that takes one value is given several times: click would drop all but the last."""
+    try:
+        *_, given = command.make_parser(click.Context(command, resilient_parsing=True)).parse_args(list(args))
+    except click.ClickException:  # reported when the command is invoked
+        return
+    for one, times in Counter(given).items():
+        if times == 1 or not isinstance(one, click.Option) or one.multiple or one.count:
+            continue
+        if one.secondary_opts or not one.is_flag:
+            raise UsageError(f"{one.opts[0]} is given {times} times, and takes one value", hint="give it once")
 
 
 class LazyGroup(CommandGroup):

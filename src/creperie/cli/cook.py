@@ -223,12 +223,17 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
 
 def _numbers_of(s: StageResult) -> str:
     """Return the summary of a stage in one line."""
+    from creperie.reporting import model_label
+
     if s.state == "skipped" or not s.place:
         return s.why
     summary = s.summary
     parts = []
     if "items" in summary:
         parts.append(f"{summary['items']:,} items")
+    if summary.get("answers") and s.does == "people":
+        who = "scripted annotator" if summary.get("scripted") else "annotator"
+        parts.append(f"{counted(summary['answers'], 'answer')} by {counted(len(summary['annotators']), who)}")
     if calls := summary.get("calls"):
         tally = {k: sum(report[k] for report in summary.get("makers", {}).values()) for k in ("made", "rejected")}
         told = f", {tally['made']:,} candidates accepted, {tally['rejected']:,} rejected" if "makers" in summary else ""
@@ -244,13 +249,18 @@ def _numbers_of(s: StageResult) -> str:
         mean = f"{percent(figures['mean_before'])} % → {percent(figures['mean_after'])} %"
         parts.append(f"{name}{', not selected against,' * figures['held_out']} {whole}, mean of subsets {mean}")
     for model, tasks in summary.get("results", {}).items():
-        parts.append(f"{model}: " + ", ".join(f"{task} {percent(value)} %" for task, value in tasks.items()))
+        told = ", ".join(f"{task} {percent(value)} %" for task, value in tasks.items())
+        ranked = " (captions ranked by the probability of yes)" if "score=yesno" in model else ""
+        parts.append(f"{model_label(model)}: {told}{ranked}")
     if counts := summary.get("decidable"):
         text = ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
         parts.append(f"by the logic of words for place and role alone: {text}")
     for name, fitted in summary.get("presets", {}).items():
-        fits = ", ".join(f"{label}: {n:,} rows" for label, n in fitted["rows"].items())
-        parts.append(f"{name} ({fits}; {'converged' if fitted['converged'] else 'not converged'})")
+        together = {label: n for label, n in fitted["rows"].items() if not label.endswith(")")}
+        fits = ", ".join(f"{label}: {n:,} rows" for label, n in together.items())
+        rest = len(fitted["rows"]) - len(together)
+        alone = f", and {counted(rest, 'fit')} of one model alone" if rest else ""
+        parts.append(f"{name} ({fits}{alone}; {'converged' if fitted['converged'] else 'not converged'})")
     for key, rows in summary.get("tables", {}).items():
         parts.append(f"{key} with {counted(rows['rows'], 'row')} of ours")
     return "; ".join(parts)

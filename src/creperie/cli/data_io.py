@@ -98,8 +98,8 @@ def _images_not_found(bench: Benchmark) -> str:
 def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -> Benchmark:
     """Return the benchmark in a file or folder; `roles` are those of a table's columns."""
 
-    if options.format in FOR_TOOLS[1:]:
-        hint = "export as datasets (with images) or jsonl to read it back"
+    if options.format in FOR_TOOLS[2:]:
+        hint = "`runs import` reads its logs; export as datasets or webdataset (with images) or jsonl to read it back"
         raise UsageError(f"{options.format} is written, not read", where=path, hint=hint)
     store = open_store(images) if images is not None else None
     name = find_format(options.format).name if options.format else "datasets" if is_image_parquet(Path(path)) else ""
@@ -172,7 +172,7 @@ FOR_TOOLS = ("datasets", "webdataset", "lmms-eval", "inspect")
 #: the command that runs an exported task
 NEXT = {
     "inspect": "cd {out} && inspect eval task.py --model MODEL",
-    "lmms-eval": "lmms_eval --include_path {out} --tasks creperie_NAME --log_samples",
+    "lmms-eval": "lmms_eval --model MODEL --include_path {out} --tasks {task} --log_samples --output_path logs",
 }
 
 
@@ -199,8 +199,8 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
 
     These are the formats of the five papers, Winoground's and tables. Images are not written, except for other tools:
     `datasets` writes Parquet that `datasets.load_dataset` opens with images, `webdataset` tar files, `lmms-eval` and
-    `inspect` a task folder that asks about every image in every order of its captions. `data import` reads published
-    formats, tables and `datasets` back; of the others, `runs import` reads the logs of tasks.
+    `inspect` a task folder that asks about every image in every order of its captions, whose logs `runs import` reads.
+    `data import` reads all others back.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
@@ -234,7 +234,9 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
         if options.format in NEXT:
             say(
                 "Next: {}; then creperie runs import LOG --bench {}",
-                NEXT[options.format].format(out=options.out),
+                NEXT[options.format].format(
+                    out=options.out, task=next((f.stem for f in files if f.suffix == ".yaml"), "")
+                ),
                 bench,
             )
 
@@ -246,4 +248,7 @@ def _writable(name: str) -> Format:
     try:
         return find_format(name)
     except UsageError:
+        if name == "croissant":
+            hint = "`creperie data import … --out DIR` writes DIR/croissant.json beside the items"
+            raise UsageError("Croissant describes a saved folder", where=name, hint=hint) from None
         raise unknown("format to write", name, [*FOR_TOOLS, *(f.name for f in list_formats() if f.write)]) from None

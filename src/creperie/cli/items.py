@@ -17,12 +17,14 @@ from creperie.statistics import ItemOptions, ItemStudy, difficulty, write_table
 LEGEND = {
     "right": "% of models",
     "difficulty": "the ability at which half of the models know it, if its label is right",
-    "discrimination": "how sharply it separates models; below 0: its label is probably wrong",
+    "discrimination": "how sharply it separates models; below 0: the better ones get it wrong",
     "rest": "correlation with the other items; empty if all models do equally well",
     "text": "chance to be right without the picture, by the response model",
     "picture": "what the picture adds to it",
     "suspicion": "log odds that its label is wrong",
 }
+#: with too few models for a response model
+CORRELATED = "−z of its correlation with the other items; suspicious above 1.645"
 
 
 @click.command()
@@ -45,11 +47,12 @@ def items(
 
     A model that does not know the answer is taken to guess: right by the task's chance. At an item's difficulty half of
     the models know the answer. A suspicious item is one that models get wrong more often than guesses would, above all
-    the better models: its label is wrong, or right and misleading. If every run has a blind twin among the runs (`score
-    --image noise`), items are separated into those that models know by text and those that need the picture.
+    the better models: its label is wrong, or right and misleading. Of fewer than eight runs, it is one that correlates
+    negatively with the other items. If every run has a blind twin among the runs (`score --image noise`), items are
+    separated into those that models know by text and those that need the picture.
 
-    The short form ranks models as the whole benchmark does, with an error measured on models that had no part in
-    choosing it. Exit code 3 when the item response model did not converge.
+    The short form is chosen to rank models as the whole benchmark does. How well it does is measured on models that had
+    no part in choosing it, beside as many random items. Exit code 3 when the item response model did not converge.
     """
     from creperie.reporting import item_map, runs_in, save_figure
 
@@ -86,7 +89,11 @@ def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
         print_table(
             ["subset", "id", "right", *columns], cells, right=("right", *columns), title="most suspicious first"
         )
-        meant = (f"{name}: {LEGEND[name]}" for name in ("right", *columns))
+        legend = LEGEND if study.fit is not None else {**LEGEND, "suspicion": CORRELATED}
+        last, suspects = rows[-1]["suspicion"], [r for r in document["items"] if r["kind"] == "suspicious"]
+        if alike := sum(math.isclose(row["suspicion"], last, rel_tol=1e-9) for row in suspects[len(rows) :]):
+            say("{:,} more are as suspicious as the last one shown; --top shows more", alike)
+        meant = (f"{name}: {legend[name]}" for name in ("right", *columns))
         say("{}", "; ".join(meant))
     if study.short is not None:
         short = study.short

@@ -56,14 +56,25 @@ class MakeOutput:
 
 @click.command(cls=MakeCommand)
 @click.argument("maker")
-@click.option("--captions", required=True, metavar="FILE|BENCH", help="A text, CSV, TSV or Parquet file; a benchmark.")
+@click.option(
+    "--captions",
+    required=True,
+    multiple=True,
+    metavar="FILE|BENCH",
+    help="A benchmark, or text, CSV, TSV, JSON lines, Parquet or tar files; several: repeat it, or give a pattern.",
+)
 @options_of("output", MakeOutput)
 @options_of("job", JobOptions)
 @options_of("options", MakerOptions)
 @options_of("where", EngineOptions)
 @answers
 def make(
-    maker: str, captions: str, output: MakeOutput, job: JobOptions, options: MakerOptions, where: EngineOptions
+    maker: str,
+    captions: tuple[str, ...],
+    output: MakeOutput,
+    job: JobOptions,
+    options: MakerOptions,
+    where: EngineOptions,
 ) -> CommandResult:
     """Make foils and second positives from captions.
 
@@ -72,7 +83,7 @@ def make(
     """
     if output == MakeOutput():
         raise UsageError("no output folder given", hint="pass --out DIR, or --show or --html FILE to look only")
-    sources = read_sources(captions, job, options.seed)
+    sources = read_sources("\n".join(captions), job, options.seed)
     chosen = build_maker(maker, options, sources)
     expected = _estimate(chosen, sources, announce=not output.dry_run)
     if output.dry_run:
@@ -139,12 +150,9 @@ def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
 
 def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:
     """Return the engine; without a number of workers, it uses all cores if there are many captions."""
-    if maker.name.startswith("llm:") and where.engine == "ray":
-        from creperie.making import LLMMaker
-
-        if isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
-            what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
-            raise UsageError(what, hint=f"{hint}: &concurrency= of the model sets how many requests are in flight")
+    if where.engine == "ray" and isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
+        what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
+        raise UsageError(what, hint=f"{hint}: &concurrency= of the model sets how many requests are in flight")
     return where.choose(many=len(captions.sources) >= FEW)
 
 
@@ -241,4 +249,5 @@ def _show_counts(document: dict[str, Any]) -> None:
     if document["shard"]:
         say(f"shard {document['shard']} written to {escape(document['out'])}; put all together with: creperie merge")
     elif document["out"]:
-        say(f"written to {escape(document['out'])} (candidates and rejects: candidates.parquet, making.json)")
+        what = "written to" if document["made"] else "no items; what was skipped or rejected is in"
+        say(f"{what} {escape(document['out'])} (candidates and rejects: candidates.parquet, making.json)")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from creperie.cli.app import CommandGroup
 from creperie.cli.output import CommandResult, answers, echo
 
 CAPTION = "A man in a blue shirt is holding a small brown dog."
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def prompts() -> None:
     """Show the prompts of makers, validators and models."""
 

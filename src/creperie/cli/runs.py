@@ -10,8 +10,8 @@ import click
 
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import options_of
-from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import UsageError, as_flags, counted, option, percent
+from creperie.cli.output import CommandResult, answers, print_table, say, show_notes
+from creperie.core import CreperieError, UsageError, as_flags, counted, option, percent
 from creperie.scoring import ResponseOptions, Run, UnmatchedError
 
 LISTED = 20  #: unmatched rows that are printed
@@ -41,13 +41,14 @@ class AnswerOptions:
 def import_(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOptions) -> CommandResult:
     """Import answers of other tools as runs: response matrices, logs of other harnesses, files of two-option answers.
 
-    A response matrix is a CSV file of models × items: right or wrong, or scores. Logs need --bench: Inspect (.eval),
-    samples of lm-eval and lmms-eval (.jsonl), tables of VLMEvalKit (.xlsx, .tsv), or tables (CSV, JSONL) of id, subset
-    and scores or choice. Rows that match no item are listed; if they are more than a tenth, nothing is written (exit
-    code 3).
+    A response matrix is a CSV file: a row per model, a column per item, or the other way round if the header begins
+    with `item`; cells are right or wrong, or scores. Logs need --bench: Inspect (.eval), samples of lm-eval and
+    lmms-eval (.jsonl), tables of VLMEvalKit (.xlsx, .tsv), or tables (CSV, JSONL) of id, subset and scores or choice.
+    Rows that match no item, or whose own key contradicts it, are listed; if they are more than a tenth, nothing is
+    written (exit code 3).
 
     \b
-    creperie runs import responses.csv --choices 4
+    creperie runs import responses.csv --choices 4 --columns '[0-9]*'
     creperie runs import logs/2026_task.eval --bench out/mine
     creperie runs import scores.csv --bench out/mine --model my-model
     creperie runs import gpt4v-swap_obj.json
@@ -61,7 +62,7 @@ def import_(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOpti
             "run": str(run.path),
             "model": run.model,
             "unmatched": run.document.get("unmatched", []),
-            **{name: run.document[name] for name in ("results", "finding_counts", "findings", "notes")},
+            **{name: run.document[name] for name in ("results", "finding_counts", "unreadable", "findings", "notes")},
         }
         for run in made
     ]
@@ -102,7 +103,7 @@ def _too_few(error: UnmatchedError) -> CommandResult:
 def _show_unmatched(rows: Sequence[Mapping[str, str]]) -> None:
     shown = [[row["row"], row["why"]] for row in rows[:LISTED]]
     if shown:
-        print_table(["row", "matches no item because"], shown)
+        print_table(["row", "left out because"], shown)
     if len(rows) > LISTED:
         say("… and {:,} more; --json lists them", len(rows) - LISTED)
 
@@ -112,20 +113,38 @@ def _show_imported(made: Sequence[Run]) -> None:
     for run in made:
         for r in run.results:
             if (r["subset"] == "all") if len(made) > 1 else r["subset"] not in ("all", "macro"):
-                unread = run.document["finding_counts"].get("unparsable-answer", 0)
+                unreadable = run.document["unreadable"]
+                unread = sum(unreadable.values()) if len(made) > 1 else unreadable.get(r["subset"], 0)
                 counts = [f"{r[name]:,}" for name in ("hits", "ties", "n", "void")]
                 shares = map(percent, (r["accuracy"], r["chance"]))
                 subset = counted(len(set(run.subsets)), "subset") if len(made) > 1 else r["subset"]
                 rows.append((run.model, run.benchmark, subset, *counts, *shares, f"{unread:,}"))
-    heads = ["model", "benchmark", "subset", "hits", "ties", "n", "no answer", "accuracy", "chance", "unreadable"]
+    heads = [
+        "model",
+        "benchmark",
+        "subset",
+        "hits",
+        "ties",
+        "n",
+        "no answer",
+        "accuracy",
+        "chance",
+        "unreadable answers",
+    ]
     print_table(heads, rows, right=heads[3:])
     if any(run.blinded for run in made):
         say("~none: the same questions without images, blind twins of the other runs")
+    about: dict[str, list[str]] = {}
     for run in made:
         _show_unmatched(run.document.get("unmatched", []))
         for note in run.document["notes"]:
-            say("[yellow]note[/yellow]: {}: {}", run.name, note)
+            about.setdefault(note, []).append(run.name)
+    for note, names in about.items():
+        say("[yellow]note[/yellow]: {}: {}", names[0] if len(names) == 1 else counted(len(names), "run"), note)
+    for run in made[: 1 if len(made) > LISTED else None]:
         say("run {}", str(run.path))
+    if len(made) > LISTED:
+        say("… and {:,} more in {}", len(made) - 1, str(made[0].path.parent if made[0].path else ""))
 
 
 @runs.command()
@@ -133,12 +152,27 @@ def _show_imported(made: Sequence[Run]) -> None:
 @click.option("--out", default="mieb", show_default=True, metavar="DIR", help="The folder for the files.")
 @answers
 def export(places: tuple[str, ...], out: str) -> CommandResult:
-    """Write runs as results files of MIEB: `creperie runs export runs --out results`."""
+    """Write runs as results files of MIEB: `creperie runs export runs --out results`.
+
+    Exit code 3 if some of the runs cannot be written.
+    """
     from creperie.reporting import export_mieb, runs_in
     from creperie.scoring import load_run
 
-    files = [str(export_mieb(load_run(path), out)) for path in runs_in(places)]
-    return CommandResult({"files": files}, lambda: print_table(["file"], [[file] for file in files]))
+    files, refused = [], {}
+    for path in runs_in(places):
+        try:
+            files.append(str(export_mieb(load_run(path), out)))
+        except CreperieError as e:
+            refused[str(path)] = str(e)
+    if not files:
+        raise UsageError(next(iter(refused.values()), "no run given"))
+
+    def show() -> None:
+        print_table(["file"], [[file] for file in files])
+        show_notes(f"not written: {why}" for why in refused.values())
+
+    return CommandResult({"files": files, "refused": refused}, show, code=3 if refused else None)
 
 
 @click.command()

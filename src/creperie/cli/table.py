@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from creperie.reporting import (
     run_table,
     runs_in,
     save_figure,
-    why_no_place,
+    without_place,
 )
 
 
@@ -80,19 +81,31 @@ def table(
     difference to the printed row of the same model. In a table of your own, the best value of a column is bold.
     """
 
+    own = {f"--{field}": getattr(choice, field) != default for field, default in vars(TableChoice()).items()}
+    beside = {"--same": same, "--any": any_benchmark}
     if Path(name).is_dir():
+        _refuse("a table of your own runs", {**beside, "--correlate": correlate})
         return _own_table((name, *runs), choice, output)
     if name == "list":
-        if runs:
-            raise UsageError("`table list` takes no runs", hint="use `creperie table PAPER/NUMBER RUN…`")
+        _refuse("the list of tables", {**own, **beside, "--correlate": correlate, "RUN": runs, "--out": output.out})
         return _list_answer(known_tables())
     if name.startswith("known/"):
+        _refuse("published results", {**own, **beside, "--correlate": correlate})
         return _known(name.removeprefix("known/"), runs, output)
     if correlate:
+        _refuse("--correlate", {**own, **beside, "RUN": runs})
         return _correlations(published_table(name), output)
+    _refuse("a published table", own)
     alike = pairs_of(same, "--same", "URI=ROW", last=True)
     filled = fill_table(published_table(name), runs_in(runs), same=alike, any_benchmark=any_benchmark, partial=True)
     return text_result(filled.document(), render_table(filled, output.form, output.width), output.out)
+
+
+def _refuse(mode: str, given: Mapping[str, object]) -> None:
+    """Raise an error if one of the options or arguments is given, none of which has an effect in this mode."""
+    if unused := [name for name, value in given.items() if value]:
+        verb = "has" if len(unused) == 1 else "have"
+        raise UsageError(f"{listing(unused)} {verb} no effect on {mode}", hint=f"leave out {listing(unused)}")
 
 
 def _own_table(places: tuple[str, ...], choice: TableChoice, output: TableOutput) -> CommandResult:
@@ -112,11 +125,11 @@ def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> Comman
     places = [place for run in own for place in known_places(run)]
     heads_of_runs = {place.column.head for place in places}
     rows = [row for row in rows if not own or row[0] in heads_of_runs]
-    without = [f"{run.name} has no place: {why}" for run in own if (why := why_no_place(run, benchmark))]
+    without = [why for run in own for why in without_place(run, benchmark)]
     shown = "only definitions that fit a run are shown; " if own else ""
-    notes = [*map(str, places), *without]
+    notes = [f"{place.model}: {place}" if len(own) > 1 else str(place) for place in places] + without
     notes += [f"▶ your runs; {shown}each definition has an order of its own; `creperie table list`: sources"]
-    table = render_rows(heads, [list(row) for row in rows], output.form, left=3, notes=notes)
+    table = render_rows(heads, [[*who, f"{value:.2f}"] for *who, value in rows], output.form, left=3, notes=notes)
     text = table if rows else "\n".join(without)
     listed = [dict(zip(heads, row)) for row in rows]
     document = {"rows": listed, "known": [place.document() for place in places], "without_place": without}
@@ -125,14 +138,22 @@ def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> Comman
 
 def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
     """Return the rank correlations of a table's columns."""
-    found = column_correlations(table)
+    correlations = column_correlations(table)
+    found = correlations.pairs
+    if not found:
+        raise UsageError("has no two columns of different items to correlate", where=table.key)
     cells = {(a, b): f"{c.value:.2f} [{c.low:.2f}, {c.high:.2f}]" for a, b, c in found}
     names = list(dict.fromkeys(name for pair in cells for name in pair))
     rows = [[a, *(cells.get((a, b), "") for b in names[1:])] for a in names[:-1]]
-    models = f"{min(c.n for *_, c in found)} to {max(c.n for *_, c in found)} models"
-    notes = [f"Spearman's rank correlation and 95 % interval over {models}, of figures as printed; {table.citation}"]
+    sizes = sorted({c.n for *_, c in found})
+    models = " to ".join(str(n) for n in dict.fromkeys((sizes[0], sizes[-1])))
+    how = "models, siblings as independent, of figures as printed"
+    notes = [f"Spearman's rank correlation and 95 % interval over {models} {how}; {table.citation}"]
+    if correlations.left_out:
+        notes += [f"without rows that are no models of images: {', '.join(correlations.left_out)}"]
     text = render_rows(["", *names[1:]], rows, output.form, notes=notes)
     document = {"table": table.key, "correlations": [{"a": a, "b": b, **vars(c)} for a, b, c in found]}
+    document["left_out"] = correlations.left_out
     return text_result(document, text, output.out)
 
 

@@ -1,3 +1,4 @@
+from creperie.core.arguments import explained as explained
 from creperie.core.checksums import UNCHECKED as UNCHECKED
 from creperie.core.checksums import check_files as check_files
 from creperie.core.checksums import checked as checked
@@ -59,6 +60,7 @@ from creperie.core.options import check_options as check_options
 from creperie.core.options import option as option
 from creperie.core.options import options_from as options_from
 from creperie.core.options import options_in as options_in
+from creperie.core.options import query_options as query_options
 from creperie.core.options import with_options as with_options
 from creperie.core.pages import fragment as fragment
 from creperie.core.pages import policy_of as policy_of

@@ -37,11 +37,11 @@ def _as_json(value: Any) -> Any:
 
 
 def file_state(path: Path, stat: os.stat_result | None = None) -> str:
-    """Return what changes whenever the content of a file does; empty if that cannot be relied on.
+    """Return a text that changes whenever the file's content does; empty if no such text can be relied on.
 
-    This is the path, inode, size, and the times of modification and of change of status. The last of these cannot be
-    set: it also changes when a file is replaced by one of the same size and modification time. The text is empty for a
-    file that changed in the last two seconds, since the clock of a file system may be that coarse.
+    It consists of the path, inode, size, and the times of modification and of change of status. The last of these
+    cannot be set: it also changes when a file is replaced by one of the same size and modification time. The text is
+    empty for a file that changed in the last two seconds, since the clock of a file system may be that coarse.
     """
     known = stat or path.stat()
     if time.time() - max(known.st_mtime, known.st_ctime) < RACY_SECONDS:
@@ -50,8 +50,8 @@ def file_state(path: Path, stat: os.stat_result | None = None) -> str:
 
 
 def remembered_sha256(file: Path) -> str:
-    """Return the SHA-256 of a file's content. For a large file it is remembered as long as the file's state is the
-    same, since hashing gigabytes takes longer than mapping them.
+    """Return the SHA-256 of a file's content. For large files it is cached until the file's state changes, because
+    hashing gigabytes takes longer than mapping them.
     """
     state = file_state(file.resolve()) if file.stat().st_size >= LARGE else ""
     if not state:

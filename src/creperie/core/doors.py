@@ -6,10 +6,12 @@ that stub; at run time `front_door` reads it too: names are written once, and im
 
 from __future__ import annotations
 
+import functools
 import pkgutil
 import re
 from collections.abc import Callable
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 #: a line of a stub that names something public; a comment if the stub writes a function's signature out below it
@@ -21,8 +23,10 @@ def late(package: str, name: str) -> Any:
     return getattr(import_module(package), name)
 
 
-def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package.
+def front_door(
+    package: str, *, public: bool = False
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__all__`, `__getattr__` and `__dir__` of a package; functions of a `public` one explain wrong arguments.
 
     >>> names, get, _ = front_door("creperie.metrics")
     >>> "wilson" in names, get("wilson").__module__
@@ -35,9 +39,23 @@ def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, defined = where[name]
-        return import_module(f"{package}.{name}") if module == package else getattr(import_module(module), defined)
+        if module == package:
+            return import_module(f"{package}.{name}")
+        found = getattr(import_module(module), defined)
+        if not public or not isinstance(found, FunctionType) or hasattr(found, "options"):  # these explain already
+            return found
+        return _explained(found, package)
 
     return names, get, lambda: names
+
+
+@functools.cache
+def _explained(function: FunctionType, package: str) -> Callable[..., Any]:
+    from creperie.core.arguments import explained
+
+    clear = explained(function)
+    clear.__module__ = package  # where it is the same object, as pickle asks
+    return clear
 
 
 def _listed(package: str) -> dict[str, tuple[str, str]]:

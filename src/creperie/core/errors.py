@@ -58,7 +58,7 @@ def unknown(kind: str, name: str, choices: Iterable[str], *, where: object = "")
 
     known = sorted(set(choices))
     lowered = {choice.lower(): choice for choice in known}
-    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.6)
     hint = f"did you mean {lowered[near[0]]!r}? " if near else ""
     listed = ", ".join(known) if len(known) <= 40 else ", ".join(known[:40]) + ", …"
     return UnknownNameError(f"unknown {kind} {name!r}", where=where, hint=f"{hint}Known: {listed}")

@@ -14,7 +14,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl
 
+from creperie.core.arguments import explained
 from creperie.core.errors import UsageError, unknown
 from creperie.core.text import split_names
 
@@ -89,7 +91,7 @@ class OptionField:
 
     @property
     def label(self) -> str:
-        """The name of one value in error messages: the flag in words."""
+        """The name of a value in error messages, from the name of the flag."""
         return (self.flags.split("/")[0].split() or [self.name])[0].strip("-").replace("-", " ").replace("_", " ")
 
     def _typed(self, value: Any) -> Any:
@@ -147,6 +149,16 @@ def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = No
     return replace(base, **values) if base is not None else kind(**values)  # type: ignore[type-var]
 
 
+def query_options(query: str, where: str) -> dict[str, str]:
+    """Return the options of `name=value&name=value`, as they follow the question mark of a URI or spec."""
+    given: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name in given:
+            raise UsageError(f"the option {name!r} is given twice", where=where)
+        given[name] = value
+    return given
+
+
 def check_options(value: Any) -> None:
     """Raise a UsageError if a field of a dataclass has an invalid value. Dataclasses call it in `__post_init__`."""
     for name, about in options_in(type(value)).items():
@@ -161,7 +173,7 @@ def with_options(**kinds: type) -> Callable[[Callable[..., T]], Callable[..., T]
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
-        signature = inspect.signature(function)
+        signature, clear = inspect.signature(function), explained(function)
         own = signature.parameters
         owner = {name: group for group, kind in kinds.items() for name in options_in(kind) if name not in own}
 
@@ -173,7 +185,7 @@ def with_options(**kinds: type) -> Callable[[Callable[..., T]], Callable[..., T]
             for group, kind in kinds.items():
                 values = {name: given.pop(name) for name in list(given) if owner.get(name) == group}
                 given[group] = options_from(kind, values, base=given.get(group))
-            return function(*args, **given)
+            return clear(*args, **given)
 
         listed = [(name, options_in(kinds[group])[name]) for name, group in owner.items()]
         keyword = inspect.Parameter.KEYWORD_ONLY

@@ -43,7 +43,9 @@ def render(room: str, template: str, **values: Any) -> str:
 
 
 def fragment(room: str, template: str, macro: str, *values: Any) -> Markup:
-    """Return a rendered macro of the template, or of `parts.html`, as markup that is not escaped again."""
+    """Render a macro as markup that is not escaped again. It is taken from the template, in the template folder of the
+    package `room`, or from the shared `parts.html`.
+    """
     modules = [_templates(room).get_template(name).module for name in (template, "parts.html")]
     made: Markup = getattr(next(module for module in modules if hasattr(module, macro)), macro)(*values)
     return made

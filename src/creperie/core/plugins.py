@@ -97,8 +97,9 @@ def register_attacker(plugin: Any = None, name: str = "") -> Any:
 
 
 def register_format(plugin: Any = None, name: str = "") -> Any:
-    """Add a format that benchmarks are read from: a `bench.Format`, or a function of its source (`path`, `options`)
-    that returns a benchmark. Also a decorator."""
+    """Register a format that benchmarks can be read from: a `bench.Format`, or a function of one argument, a source
+    with `path` and `options`, that returns a benchmark. It can be used as a decorator.
+    """
     return _register("creperie.formats", plugin, name)
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from creperie.core import UsageError, option, unknown
 from creperie.engine.driver import driven
 from creperie.engine.pieces import Held, Numbered, Pieces, Stage, Work, is_held, opened
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 NAMES = ("local", "ray")
 
@@ -38,7 +36,9 @@ class Lasting(Protocol):
 
 
 def session(engine: Engine | None) -> AbstractContextManager[None]:
-    """Return a context manager in which several runs share the engine's session; it does nothing for other engines."""
+    """Return a context manager within which all runs share one session of the engine; for other engines it does
+    nothing.
+    """
     return engine.session() if isinstance(engine, Lasting) else nullcontext()
 
 
@@ -118,8 +118,15 @@ class _Process:
         self.pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin_process, initargs=job)
 
     def begin(self, number: int | None) -> Future[Any]:
+        from concurrent.futures.process import BrokenProcessPool
+
         sent = None if self.held is None or number is None else self.held.piece(number)
-        return self.pool.submit(_apply, number, sent)
+        try:
+            return self.pool.submit(_apply, number, sent)
+        except BrokenProcessPool as error:  # it died at an earlier piece, which the driver has yet to hear
+            lost: Future[Any] = Future()
+            lost.set_exception(error)
+            return lost
 
     def end(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
@@ -153,7 +160,10 @@ def _begin_process(stage: Stage, pieces: Pieces | None) -> None:
 
 
 def _opened_or_why_not(stage: Stage) -> Work | Exception:
-    """Return the opened stage, or the exception, which the first piece raises: a pool only says that it broke."""
+    """Open a stage and return it; if that fails, return the exception, for the first piece of work to raise.
+
+    If it were raised while a pool starts, the pool would only report that it broke.
+    """
     try:
         return opened(stage)
     except Exception as e:

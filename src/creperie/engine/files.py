@@ -50,7 +50,9 @@ def _remote(path: str) -> Any:
 
 
 def open_at(path: str, position: int) -> IO[bytes]:
-    """Return a file opened at a byte of its contents. A compressed file is read up to there, from where it was left."""
+    """Return a file opened at a byte position of its contents. A compressed file is decompressed up to there, starting
+    where the last read ended.
+    """
     if not is_compressed(path):
         file = open_file(path)
         file.seek(position)

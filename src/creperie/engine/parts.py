@@ -65,7 +65,9 @@ class Addressed:
 
 @dataclass(frozen=True)
 class Writing:
-    """A stage that writes what another computes beside the file `sign`, if that is visible, and returns a receipt."""
+    """A stage for workers that share a disk with the driver: it writes the result of another stage to a file and
+    returns only a receipt. If the file `sign` is not visible to the worker, it returns the result itself.
+    """
 
     stage: Stage
     sign: str
@@ -88,7 +90,7 @@ def part_path(folder: Path, number: int) -> Path:
 
 
 def write_part(folder: Path, number: int, table: pa.Table) -> None:
-    """Write the part of a piece, atomically: whoever writes it again writes the same bytes."""
+    """Write the result of one piece, atomically. Writing it again gives the same bytes."""
     with draft_of(part_path(folder, number)) as draft:
         write_parquet(table, draft)
 

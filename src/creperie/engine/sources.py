@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import pyarrow as pa
 
 from creperie.bench import is_file_name
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, query_options, unknown
 from creperie.engine.columns import open_columnar
 from creperie.engine.files import listed
 from creperie.engine.lines import open_lines
@@ -65,7 +64,11 @@ class Joined:
 
 
 def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
-    """Return the captions of a file, a folder or a pattern as pieces with the columns id, text and image."""
+    """Return the captions of a file, a folder or a pattern, or of several, one per line of `spec`, as pieces with the
+    columns id, text and image.
+    """
+    if len(several := spec.splitlines()) > 1 and not Path(spec).exists():
+        return Joined(tuple(open_captions(one, size=size) for one in several))
     path, options = split_spec(spec)
     files = listed(path)
     if not files:
@@ -121,7 +124,7 @@ def split_spec(spec: str) -> tuple[str, dict[str, str]]:
     path, mark, query = spec.partition("?")
     if not mark or (is_file_name(spec) and Path(spec).exists()) or "=" not in query:
         return spec, {}
-    return path, dict(parse_qsl(query, keep_blank_values=True))
+    return path, query_options(query, spec)
 
 
 def _column(value: str, name: str, spec: str) -> int:

@@ -54,7 +54,7 @@ class Samples(FilePieces):
 
 
 def samples_of(file: IO[bytes], path: str, text: str) -> Iterator[tuple[str, int, bytes | None, str | None]]:
-    """Yield key, first byte, the contents of the file with the caption and the name of the image, sample by sample."""
+    """Yield the samples of a tar file: key, first byte, content of the caption file, and name of the image."""
     ending, begin = text.partition(".")[0], file.tell()
     try:
         with tarfile.open(fileobj=file, mode="r:") as tar:

@@ -1,3 +1,4 @@
+from creperie.lang.clauses import SUBJECTS as SUBJECTS
 from creperie.lang.clauses import doers as doers
 from creperie.lang.clauses import of_group as of_group
 from creperie.lang.clauses import scoped_tokens as scoped_tokens
@@ -80,6 +81,7 @@ from creperie.lang.wordnet import SIMILAR as SIMILAR
 from creperie.lang.wordnet import Synset as Synset
 from creperie.lang.wordnet import WordNet as WordNet
 from creperie.lang.wordnet import open_wordnet as open_wordnet
+from creperie.lang.writer import agreeing as agreeing
 from creperie.lang.writer import in_case as in_case
 from creperie.lang.writer import in_number as in_number
 from creperie.lang.writer import in_other_gender as in_other_gender

@@ -57,7 +57,7 @@ def _assigned(
 
 
 def _contexts(reading: Reading) -> dict[int, set[tuple[str, str]]]:
-    """Return for each thing the names of its facts with its role in them, and its attributes."""
+    """Map each thing to pairs: (fact, role) for every fact it takes part in, ("is", attribute) for its attributes."""
     contexts = {i: {("is", attribute) for attribute in thing.attributes} for i, thing in reading.entities.items()}
     for fact in reading.facts:
         for role, thing in fact.roles:

@@ -50,7 +50,7 @@ def is_verb(token: Any) -> bool:
 
 
 def verb_base(verb: Any) -> str:
-    """Return the dictionary form of a verb, whatever its tag says."""
+    """Return the dictionary form of a verb, even if its tag is wrong."""
     return lemma(verb.text, verb.tag_ if verb.tag_.startswith("VB") else "VBZ")
 
 
@@ -70,7 +70,9 @@ def doers(verb: Any) -> list[Any]:
 
 
 def _wearers(noun: Any) -> list[Any]:
-    """Return the noun, or who wears it: in `a man in jeans sitting` the man sits, whatever the parse says."""
+    """Return the noun, or the person who wears it: in `a man in jeans sitting` the man sits, even if the parse attaches
+    it to the jeans.
+    """
     above = noun.head.head if noun.dep_ == "pobj" else noun.head
     if kind_of(lemma(noun.text, noun.tag_)) != "clothing" or above in (noun, noun.head.head.head):
         return _if_noun(noun)
@@ -114,7 +116,7 @@ def joined_nouns(token: Any) -> list[Any]:
 
 
 def of_group(token: Any) -> Any:
-    """Return the noun that `a group of` counts; None if the token is not such a word."""
+    """Return the noun after `a group of`, `a pair of` and the like; None if the token is not such a word."""
     if lemma(token.text, "NNS") not in _GROUPS:
         return None
     ofs = [c for c in token.rights if c.lower_ == "of" and c.i == token.i + 1]

@@ -149,12 +149,12 @@ class ReadingComparison:
         self._compare_counts(old, new, edit)
 
     def _is_stated(self, number: int) -> bool:
-        """Return whether the second reading says something of a thing that it does not deny."""
+        """Return whether the second reading has a statement about a thing that is not denied, or none at all."""
         own = [f.denied for f in self.other.facts if number in {i for _, i in f.roles}]
         return not own or min(own) < 0
 
     def _unmatched(self, new: Entity) -> None:
-        """Add a thing that the first reading does not have; it is open if nothing there can be meant by it."""
+        """Record a thing that the first reading lacks, and whether it is certainly a new thing."""
         free = [e for i, e in self.own.entities.items() if i not in self._reversed and not e.denied]
         known = bool(kind_of(new.head))
         alone = all(noun_likeness(e.head, new.head) in ("apart",) or kind_of(e.head) != kind_of(new.head) for e in free)
@@ -268,7 +268,7 @@ class ReadingComparison:
         return any(f.name == own.name for f in self.other.facts) or any(f.name == new.name for f in self.own.facts)
 
     def _is_spare(self, fact: Stated) -> bool:
-        """Return whether no fact of the first reading is left that could say the same in other words."""
+        """Return whether no unmatched fact of the first reading has a participant in common with this fact."""
         things = {self.aligned[i] for _, i in fact.roles if i in self.aligned}
         rivals = [
             f
@@ -329,7 +329,7 @@ class ReadingComparison:
         return name not in here.values() or here.get(own.event) == name
 
     def _holders(self, own: Stated) -> set[int]:
-        """Return the things that a phrase may be meant of: parses attach `in the park` to the verb or to its object."""
+        """Return the things that a phrase may describe: parses attach `in the park` to the verb or to its object."""
         figures = own.fillers("figure")
         if own.name in ("wear", "have"):
             return figures

@@ -35,7 +35,9 @@ def facts() -> Mapping[str, Any]:
 
 @cache
 def _listed() -> dict[str, str]:
-    """Return the kind of every listed noun; a group that begins with the noun takes precedence."""
+    """Return the kind of each noun in the lists. A noun in several lists has the kind of the list where it comes first
+    in a group.
+    """
     kinds: dict[str, str] = {}
     for first in (True, False):
         for kind in KINDS:
@@ -156,7 +158,7 @@ def _below(net: WordNet, synset: Synset, depth: int) -> Iterable[Synset]:
 
 
 def excludes(noun: str, other: str) -> bool:
-    """Return whether neither noun can name what the other names.
+    """Return whether two nouns never name the same thing.
 
     >>> excludes("dog", "cat"), excludes("dog", "animal"), excludes("couch", "sofa")
     (True, False, False)
@@ -190,7 +192,9 @@ def numbered(noun: str, tag: str) -> str:
 
 @cache
 def is_reciprocal(verb: str, preposition: str = "") -> bool:
-    """Return whether what the first does to the second, the second does to the first: `hug`, `talk to`."""
+    """Return whether a verb describes a mutual action, such as `hug` or `talk to`: if A does it to B, B does it to
+    A.
+    """
     return verb in facts()["reciprocal"].get(preposition, ())
 
 

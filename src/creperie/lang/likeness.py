@@ -31,7 +31,7 @@ def is_right(likeness: Likeness) -> bool:
 
 @cache
 def noun_likeness(old: str, new: str) -> Likeness:
-    """Return what is known of a noun for a thing that another noun names.
+    """Return how a noun relates to another one that names a thing: the same, above or below it, alike, apart …
 
     >>> [noun_likeness("dog", w) for w in ("dog", "animal", "puppy", "cat")]
     ['same', 'above', 'below', 'apart']
@@ -97,7 +97,7 @@ def _known_actions() -> frozenset[str]:
 
 
 def _undoes(old: str, new: str) -> bool:
-    """Return whether two verbs cannot be said of one moment: `turn on` and `turn off`, `hold` and `drop`."""
+    """Return whether two verbs cannot describe the same moment: `turn on` and `turn off`, `hold` and `drop`."""
     (verb, _, particle), (other, _, second) = old.partition(" "), new.partition(" ")
     if particle and second and verb == other:
         return in_one_group("particles", particle, second)

@@ -95,7 +95,7 @@ def grammaticality(parse: Parse, words: int) -> float:
 
 
 def grammaticalities(texts: Sequence[str]) -> np.ndarray:
-    """Return the grammaticality of each text, float32."""
+    """Return a grammaticality score (float32) per text; higher is better."""
     pairs = zip(parse_many(texts), texts)
     return np.array([grammaticality(parse, len(text.split())) for parse, text in pairs], dtype=np.float32)
 

@@ -180,7 +180,9 @@ class _Reader:
         )
 
     def _meant(self, one: Any, attributes: set[str]) -> str:
-        """Return the noun that `a black one` stands for: one with an attribute of one dimension, else a subject."""
+        """Return the noun that `one` refers to in `a black one`: a noun whose attribute has the same dimension, else a
+        subject.
+        """
         own = {dimension_of(word) for word in attributes} - {""}
         known = [(i, e) for i, e in self.entities.items() if i < one.i and self.doc[i].tag_ in ("NN", "NNS")]
         alike = [e for _, e in known if own & {dimension_of(a) for a in e.attributes}]
@@ -190,7 +192,7 @@ class _Reader:
 
     @staticmethod
     def _is_part_of_name(number: Any, noun: Any, words: set[str]) -> bool:
-        """Return whether a number does not count the things: `a two tier cake`."""
+        """Return whether a number is part of a name instead of a count, as in `a two tier cake`."""
         single = noun.tag_ == "NN" and not is_mass(noun.lower_) and bool(words & {"a", "an", "the"})
         return single and number.tag_ == "CD" and number.lower_ not in ("one", "1")
 
@@ -222,7 +224,10 @@ class _Reader:
                 "many",
                 "multiple",
             } else quantity
-        return (1 if words & {"a", "an", "another", "the"} else None), quantity
+        headline = token.tag_ == "NN" and not token.left_edge.i and token.dep_ in ("ROOT", *SUBJECTS)
+        headline = headline and not any(c.dep_ in ("det", "poss", "nummod", "quantmod") for c in children)
+        single = words & {"a", "an", "another", "the"} or (headline and not is_mass(token.lower_))  # `Silk tie in blue`
+        return (1 if single else None), quantity
 
     # -- events
 
@@ -461,7 +466,9 @@ class _Reader:
             self.facts.append(Stated(name, tuple(roles), f"{token.text} {ground.text}", token.i, event, denied))
 
     def _without_nobody(self, things: list[Any]) -> list[Any]:
-        """Return the things without those that are not there (`a boat and no passengers`), unless none is."""
+        """Return the things without those that are denied (`a boat and no passengers`); all of them if every one is
+        denied.
+        """
         there = [t for t in things if t.i in self.entities and self.entities[t.i].quantity != "no"]
         return there or things
 

@@ -48,18 +48,21 @@ _SHAPES = ("round", "square", "oval", "rectangular", "triangular")
 
 
 def look_of(modifier: Any) -> str:
-    """Return what a token says of the look of a thing: its dimension, or that of its first senses in WordNet."""
+    """Return the dimension of appearance (colour, size, …) that a token describes, by the lists, or by its first senses
+    in WordNet.
+    """
     return look_of_word(modifier.lower_, modifier.tag_)
 
 
 def look_of_word(word: str, tag: str) -> str:
-    """Return what a word with a Penn tag says of the look of a thing."""
+    """Return the dimension of appearance (colour, size, …) that a word with this Penn tag describes."""
     return _look(word, tag[:2] == "NN")
 
 
 @cache
 def _look(word: str, noun: bool) -> str:
     net, own = open_wordnet(), "shape" if word in _SHAPES else dimension_of(word)
+    own = "colour" if word in read_data("frames")["colours"] else own
     described = net.senses(word, "a")[:1]
     first = [*(net.senses(word, "n")[:2] if noun or not described else ()), *described]
     above = {w for s in first for up in (s, *net.above(s), *net.follow(s, SIMILAR)) for w in up.words}

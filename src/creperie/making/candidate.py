@@ -49,7 +49,7 @@ Check = Callable[[SourceCaption, Candidate], str | None]
 
 @runtime_checkable
 class BatchCheck(Protocol):
-    """A check that is faster on many candidates at once, such as one by a model."""
+    """A check that reviews many candidates in one call, for instance with a model."""
 
     def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> Sequence[str | None]: ...
 

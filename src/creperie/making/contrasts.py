@@ -1,4 +1,4 @@
-"""Swaps of what is said of two things: looks, sizes, sides, nations, and counts.
+"""Swaps of what is said of two things: looks, sizes, sides, nations.
 
 Two words can change places if they say the same sort of thing (two colours, two opposites) of things that a reader can
 tell apart: by their names, their numbers, or what else is said of only one of them.
@@ -13,41 +13,27 @@ from typing import Any
 
 from creperie.lang import (
     dimension_of,
-    in_number,
     in_one_group,
-    is_mass,
     is_reciprocal,
     is_worn,
-    kind_of,
     lemma,
     open_wordnet,
-    reagreed,
     things,
 )
-from creperie.making.atoms import base_of, dependents, joined, look_of, look_of_word
+from creperie.making.atoms import base_of, joined, look_of, look_of_word
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import (
-    ANIMATE,
-    MADE,
-    CaptionEdit,
-    frames,
-    is_divided,
-    may_be,
-    number_of,
-    other_materials,
-    qualities,
-)
-from creperie.making.exchanging import exchange_spans, sort_here
-from creperie.making.phrases import outer
-from creperie.making.swaps import ParsedScene
-from creperie.making.verbs import is_name, topics
-from creperie.making.wording import plain, reworded
+from creperie.making.edits import CaptionEdit, may_be, other_materials, qualities
+from creperie.making.exchanging import ParsedScene, exchange_spans, sort_here
+from creperie.making.plausible import ANIMATE, MADE, frames
+from creperie.making.verbs import is_name, is_nation, topics
 
 _ONE = ("one", "ones")
 #: Shades that are said without a colour.
 _DEPTHS = frozenset(("pale", "dark"))
-#: The largest number that changes places with `a`.
-MOST_TURNED = 6
+#: Nouns of what a look is, not of a thing that has it: `a silk tie with a paisley pattern`.
+_LOOKS = frozenset(
+    ("pattern", "print", "design", "finish", "colour", "color", "tone", "shade", "setting", "light", "trim")
+)
 
 
 # -- attributes ------------------------------------------------------------------------------------------------------
@@ -97,7 +83,7 @@ def _is_shade(word: Any, colour: Any) -> bool:
 
 
 def _is_side(token: Any) -> bool:
-    """Return True for a word such as `left` or `upstairs` that says on which side something is."""
+    """Return True for a word such as `left` or `upstairs` that gives the side or floor of something."""
     after = token.nbor(1).lower_ if token.i + 1 < len(token.doc) else ""
     fixed = (token.lower_ == "front" and after == "of") or after == "-" or token.tag_[:2] == "VB"
     strengthens = token.lower_ == "right" and token.tag_ == "RB" and after in frames()["places"]
@@ -106,12 +92,6 @@ def _is_side(token: Any) -> bool:
 
 def _are_sides(left: Any, right: Any) -> bool:
     return any({left.lower_, right.lower_} == {*pair} for pair in frames()["opposite_sides"])
-
-
-@cache
-def is_nation(word: str) -> bool:
-    """Return True for an adjective of a nation: `Danish`."""
-    return word[:1].isupper() and any(word in s.words for s in open_wordnet().senses(word, "a")[:1])
 
 
 @cache
@@ -139,7 +119,9 @@ def are_opposed(left: Any, right: Any) -> bool:
         words = zip(looks, (one, other))
         return all(k == "colour" or w in _DEPTHS or ((not k or alike) and _names_colour(w)) for k, w in words)
     if looks == ["size", "size"]:
-        return any({one, other} <= set(group) for group in frames()["sizes"])
+        return any(
+            (one in more) != (other in more) and {one, other} <= {*more, *less} for more, less in frames()["sizes"]
+        )
     alike = (looks[0] == looks[1] not in ("", "state")) or set(looks) == {"material", "fabric"}
     return alike or in_one_group("opposites", one, other) or other in open_wordnet().antonyms(one, "a")
 
@@ -153,6 +135,8 @@ def _why_unfit(
     one, other = described(left), described(right)
     if one is None or other is None or one == other or any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
         return "it is not clear of what they are said"
+    if any(base_of(t) in _LOOKS for t in (one, other)):
+        return "one of them is a look, not a thing"
     ends = [scene.doc[min(s[1], len(scene.doc) - 1)] for s in spans]
     if ends[0].lower_ == ends[1].lower_ and ends[0].tag_[:2] == "NN":
         one, other = ends  # whatever follows: `a white dog run`
@@ -164,11 +148,14 @@ def _why_unfit(
         return "the larger one does not fit into the smaller"
     if other.lower_ in _ONE or is_nation(left.text) or all(_is_worn(t) for t in (left, right)):
         return ""
-    kinds = {kind_of(base_of(t)) for t in (one, other)}
     stuff = [(look_of(t), other_materials(t.lower_, "material")) for t in (left, right)]
     unlike = stuff[0] != stuff[1] or stuff[0][0] == "pattern"  # copper and iron are both metals
     made_of = {look for look, _ in stuff} & {"material", "fabric", "pattern"}
-    mixed = made_of and unlike and kinds != {"furniture"}  # brass satchels
+    heads = {base_of(one), base_of(other)}
+    fit = {look for look, rows in (("material", "rigid"), ("fabric", "soft")) if heads <= {*frames()[rows]}}
+    mixed = made_of and unlike and not alike and not made_of <= fit  # brass satchels
+    shaded = [s[1] - s[0] > 1 and look_of(scene.doc[s[0]]) in ("material", "fabric") for s in spans]
+    mixed = mixed or any(shaded)  # pink velvet
     dark = _DEPTHS & {left.lower_, right.lower_} and not all(topics(base_of(t))[:1] in ((6,), ()) for t in (one, other))
     grown = look_of(left) in ("size", "age") and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
     fits = all(_may_look(a, n, corpus) for a in (left, right) for n in (one, other))
@@ -181,8 +168,8 @@ def _is_worn(colour: Any) -> bool:
 
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
-    """Return True if something besides their attributes tells two things of one name apart: their numbers, what
-    is said after each of them, or what only one does to the other.
+    """Return True if two things of one name differ in something besides their attributes: in number, in the words after
+    them, or in what only one does to the other.
     """
     if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True
@@ -214,7 +201,7 @@ def _told_after(noun: Any) -> tuple[str, ...]:
 
 
 def is_even(name: str) -> bool:
-    """Return True for a verb or relation that two things of one name have to each other alike."""
+    """Return True for a symmetric verb or relation: it holds between two things in both directions."""
     word = name.removeprefix("is ")
     alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))
     even = (
@@ -314,97 +301,6 @@ def attribute_span(adjective: Any) -> tuple[int, int]:
         or (look_of(adjective) == "colour" and _names_colour(doc[start - 1].lower_))
     ):
         start -= 1 + (doc[start - 1].text == "-")  # `wine-red`
-    while end in own:
+    while end in own or (end < len(doc) and end == adjective.i + 1 and dimension_of(doc[end].lower_) == "colour"):
         end += 1
     return start, end - (doc[end - 1].text in (",", "-"))
-
-
-# -- counts ----------------------------------------------------------------------------------------------------------
-
-
-def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the numbers of two things: `one bottle and three glasses`."""
-    scene = ParsedScene(doc)
-    counted = [(t, noun) for t in doc if (noun := _counted(t)) is not None]
-    for (one, left), (other, right) in combinations(counted, 2):
-        values = [_value(t) for t in (one, other)]
-        if values[0] == values[1] or is_divided(doc, one, other) or one.lower_ == other.lower_:
-            continue
-        if left.lower_ == right.lower_ and left.nbor(-1).lower_ == right.nbor(-1).lower_:
-            continue
-        changes = {one.i: plain(other), other.i: plain(one)}
-        if 1 in values:
-            if not _may_be_numbered(scene, left, right, values):
-                continue
-            changes |= _renumbered(left, values[1] > 1) | _renumbered(right, values[0] > 1)
-        told = "each has the number of the other"
-        yield CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, (left, right), told=told)
-
-
-def _value(number: Any) -> int:
-    return 1 if number.lower_ in ("a", "an") else number_of(number)
-
-
-def _counted(number: Any) -> Any | None:
-    """Return the noun that a number or `a` counts (the number itself if it stands alone: `three are yellow`)."""
-    doc, i = number.doc, number.i
-    if number.lower_ in ("a", "an"):
-        noun = number.head if number.dep_ == "det" and number.head.tag_ == "NN" else None
-    elif (
-        number.tag_ != "CD"
-        or not (number.text.isalpha() or number.text.isdecimal())
-        or any(c.i < i for c in number.children)
-    ):
-        return None
-    elif i and doc[i - 1].lower_ == "number":
-        return number  # player number 7
-    else:
-        noun = number.head if number.dep_ in ("nummod", "quantmod") and number.head.i > i else None
-        if noun is None and (i + 1 == len(doc) or doc[i + 1].tag_[:2] in ("VB", "JJ", "MD") or doc[i + 1].is_punct):
-            noun = number if number.lower_ not in ("one", "1") and number.text.isalpha() else None
-    if noun is None or (i and doc[i - 1].lower_ in ("least", "than", "-", "about", "some", "nearly")):
-        return None
-    if i + 1 < len(doc) and doc[i + 1].text == "-":
-        return None
-    if noun is number:
-        return noun
-    measured = base_of(noun) in frames()["paired"] or is_mass(base_of(noun)) or outer(noun) is not noun
-    return None if measured or noun.tag_ not in ("NN", "NNS") or 28 in topics(base_of(noun))[:1] else noun
-
-
-def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
-    """Return True if one of two things may become many, and the other one single: both are told alike, or one acts on
-    the other, and nothing else in the caption depends on their numbers.
-    """
-    doc = scene.doc
-    if "CD" in (left.tag_, right.tag_):
-        return False
-    refers = [
-        t for t in doc if t.tag_ in ("PRP", "PRP$", "WP$", "JJR", "JJS") or t.lower_ in (*_ONE[1:], "both", "each")
-    ]
-    ones = [t for t in doc if t.lower_ == "one" and t.dep_ not in ("nummod", "quantmod")]
-    if (
-        refers
-        or ones
-        or any(t.lower_ in frames()["of_many"] or lemma(t.text, "VBG") in frames()["of_many"] for t in doc)
-    ):
-        return False
-    words = [{c.lower_ for c in t.lefts} for t in (left, right)]
-    if any({"single", "lone", "only", "another"} & w for w in words):
-        return False
-    if joined(left, right) or (right.dep_ == "appos" and right.head == left):
-        return max(values) <= MOST_TURNED and not any(c.dep_ in ("prep", "acl") for c in left.rights)
-    links = scene.between(left, right)
-    if {"one"} & (words[0] | words[1]):
-        return not any(f.is_relation and not is_even(f.name) for f, *_ in links)
-    acts = any(not f.is_relation and {a, b} <= {"agent", "patient", "recipient"} for f, a, b in links)
-    plain_right = not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]
-    alike = sort_here(left) == sort_here(right) in ANIMATE
-    return acts and alike and plain_right
-
-
-def _renumbered(noun: Any, plural: bool) -> dict[int, str]:
-    if plural == (noun.tag_ == "NNS"):
-        return {}
-    alone = not dependents(noun, "conj") and noun.dep_ != "conj"
-    return {noun.i: in_number(plain(noun), plural)} | (dict(reagreed(noun, plural)) if alone else {})

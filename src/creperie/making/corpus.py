@@ -1,13 +1,13 @@
 """Word statistics of a caption corpus: which words are neighbours, and which share captions.
 
-They order the foils of a caption, and refuse none: what the corpus has comes first, however large it is.
+They order the foils of a caption, what the corpus has first, and vouch for those that rules cannot vouch for.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 
@@ -21,6 +21,8 @@ from creperie.making.source import Captions, read_captions
 MOST_COUNTED = 50_000
 _DETERMINERS = frozenset(read_data("function_words")["determiners"])
 _FUNCTION_WORDS = _DETERMINERS.union(*(read_data("function_words")[name] for name in ("agreeing", "english")))
+#: Words of place, whose neighbours tell what is said: nobody sits `in` a bicycle.
+_LINKS = frozenset(read_data("function_words")["links"])
 _LEAST_SEEN = 3
 #: Two words do not fit together if they share less than this part of the captions that they would share by chance.
 ALIEN = 0.35
@@ -34,7 +36,7 @@ class WordCounts:
     seen: Counter[str] = field(default_factory=Counter)  #: number of captions with this word
     next_to: Counter[tuple[str, str]] = field(default_factory=Counter)  #: neighbours, with and without articles
     together: Counter[tuple[str, str]] = field(default_factory=Counter)  #: pairs in one caption, alphabetically
-    beside: set[tuple[str, str]] = field(default_factory=set)  #: pairs of neighbouring content words, as stems
+    beside: set[tuple[str, str]] = field(default_factory=set)  #: pairs of neighbouring words, as stems
 
     def follows(self, left: str, right: str) -> int:
         """Return how often the second word follows the first."""
@@ -60,6 +62,16 @@ class WordCounts:
         known = [ratio for other in scene if (ratio := self.association(word, other)) is not None]
         return sum(known) / len(known) if known else 0.0
 
+    def attests(self, foil: str, caption: str) -> bool:
+        """Return whether the corpus has every two words beside each other that stand so in the foil alone.
+
+        >>> corpus = count_words(["A man blows a trumpet.", "A violin lies on the table."])
+        >>> corpus.attests("A man blows a violin.", "A man blows a horn.")
+        False
+        """
+        known = set(joints(caption))
+        return all(pair in self.beside for pair in joints(foil) if pair not in known)
+
     def support(self, foil: str, caption: str) -> float:
         """Return how far the corpus supports the new words of a foil: the share of its new pairs of neighbouring words
         that the corpus has, less one if a new word is never used beside the caption's. Zero if the corpus knows none.
@@ -83,6 +95,17 @@ def neighbours(text: str) -> list[tuple[str, str]]:
     return list(pairwise(stem(w) for w in words(text) if w not in _FUNCTION_WORDS))
 
 
+def joints(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of neighbours, and those that are words of place: `sleeps on`, `on grass`.
+
+    >>> list(joints("A dog sleeps on the grass."))
+    [('dog', 'sleep'), ('sleep', 'grass'), ('sleep', 'on'), ('on', 'grass')]
+    """
+    yield from neighbours(text)
+    linked = [w if w in _LINKS else stem(w) for w in words(text) if w in _LINKS or w not in _FUNCTION_WORDS]
+    yield from (pair for pair in pairwise(linked) if pair[0] in _LINKS or pair[1] in _LINKS)
+
+
 def count_words(texts: Iterable[str]) -> WordCounts:
     """Return the word counts of some captions.
 
@@ -103,7 +126,7 @@ def count_words(texts: Iterable[str]) -> WordCounts:
         content = sorted({w for w in tokens if len(w) > 2 and w not in _DETERMINERS})
         corpus.seen.update(content)
         corpus.together.update(combinations(content, 2))
-        corpus.beside.update(neighbours(text))
+        corpus.beside.update(joints(text))
     return replace(corpus, captions=total)
 
 

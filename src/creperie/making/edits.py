@@ -1,4 +1,6 @@
-"""Replacement edits of a caption, proposed widely from the parse and word lists; their truth is judged later."""
+"""Replacement edits of a caption, proposed widely from its parse and the word lists; truth and plausibility are judged
+later, for all kinds alike.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,15 @@ from functools import cache
 from typing import Any
 
 from creperie.lang import (
-    COUNTS,
+    SUBJECTS,
     age_of,
     basic_colour,
     dimension_of,
     doers,
     facts,
+    gender_of,
+    in_one_group,
+    in_other_gender,
     inflected,
     is_above,
     is_mass,
@@ -37,21 +42,16 @@ from creperie.making.atoms import (
     is_compound_head,
     look_of,
     objects,
-    phrase,
     sort_of,
     vague_nouns,
 )
 from creperie.making.corpus import WordCounts
-from creperie.making.data import read_data
+from creperie.making.plausible import ANIMATE, MADE, frames
 from creperie.making.verbs import is_name, listed, topics
 from creperie.making.wording import reworded
 
-#: Kinds of manufactured things, which come in all colours, sizes and patterns.
-MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
-ANIMATE = frozenset(("person", "animal"))
 #: WordNet's lexicographer files of what is seen: animals, artefacts, bodies, food, objects, people, plants, places.
 _SEEN = frozenset((5, 6, 8, 13, 17, 18, 20, 15))
-_FINITE = frozenset(("VBZ", "VBP", "VBD", "MD"))
 _SINGULAR = frozenset(("a", "an", "one", "each", "every"))
 
 
@@ -66,10 +66,7 @@ class CaptionEdit:
     refused: str = ""  #: why it is not made, although the words for it are there
     word: str = ""  #: the word at `place`, if it is the only one that changed
     told: str = ""  #: why a swap is false, if the words around it tell
-
-
-def frames() -> Any:
-    return read_data("frames")
+    old: Any = None  #: the word that was replaced; with it, plausibility is judged by `plausible`
 
 
 def replaced(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
@@ -78,7 +75,8 @@ def replaced(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
     fitted = new[:1].upper() + new[1:] if first.text[:1].isupper() else new
     changes = {t.i: "" for t in span} | {first.i: fitted}
     word = fitted if len(span) == 1 and " " not in new else ""
-    return CaptionEdit(reworded(doc, changes), f"{' '.join(t.text for t in span)} → {new}", first.i, word=word)
+    change = f"{' '.join(t.text for t in span)} → {new}"
+    return CaptionEdit(reworded(doc, changes), change, first.i, word=word, old=span[-1])
 
 
 def scene_of(doc: Any, without: int = -1) -> list[str]:
@@ -91,7 +89,7 @@ def scene_of(doc: Any, without: int = -1) -> list[str]:
 
 
 def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that replace an object by another of its class that occurs in the same context in the corpus."""
+    """Yield edits that replace an object by another of its class."""
     bases = [base_of(t) for t in doc]
     named = {base for t, base in zip(doc, bases) if t.tag_ in ("NN", "NNS")}
     tied = {
@@ -100,35 +98,22 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         if any(t.lower_ in frames()[revealing] for t in doc)
     }
     for noun in objects(doc):
-        base, start = bases[noun.i], phrase(noun)[0]
-        again = any(_refers(t, noun) for t in doc)
-        if noun.dep_ == "attr" or again or _is_inseparable(noun) or kind_of(base) in tied or _is_needed(noun):
-            continue
-        unclear = kind_of(base) in MADE and 18 in topics(base)[:2]  # fans
-        if unclear or (noun.lower_ in frames()["paired"] and noun.lower_ != base):
+        base = bases[noun.i]
+        if noun.dep_ == "attr" or kind_of(base) in tied or any(_refers(t, noun) for t in doc) or _is_bound_noun(noun):
             continue
         beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
-        before = next((t.lower_ for t in reversed(doc[:start]) if t.lower_ != "of"), "<s>")
-        never = set(frames()["never_after"].get(before, ()))
-        never |= set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
-        boxes = frames()["boxes"].split("|")
-        inside = base in boxes and noun.head.lower_ in ("in", "into", "inside", "from", "of")
+        paired = set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
+        aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
         for new in rivals(base):
-            fitted = numbered(new, noun.tag_)
-            if new in bases or age_of(new) == "baby" or (new in never and base not in never):
-                continue  # nobody jogs on a lake or sits in a bicycle
-            if any(is_above(t, new) for t in named):
+            if new in bases or age_of(new) == "baby" or new in paired or any(is_above(t, new) for t in named):
                 continue  # knives, where there is cutlery
             if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
                 continue
-            aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
             if age_of(new) != age_of(base) and aged:
                 continue  # old girls
             if any((new in rivals(t) and kind_of(t) not in ANIMATE) or t[:5] == new[:5] for t in named - {base}):
                 continue  # a stove beside an oven, policemen and police
-            if inside and new not in boxes:
-                continue  # found in an umbrella
-            yield replaced(doc, [noun], fitted)
+            yield replaced(doc, [noun], numbered(new, noun.tag_))
 
 
 @cache
@@ -148,89 +133,74 @@ def _refers(token: Any, noun: Any) -> bool:
     return same and token.i > noun.i and bool(before & {"the", "his", "her", "its"})
 
 
-def _is_needed(noun: Any) -> bool:
-    """Return True if other words of the caption fit this noun, and may fit no other: a relative clause, `its screen`,
-    what it is `with`, whose it is, an adjective that is not said of everything, a name after a place, a comparison.
+def _is_bound_noun(noun: Any) -> bool:
+    """Return True if a noun cannot be replaced on its own: it is a measure, part of a name, joined by `of`, preceded by
+    its usual colour (`green grass`), meant again later, or only one of several possibilities (`room for a lamp`).
     """
-    animate, doc = kind_of(base_of(noun)) in ANIMATE, noun.doc
-    if any(c.dep_ == "relcl" or c.tag_ in ("PRP$", "WP$") or (c.dep_ == "acl" and not animate) for c in noun.children):
-        return True
-    does = noun.dep_ in ("nsubj", "nsubjpass") and base_of(noun.head) not in frames()["of_all_things"]
-    if does and not animate and kind_of(base_of(noun)) not in ("place", "vehicle"):
-        return True  # a clock that stops, a laptop glows
-    if not animate and any(t.lower_ in ("its", "itself", "whose") for t in doc[noun.i + 1 :]):
-        return True
-    rest = [t for t in doc[noun.i + 1 : noun.i + 5] if t.tag_ not in ("JJ", "NN", ",")]
-    listed_parts = noun.i + 1 < len(doc) and noun.nbor(1).text == "," and not any(t.tag_ in _FINITE for t in doc)
-    if not animate and (listed_parts or (rest and rest[0].lower_ == "with")):
-        return True
-    general = ("colour", "size", "age", "material", "pattern", "number", "fabric", "shape")
-    if any(c.dep_ == "amod" and look_of(c) not in general for c in noun.lefts) and not animate:
-        return True  # open shelves
-    placed = [c for c in noun.rights if c.dep_ == "prep" and any(g.tag_ == "NNP" for g in c.children)]
-    held = noun.head.lower_ == "on" and kind_of(base_of(noun)) == "handheld" and _has_person(noun.head)
-    offered = any(base_of(t) in frames()["open"] for t in noun.ancestors)  # room for a lamp, views of the sea
-    likened = offered or any(t.lower_ in frames()["unseen"] for t in noun.ancestors if t.tag_ in ("IN", "RB"))
-    timed = noun.head.lower_ in ("after", "before", "during", "until", "since")
-    bare = noun.tag_ == "NN" and noun.i > 0 and noun.nbor(-1).tag_ in ("VBN", "VBD") and not is_mass(base_of(noun))
-    return bool(placed) or held or likened or timed or bare
-
-
-def _has_person(link: Any) -> bool:
-    holder = holder_of(link)
-    return holder is not None and sort_of(holder) in ("person", "")
-
-
-def _is_inseparable(noun: Any) -> bool:
-    """Return True if a noun cannot be replaced on its own: it is a measure, part of a name, joined by `of`, or preceded
-    by its usual colour (`green grass`) or by a word such as `another`.
-    """
+    doc, animate = noun.doc, kind_of(base_of(noun)) in ANIMATE
     of = has_of(noun) or (
         noun.head.lower_ == "of"
         and (noun.head.head.lower_ not in vague_nouns() or noun.head.head.lower_ in frames()["parts"])
     )  # `the scoop of a bulldozer`
     inborn = things()["inborn"].get(base_of(noun))
-    named = any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
-    named = named or (noun.i > 0 and (noun.nbor(-1).tag_ in ("NN", "NNP") or noun.nbor(-1).text == "-"))
-    bare = noun.i == 0 or noun.nbor(-1).tag_ not in ("DT", "PRP$", "JJ", "CD")
-    named = named or (bare and noun.i + 1 < len(noun.doc) and noun.nbor(1).tag_ in ("NN", "NNS", "VBP", "VB"))
-    return of or named or is_compound_head(noun) or listed("measures", noun.lower_)
+    near = doc[noun.i - 1] if noun.i else None
+    described = any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
+    joint = near is not None and (near.tag_ in ("NN", "NNP") or near.text == "-")
+    bare = near is None or near.tag_ not in ("DT", "PRP$", "JJ", "CD")
+    joint = joint or (bare and noun.i + 1 < len(doc) and noun.nbor(1).tag_ in ("NN", "NNS", "VBP", "VB"))
+    if of or described or joint or is_compound_head(noun) or listed("measures", noun.lower_):
+        return True
+    if any(c.dep_ == "relcl" or c.tag_ in ("PRP$", "WP$") for c in noun.children):
+        return True
+    if not animate and any(t.lower_ in ("its", "itself", "whose") for t in doc[noun.i + 1 :]):
+        return True
+    open_to_more = any(base_of(t) in frames()["open"] for t in noun.ancestors)  # room for a lamp, views of the sea
+    likened = any(t.lower_ in frames()["unseen"] for t in noun.ancestors if t.tag_ in ("IN", "RB"))
+    return open_to_more or likened or noun.head.lower_ in ("after", "before", "during", "until", "since")
 
 
 # -- attributes ------------------------------------------------------------------------------------------------------
 
 
 def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that replace an attribute by its opposite, or a number by another number."""
+    """Yield edits that replace an attribute by its opposite, or by another of its dimension."""
+    yield from other_genders(doc)
     said = {t.lower_ for t in doc}  # not its neighbour's: `two brown dogs and two brown dogs`
-    worn = (t for t in doc if t.dep_ == "pobj" and t.head.lower_ == "in" and dimension_of(t.lower_) == "colour")
+    worn = (t for t in doc if t.dep_ == "pobj" and t.head.lower_ == "in" and look_of(t) == "colour")
     for adjective in (*qualities(doc), *worn):
         noun = named_noun(adjective) or (adjective.head if adjective.dep_ in ("amod", "compound") else None)
         look, span = look_of(adjective), _shaded(adjective)
-        old = adjective.lower_ if look != "colour" else basic_colour(adjective.lower_)
+        named = frames()["colours"].get(adjective.lower_, "")
+        old = adjective.lower_ if look != "colour" else named or basic_colour(adjective.lower_)
         groups = [g for g in facts()["opposites"] if old in g]
         made = noun is not None and (kind_of(base_of(noun)) in MADE or topics(base_of(noun))[:1] == (6,))
         if not groups and look in ("material", "fabric") and made:
             groups = [other_materials(old, look)]
         if adjective.tag_[:2] == "NN" and not (dimension_of(adjective.lower_) or is_stuff(adjective.lower_, look)):
             continue  # a wine rack, straw bags, a towel rail
-        if not (stands_alone(adjective) or len(span) > 1) or (
-            noun is not None and old == "new" and sort_of(noun) == "person"
-        ):
-            continue  # a new bishop
+        if not (stands_alone(adjective) or len(span) > 1):
+            continue
         rival = [w for w in said - {old} if dimension_of(w) == dimension_of(old) not in ("", "colour")]
         for new in dict.fromkeys(w for group in groups for w in group if w not in (*said, old)):
             if not rival and (noun is None or look == "fabric" or may_be(new, noun, corpus)):
                 told = "another material" if look in ("material", "fabric") and dimension_of(old) != look else ""
+                if named and not in_one_group("same", old, new):
+                    told = "another colour"
                 yield replace(replaced(doc, span, new), told=told)
-    for number in (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS" and not is_divided(doc, t)):
-        count = number_of(number)
-        far = [k for k in range(2, 13) if abs(k - count) > 1 and k <= 3 * count <= 9 * k]  # one more may be hidden
-        words = dict(zip(COUNTS.values(), COUNTS)) if number.text.isalpha() else {k: str(k) for k in range(13)}
-        if count > 12 and number.text.isdecimal() and not 1900 < count < 2100:
-            far, words = [count // 2, 2 * count], {k: str(k) for k in (count // 2, 2 * count)}
-        if 1 < count < 13 or len(far) == 2:
-            yield from (replaced(doc, [number], words[k]) for k in far if words[k] not in said)
+
+
+def other_genders(doc: Any) -> Iterator[CaptionEdit]:
+    """Yield the edit that turns `his` into `her` where the only person is named by a noun that does not tell."""
+    people = [t for t in doc if t.tag_ in ("NN", "NNP", "NNS", "NNPS") and sort_of(t) == "person"]
+    names = any(t.tag_ in ("NNP", "NNPS") and t.i for t in doc if t.dep_ in (*SUBJECTS, "dobj", "pobj", "dative"))
+    told = any(gender_of(base_of(t)) or t.lower_ in frames()["gendered"][:1] + ["beard", "dress", "skirt"] for t in doc)
+    pronouns = {t.i: new for t in doc if (new := in_other_gender(t))}
+    if names or told or len(people) != 1 or people[0].tag_ != "NN" or not pronouns or people[0].i > min(pronouns):
+        return
+    first = doc[min(pronouns)]
+    yield CaptionEdit(
+        reworded(doc, pronouns), f"{first.text} → {pronouns[first.i]}", first.i, told="of the other sex", old=first
+    )
 
 
 def _shaded(adjective: Any) -> list[Any]:
@@ -239,7 +209,7 @@ def _shaded(adjective: Any) -> list[Any]:
     own = [c for c in adjective.children if c.dep_ in ("amod", "advmod", "compound", "conj")]
     shade = own == [before] or (not own and before.lower_ in frames()["shades"])
     hyphen = any(t.text == "-" for t in adjective.doc[max(0, adjective.i - 2) : adjective.i + 2])
-    return [before, adjective] if dimension_of(adjective.lower_) == "colour" and shade and not hyphen else [adjective]
+    return [before, adjective] if look_of(adjective) == "colour" and shade and not hyphen else [adjective]
 
 
 @cache
@@ -259,44 +229,6 @@ def other_materials(material: str, look: str) -> tuple[str, ...]:
     if look == "fabric":
         return tuple(w for w in frames()["fabrics"] if w not in above and w != material)
     return tuple(w for w, own in frames()["materials"].items() if above.isdisjoint(own))
-
-
-def number_of(token: Any) -> int:
-    """Return the number that a token says; 0 if it says none."""
-    tens = frames()["numbers"]
-    return COUNTS.get(token.lower_) or tens.get(token.lower_) or (int(token.text) if token.text.isdecimal() else 0)
-
-
-def is_divided(doc: Any, *numbers: Any) -> bool:
-    """Return True if other words depend on numbers: `six dogs, one brown and one grey`, `the older of the two`."""
-    counts = [t for t in doc if t.tag_ == "CD" and t not in numbers]
-    if any(map(picks_again, doc)):
-        return True
-    if any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
-        return True
-    values = [number_of(t) for t in (*numbers, *counts)]
-    total = max(values, default=0)
-    parted = 2 * total == sum(values) and len(values) > 1 and total in values[: len(numbers)]
-    loose = [t for t in counts if t.head.tag_[:2] != "NN" and t.text.isalpha()]
-    return parted or (len(numbers) < 2 and bool(loose)) or any(t.lower_ == "one" for t in loose)
-
-
-def picks_again(token: Any) -> bool:
-    """Return True for a word that picks some of the things named before: `a third`, `the others`, `both`."""
-    after = token.nbor(1).tag_[:2] if token.i + 1 < len(token.doc) else ""
-    before = token.nbor(-1).lower_ if token.i else ""
-    ordinal = token.lower_ in frames()["ordinals"] and (after not in ("NN", "JJ") or before == "a")
-    if token.tag_ in ("JJR", "JJS") and before == "the" and after not in ("NN", "JJ", "IN"):
-        return True  # washes the feet of the youngest
-    part = token.lower_ in ("half", "rest") and after not in ("IN", ".", ",")
-    return ordinal or (token.lower_ in frames()["divided"] and token.tag_[:2] != "VB" and not part)
-
-
-def _stands_for_one(adjective: Any) -> bool:
-    """Return True for an adjective that picks one of several: `the upper one`, `the younger of them`."""
-    after = adjective.nbor(1) if adjective.i + 1 < len(adjective.doc) else adjective
-    picked = after.lower_ in ("one", "ones") or (adjective.tag_ != "JJ" and after.tag_[:1] not in ("N", "J"))
-    return bool(picked and adjective.i and adjective.nbor(-1).lower_ in ("the", "a", "an"))
 
 
 def qualities(doc: Any) -> list[Any]:
@@ -332,42 +264,26 @@ def stands_alone(adjective: Any) -> bool:
 
 
 def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
-    """Return True if the adjective can describe the noun: the corpus has the two together, or the thing is manufactured
-    and comes in all colours, sizes and patterns, or nothing is known against it.
-    """
+    """Return True unless something is known against an adjective before a noun: nobody sees a blue sky turn pink."""
     base, dimension = base_of(noun), dimension_of(new)
     kind = kind_of(base)
-    if (has_of(noun) and base in vague_nouns()) or (
-        dimension == "colour" and (kind == "person" or base in things()["inborn"])
-    ):
+    if (has_of(noun) and base in vague_nouns()) or new in frames()["half_opposites"]:
         return False
-    if (new in ("cooked", "raw") and kind != "food") or new in frames()["half_opposites"]:
+    if dimension == "colour" and (kind == "person" or base in things()["inborn"] or new == "blonde"):
         return False
-    if new in ("full", "crowded") and not corpus.follows(new, noun.lower_):
-        holds = "|".join(frames()[k] for k in (("rooms",) if new == "crowded" else ("boxes", "cars", "rooms")))
-        return base in holds.split("|")  # not full chairs
-    fit = frames()["built" if kind in ("", "place") else "made"] if not is_worn(base) else ()
-    if dimension == "material" and (new not in fit or not (kind or corpus.follows(new, noun.lower_))):
-        return False  # a glass sofa, a concrete tray, a metal jacket
-    seen = _SEEN | {27} if dimension in ("colour", "state", "age") else _SEEN
-    first = topics(base)[: 1 if topics(base)[:1] == (27,) else 2]
-    if not kind and first and seen.isdisjoint(first) and not corpus.follows(new, noun.lower_):
-        return False  # a long nap, light rain, small air
-    if dimension == "size" and kind == "person" and new not in ("tall", "short", "thin"):
-        return False  # `a large child`
-    if dimension == "age" and age_of(base) in ("child", "baby"):
-        return False  # an old toddler
-    if dimension == "age" and (new in ("young", "elderly")) != (kind in ANIMATE) and new != "old":
-        return False
+    if corpus.follows(new, noun.lower_):
+        return True
     if kind == "animal" and dimension == "colour":
         return new in things()["coats"]
-    if corpus.follows(new, noun.lower_) > 0:
-        return True
-    if kind in MADE and dimension in ("colour", "size", "pattern", "age"):
-        return new != "blonde"
-    if dimension == "colour":
-        return not kind and topics(base)[:1] in ((6,), ())  # a thing that somebody made
-    return dimension in ("size", "age", "state") or kind not in ANIMATE
+    if dimension == "material":
+        fit = frames()["built" if kind in ("", "place") else "made"] if not is_worn(base) else ()
+        return new in fit and bool(kind)  # no glass sofa, concrete tray, metal jacket
+    if dimension == "size" and kind == "person":
+        return new in ("tall", "short", "thin")
+    if dimension == "age" and (age_of(base) in ("child", "baby") or new in ("young", "elderly")):
+        return kind in ANIMATE and age_of(base) not in ("child", "baby")
+    seen = _SEEN | {27} if dimension in ("colour", "state", "age") else _SEEN
+    return bool(kind) or not topics(base)[:2] or not seen.isdisjoint(topics(base)[:1])  # no long nap, light rain
 
 
 # -- relations -------------------------------------------------------------------------------------------------------
@@ -379,8 +295,8 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         span, place = prepositional_span(preposition)
         if place is not None and not _is_fixed(span):
             for new in other_prepositions(" ".join(t.lower_ for t in span), base_of(place)):
-                if _fits_there(span, place, new):
-                    yield replaced(doc, span, new)
+                if _fits_there(span, new):
+                    yield replace(replaced(doc, span, new), old=preposition)
     for verb in actions(doc):
         if not is_bound(verb):
             scene = scene_of(doc, verb.i)
@@ -404,8 +320,8 @@ def other_prepositions(preposition: str, noun: str) -> tuple[str, ...]:
 
 
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
-    """Return the tokens of a preposition, such as `in front of`, and the noun that it governs; None in place of the
-    noun if nothing can be located by it.
+    """Return the tokens of a preposition, such as `in front of`, and the noun that it governs, or None if that noun
+    cannot locate anything.
     """
     doc, i = preposition.doc, preposition.i
     lowered = [t.lower_ for t in doc]
@@ -441,39 +357,25 @@ def holder_of(link: Any) -> Any | None:
     None if that verb has no subject.
     """
     head = whole_preposition(link)[1]
-    return doer_of(head) if head.tag_.startswith("VB") else head
+    return next(iter(doers(head)), None) if head.tag_.startswith("VB") else head
 
 
-def doer_of(verb: Any) -> Any | None:
-    """Return the first subject of a verb, or the noun that the verb modifies; None if there is neither."""
-    return next(iter(doers(verb)), None)
-
-
-def _fits_there(span: Sequence[Any], place: Any, new: str) -> bool:
-    """Return True if the located thing can be there."""
+def _fits_there(span: Sequence[Any], new: str) -> bool:
+    """Return True if a thing there would not be here as well: who runs on the beach near the ocean does not run in it,
+    and who rows a boat is in it.
+    """
     holder = holder_of(span[0])
     kind = sort_of(holder) if holder is not None else ""
-    verb, around = span[0].head, sort_of(place)
-    within = new in ("on", "in", "inside", "on top of")
-    if (new == "outside" and kind not in (*ANIMATE, "vehicle")) or (
-        base_of(verb) == "hang" and new in ("below", "under")
-    ):
-        return False  # decor outside a room, lamps that hang below a desk
-    elsewhere = any(c.lower_ in frames()["places"] and c not in span for c in verb.rights)
-    if within and (elsewhere or kind not in (*ANIMATE, "food", "handheld") or around in ANIMATE):
-        return False  # someone who runs on the beach near the ocean does not run in it
-    aboard = around == "vehicle" and not {span[0].lower_, new}.isdisjoint(("in", "on", "inside"))
+    elsewhere = any(c.lower_ in frames()["places"] and c not in span for c in span[0].head.rights)
+    if new in ("on", "in", "inside", "on top of"):
+        return not elsewhere and kind in (*ANIMATE, "food", "handheld")
     moving = any(base_of(v) not in frames()["static"] for v in actions(span[0].doc))
-    if aboard and (moving or any(t.lower_ in frames()["moving"] for t in span[0].doc)):
-        return False  # someone who rows is in the boat; nobody walks in a car, or is behind a bike in the air
-    return not (new == "under" and kind == "person" and base_of(place) not in frames()["roofs"])
+    return not (moving and span[0].lower_ in ("in", "on", "inside")) and not (elsewhere and moving)
 
 
 def other_actions(verb: Any) -> list[str]:
-    """Return the dictionary forms of verbs that can replace a verb: they take the same kind of object, or none, and fit
-    the words around it.
-    """
-    base, doer = base_of(verb), doer_of(verb)
+    """Return the dictionary forms of verbs that can replace a verb: they take the same kind of object, or none."""
+    base, doer = base_of(verb), next(iter(doers(verb)), None)
     thing = dependent(verb, "dobj")
     acted = doer if thing is None else thing
     if doer is None or is_compound_head(acted):
@@ -484,22 +386,13 @@ def other_actions(verb: Any) -> list[str]:
     if base not in (*known, *fit):
         return []
     static, around = set(frames()["static"]), {t.lower_ for t in verb.subtree}
-    several = len(actions(verb.doc)) > 1
-    settled = several or any(c.lower_ in ("on", "in", "at", "under", "beside") for c in verb.rights)
-    wet = any(t.head.lower_ in frames()["within"] and t.lower_ in frames()["never_after"]["on"] for t in verb.subtree)
-    barred = {base} | ({"sit", "kneel"} if base_of(doer) in frames()["hoofed"] else set())
-    if several:
-        barred.add("sleep")  # someone who also does something else is awake
-    if thing is not None and any(c.lower_ == "another" for c in thing.lefts):
-        barred.add("lead")  # of two dogs, one leads
-    landed = base == "jump" and any(c.lower_ == "on" for c in verb.rights)  # someone who jumps on a couch may sit on it
-    if wet or landed or not around.isdisjoint((*frames()["paths"], *frames()["moving"])):
+    barred = {base} | ({"sleep"} if len(actions(verb.doc)) > 1 else set())  # who also does something else is awake
+    settled = any(c.lower_ in ("on", "in", "at", "under", "beside") for c in verb.rights)
+    if base == "jump" or not around.isdisjoint((*frames()["paths"], *frames()["moving"])):
         barred |= static
     if thing is None and base in static and settled:
         barred |= set(fit) - static
-    if thing is not None and base_of(thing) in frames()["rides"].split("|"):
-        barred.add("drive")
-    return [v for v in fit if v not in barred and (wet if v == "swim" else base != "swim")]
+    return [v for v in fit if v not in barred]
 
 
 def is_bound(verb: Any) -> bool:

@@ -161,8 +161,8 @@ def find_contact(doc: Any) -> TwoComplements | str:
 
 
 def _complements(doc: Any, verb: int, a: Any, b: Any, links: tuple[str, str]) -> TwoComplements | str:
-    """Return the event if the two complements, and a word between them, are all that follows the verb, except what is
-    told after `, and`; else the reason.
+    """Return the event if nothing follows the verb except its two complements, a word between them, and an afterthought
+    such as `, and …`; else the reason.
     """
     body, end = _body(doc)
     tail = next((t.i for t in body[:-1] if t.text == "," and t.i > verb and doc[t.i + 1].tag_ == "CC"), body[-1].i + 1)

@@ -1,10 +1,14 @@
-"""Two things of a caption in each other's places, written out: number, agreement, articles, pronouns."""
+"""The things of a caption that can be moved, and two of them in each other's places: number, agreement, articles."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from creperie.lang import (
+    Reading,
+    Stated,
     dimension_of,
     gender_of,
     in_case,
@@ -16,19 +20,89 @@ from creperie.lang import (
     lemma,
     may_be_called,
     nouns_of,
+    of_group,
+    read,
     reagreed,
 )
-from creperie.making.atoms import base_of, dependents, has_of, name_words, named, sort_of
-from creperie.making.edits import MADE, frames
-from creperie.making.phrases import outer, span_of
+from creperie.making.atoms import base_of, dependents, has_of, name_words, named, objects, sort_of
+from creperie.making.phrases import lacks_determiner, outer, span_of
+from creperie.making.plausible import ANIMATE, MADE, frames
 from creperie.making.verbs import is_common, topics
 from creperie.making.wording import plain, reworded, written
 
 #: Sorts of nouns whose kind is not listed, by the file of WordNet that one of their first senses is in.
 SORTS = {18: "person", 5: "animal", 6: "artefact", 13: "food", 15: "place", 17: "place", 20: "plant"}
 PRONOUNS = frozenset(("he", "she", "they", "him", "her", "them", "we", "us", "i", "me"))
+#: WordNet's files of what capitals also name: acts, words, groups, places, things of nature, times.
+_NO_PERSON = frozenset((4, 10, 14, 15, 17, 28))
 _DOERS = ("er", "or", "ist", "man", "woman", "ian")
 Pair = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class ParsedScene:
+    """A parsed caption with its reading: the things that may be moved, and what is said of each."""
+
+    doc: Any
+
+    @cached_property
+    def reading(self) -> Reading:
+        return read(self.doc)
+
+    @cached_property
+    def things(self) -> list[Any]:
+        """The nouns, names and pronouns that can be moved, in order."""
+        nouns = {t.i for t in objects(self.doc)}
+        every = [self.doc[i] for i in sorted(self.reading.entities)]
+        owners = {t.i for t in every if t.dep_ == "poss" and t.tag_ in ("NN", "NNS")}
+        known = [t for t in every if t.i in nouns | owners or t.tag_ == "NNP" or t.lower_ in PRONOUNS]
+        return [t for t in known if not is_tied(t)]
+
+    def facts_of(self, thing: Any) -> list[tuple[Stated, str]]:
+        return [(fact, role) for fact in self.reading.facts for role, number in fact.roles if number == thing.i]
+
+    def between(self, one: Any, other: Any) -> list[tuple[Stated, str, str]]:
+        """Return the facts in which two things have different roles, with these roles."""
+        own, theirs = self.facts_of(one), self.facts_of(other)
+        return [
+            (f, role, theirs_role) for f, role in own for g, theirs_role in theirs if f is g and role != theirs_role
+        ]
+
+
+def is_tied(noun: Any) -> bool:
+    """Return True if a thing cannot be moved: it is a part of another, or belongs or refers to one."""
+    whole = noun.head.head if noun.head.lower_ == "of" else None
+    if (
+        whole is not None
+        and of_group(whole) != noun
+        and whole.lower_ not in frames()["sides"]
+        and not _owns(noun, whole)
+    ):
+        return True  # a cup of tea; not the sleeve of a bridegroom
+    if base_of(noun) in frames()["parts"] or noun.lower_ in frames()["around"] or noun.dep_ == "npadvmod":
+        return True
+    if noun.i and noun.nbor(-1).text == "-" and not noun.nbor(-1).whitespace_:
+        return True  # `a four-wheeler`
+    around = (*noun.children, *outer(noun).children)
+    owner = noun.dep_ == "poss" and _owns(noun, noun.head) and bool(dependents(noun, "det"))
+    if noun.dep_ == "appos" or any(
+        c.dep_ == "appos" or c.tag_ == "WP$" or (c.dep_ == "case" and not owner) for c in around
+    ):
+        return True  # `the winner, Dalia Okonjo`, `whose lawyer`, `the chef's counter`
+    return any(c.lower_ in frames()["unmoved"] for c in around) or (
+        noun.tag_ == "NN" and noun.lower_ not in PRONOUNS and lacks_determiner(noun) and not _may_be_bare(noun)
+    )
+
+
+def _owns(noun: Any, thing: Any) -> bool:
+    """Return True for somebody whose body or belongings are named: `the sleeve of a tailor`, `a passenger's bag`."""
+    somebody = sort_here(noun) in ANIMATE and topics(base_of(noun))[:1] != (14,)
+    return somebody and sort_here(thing) not in ANIMATE and topics(base_of(thing))[:1] in ((6,), (8,), (13,))
+
+
+def _may_be_bare(noun: Any) -> bool:
+    """Return True for a noun that stands without an article: a mass noun, a name, one of a list after `with`."""
+    return is_mass(base_of(noun)) or noun.text[:1].isupper() or bool(dependents(noun, "amod")) or noun.dep_ == "conj"
 
 
 def sort_here(noun: Any) -> str:
@@ -39,7 +113,7 @@ def sort_here(noun: Any) -> str:
     if noun.tag_ == "NNP" or (noun.text[:1].isupper() and not senses):
         titled = any(is_common(c.lower_) and 18 in topics(c.lower_)[:3] for c in name_words(noun))
         titled = titled and not (is_common(noun.lower_) and topics(noun.lower_)[:1] != (18,))  # `Haldane Castle`
-        return "person" if titled else "" if dependents(noun, "det") else sort or "name"
+        return "person" if titled else sort or ("name" if _names_somebody(noun) else "")
     if sort and (sort != "person" or base_of(noun) in nouns_of("person") or not {5, 6} & set(senses[:3])):
         return sort
     acts = is_subject(noun) or noun.dep_ == "dative" or noun.head.dep_ in ("agent", "dative")
@@ -51,6 +125,20 @@ def sort_here(noun: Any) -> str:
     if senses[:1] == (14,) and not has_of(noun):
         return "person" if is_above("social group", base_of(noun)) else ""  # the police, not a queue
     return SORTS.get(senses[0], "") if senses and 18 not in senses[:2] else ""  # a trawler is a ship or a man
+
+
+def _names_somebody(noun: Any) -> bool:
+    """Return True for the name of a person: at the end of its words, with no word of place before, known as nothing
+    else.
+    """
+    doc, start = noun.doc, span_of(noun)[0]
+    before = doc[start - 1].lower_ if start else ""
+    known = {t for w in doc[start : noun.i + 1] if w.tag_ == "NNP" for t in topics(w.lower_)[:1]}
+    ends = noun.i + 1 == len(doc) or (
+        doc[noun.i + 1].tag_[:2] not in ("NN", "JJ", "PO") and doc[noun.i + 1].text != "-"
+    )
+    named = before not in frames()["place_names_after"] and not noun.is_upper and not dependents(noun, "det")
+    return named and ends and not known & _NO_PERSON
 
 
 def exchanged_names(left: Any, right: Any) -> str:
@@ -129,6 +217,8 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
     but the names would differ, or if the phrases do not fit (`always` writes them all the same).
     """
     doc, spans = left.doc, (span_of(left), span_of(right))
+    if any(_is_torn(doc, *s) for s in spans):
+        return ""
     if spans[0][1] > spans[1][0] or (_is_introduced(left) and _is_definite(right)):
         return ""
     if any(base_of(c) in frames()["static"] for t in (left, right) for c in t.lefts):
@@ -159,14 +249,21 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         alone = here.dep_ != "conj" and not dependents(here, "conj")
         if alone and number != plural[whole.index(here)]:
             changes |= reagreed(here, number)
-    if owners(right) and not _is_definite(left):  # `Her brother throws a frisbee to the girl.`
-        changes |= {c.i: "the" for c in left.lefts if c.lower_ in ("a", "an")}
     for here, there in _both(left, right):
         if here.lower_ in PRONOUNS:
             changes[here.i] = in_case(plain(here) if here.lower_ != "i" else "I", is_subject(outer(there)))
-        elif sort_here(here) == "name":
-            changes[here.i] = here.text
+        elif here.tag_ == "NNP" or sort_here(here) == "name":
+            changes |= {t.i: t.text for t in doc[slice(*span_of(here))] if t.tag_ == "NNP" or t == here}
     return exchange_spans(doc, *spans, repair=True, changes=changes | _other_pronouns(left, right))
+
+
+def _is_torn(doc: Any, start: int, end: int) -> bool:
+    """Return True if the words beside a phrase may belong to it, whatever the parse says: `shooting guard` Plum."""
+    before = doc[start - 1].tag_ if start else ""
+    after = doc[end].tag_[:2] if end < len(doc) else ""
+    return (
+        before in ("NN", "NNS", "NNP", "JJ", "VBG", "CD", "DT", "POS") and doc[start].tag_ not in ("DT", "PRP")
+    ) or after == "NN"
 
 
 def _is_many(noun: Any) -> bool:
@@ -175,7 +272,7 @@ def _is_many(noun: Any) -> bool:
 
 
 def _tells_many(doc: Any) -> bool:
-    """Return True if a caption says what only several can do: stand in a circle, queue, share something."""
+    """Return True if a caption describes what only several can do: stand in a circle, queue, share something."""
     return any(t.lower_ in frames()["of_many"] or lemma(t.text, "VBZ") in frames()["of_many"] for t in doc)
 
 

@@ -311,7 +311,9 @@ def _ordered(kind: str, names: Names, phrases: Names, first: int) -> SceneFact:
 
 
 def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "", relation: str = "") -> str:
-    """Return the sentence. All facts about the same things share one wording; other things may have another one."""
+    """Return the sentence. Its wording depends only on the kind of fact and the things it is about, so all such facts
+    share it.
+    """
     wordings = read_data("facts")["wordings"][kind]
     number = int.from_bytes(hashlib.sha256(", ".join((kind, *about)).encode()).digest()[:4], "big")
     wording, turned = wordings[number % len(wordings)]
@@ -348,7 +350,9 @@ def _is_within(thing: AnnotatedThing, other: AnnotatedThing) -> bool:
 
 
 def _is_countable(image: AnnotatedImage, name: str, things: Group) -> bool:
-    """Return True if people agree on the number of these things; not for bottles on a shelf, or parts of a couch."""
+    """Return True if people would agree on the number of these things. They would not for bottles on a shelf, or for
+    parts of a couch.
+    """
     smallest = min(t.area for t in things)
     plain = name in read_data("facts")["counted"] and smallest >= COUNTED * image.width * image.height
     return plain and len(things) <= MOST_COUNTED

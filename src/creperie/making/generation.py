@@ -60,7 +60,12 @@ def make(
 def read_sources(
     captions: str | Path | Sequence[str] | Benchmark | Captions, job: JobOptions, seed: int = 0
 ) -> Captions:
-    """Return captions from a file, spec, benchmark, data frame or list; a string is a file or a spec."""
+    """Return captions from a file, spec, benchmark, data frame or list; a string is a file or a spec.
+
+    `Captions` are returned as they are: they were drawn before.
+    """
+    if isinstance(captions, Captions):
+        return captions
     if isinstance(captions, Benchmark):
         captions = captions_of(captions)
     elif isinstance(captions, str) and captions.startswith(ANNOTATIONS):
@@ -70,7 +75,7 @@ def read_sources(
             hint = "pass a list, `captions=['A dog barks.']`, for a single caption"
             raise UsageError(f"there is no file or benchmark {str(captions)!r}", hint=hint)
         captions = read_captions(captions, images=job.images)
-    elif not isinstance(captions, Captions):
+    else:
         texts = [] if hasattr(captions, "columns") or hasattr(captions, "features") else list(captions)
         if not all(isinstance(text, str) for text in texts) or not texts:  # a data frame, dictionaries, items
             captions = captions_of(as_benchmark(captions))

@@ -70,7 +70,7 @@ class Alternation:
         return abs(gaps(source.text, [foil], options.lm)[0]) <= options.band
 
     def _candidates(self, source: SourceCaption, event: GrammarEvent, simple: bool) -> Iterator[Candidate]:
-        """Yield all sentences except the one that equals the source; `items` inserts the source in its place."""
+        """Yield all sentences of the event except the one that equals the source, which `items` adds itself."""
         name = self.name.removeprefix("grammar:")
         group = f"{name}-simplified" if simple else name
         roles: tuple[tuple[Role, GrammarEvent], ...] = (("positive", event), ("negative", event.exchanged()))

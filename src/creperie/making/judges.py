@@ -11,6 +11,8 @@ from creperie.making.source import SourceCaption
 
 #: The evidence of a foil whose truth rules leave open: a judge decides. An added detail is not entailed, and stays so.
 OPEN = "unchecked"
+#: Why a replacement is left out: what a corpus, a judge or `--plausible no` would add.
+NOT_VOUCHED = "rules do not vouch for it and the corpus has no such words together (--corpus, --judge, --plausible no)"
 
 
 @dataclass(frozen=True)
@@ -40,22 +42,25 @@ class JudgedByModel:
 
 
 def is_open(candidate: Candidate) -> bool:
-    """Return whether rules leave it open if a foil is false: also if nobody has asked them."""
-    return candidate.role == "negative" and candidate.tags.get("evidence", OPEN) == OPEN
+    """Return whether rules leave it open if a foil is false, also if nobody has asked them, or if it is plausible."""
+    unsure = candidate.tags.get("evidence", OPEN) == OPEN or candidate.tags.get("plausible") == "unsure"
+    return candidate.role == "negative" and unsure
 
 
 def what_a_judge_would_add(missing: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a note on the foils that were not made because no rule decides about them; empty if there are none.
+    """Return a note on the foils that were not made because no rule vouches for them; empty if there are none.
 
     `missing` has for each kind of foil the reasons why there was none, with how often.
 
     >>> what_a_judge_would_add({"replace-object": {"nothing is known of it": 3, "nothing to change": 4}})
-    'no rule decides if the foils of 3 captions are false (3 replace-object); --judge URI asks a model'
+    'no rule vouches for the foils of 3 captions (3 replace-object); --judge URI asks a model'
     """
-    counts = {kind: sum(n for why, n in whys.items() if why in OPEN_REASONS) for kind, whys in missing.items()}
+    counts = {
+        kind: sum(n for why, n in whys.items() if why in (*OPEN_REASONS, NOT_VOUCHED)) for kind, whys in missing.items()
+    }
     named = ", ".join(f"{n:,} {kind}" for kind, n in counts.items() if n)
     total = f"{sum(counts.values()):,} captions"
-    return f"no rule decides if the foils of {total} are false ({named}); --judge URI asks a model" if named else ""
+    return f"no rule vouches for the foils of {total} ({named}); --judge URI asks a model" if named else ""
 
 
 def why_rejected(fields: Mapping[str, object] | None) -> str | None:

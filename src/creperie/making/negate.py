@@ -197,8 +197,8 @@ def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Negated |
 
 
 def _may_be_something(noun: Any) -> bool:
-    """Return whether a person would say `something` in place of a thing: of one visible thing that is named once, and
-    not of people, places, clothes that are worn, parts of bodies, or `a collection of`.
+    """Return whether `something` can replace a noun: it names one visible thing, once, and is not a person, a place,
+    clothing that is worn, a body part, or `a collection of`.
     """
     base = lemma(noun.text, noun.tag_)
     kind, named = kind_of(base), Counter(lemma(t.text, t.tag_) for t in noun.doc if t.tag_[:2] == "NN")

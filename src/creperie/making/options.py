@@ -68,10 +68,12 @@ class MakerOptions:
     )
     band: float = option(6.0, "Rule makers: the largest difference in log-likelihood by `lm=`, in nats.", minimum=0)
     corpus: str = option(
-        "", "Captions that show which words occur together (default: the given ones).", metavar="FILE|BENCH"
+        "", "Captions that show which words go together (default: the given ones).", metavar="FILE|BENCH"
     )
     plausible: str = option(
-        "yes", "rules:swap: `no` also makes what nobody expects (kind swap-absurd).", choices=("yes", "no")
+        "yes",
+        "Rule makers: `no` also makes what rules do not vouch for (kinds *-unsure, swap-absurd).",
+        choices=("yes", "no"),
     )
     taste: bool = option(
         True, "Rule makers: refuse foils that degrade people.", flags="--taste-filter/--no-taste-filter"

@@ -320,8 +320,8 @@ class ParsedMaker(Maker):
         if corpus is None:
             return ""
         return (
-            f"of a caption's foils, those come first whose words stand together in the {corpus.captions:,} captions of "
-            "the corpus (tag `support`); none is refused for it; --corpus names other captions"
+            f"foils that rules do not vouch for are made if the {corpus.captions:,} captions of the corpus have their "
+            "words together (tag `support`); --corpus names other captions, --judge URI asks a model"
         )
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:

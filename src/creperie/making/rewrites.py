@@ -66,7 +66,7 @@ class Rewriter(Maker):
 
 @cache
 def _translator(uri: str) -> Any:
-    """Return the model, loaded once for all batches of captions."""
+    """Return the translation model, loaded once for all batches of captions."""
     return load_model(uri)
 
 

@@ -35,19 +35,23 @@ from creperie.lang import (
 from creperie.making.additions import added_attributes, added_objects
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
-from creperie.making.contrasts import swapped_attributes, swapped_counts
+from creperie.making.contrasts import swapped_attributes
 from creperie.making.corpus import WordCounts, corpus_of
+from creperie.making.counting import other_counts, swapped_counts
 from creperie.making.edits import CaptionEdit, other_attributes, other_objects, other_relations, replaced
+from creperie.making.judges import NOT_VOUCHED
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import EVIDENCE, ParsedMaker
+from creperie.making.plausible import is_vouched
 from creperie.making.published import PublishedReplacer, other_verbs, propose_swaps
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import absurd_swaps, swapped_objects, swapped_phrases
 from creperie.making.taste import distasteful
 from creperie.models import TextScorer, load_model
 
-#: The kind of swaps that nobody would expect, made only on request.
-ABSURD = "swap-absurd"
+#: The kind of swaps that nobody would expect, and the ending of other kinds that rules do not vouch for: made only on
+#: request.
+ABSURD, UNSURE = "swap-absurd", "-unsure"
 Propose = Callable[[Any, WordCounts], Iterator[CaptionEdit]]
 EXCHANGED = {"swap-object": "names", "swap-phrase": "phrases", "swap-attribute": "attributes", "swap-absurd": "phrases"}
 #: The verdicts of the truth layer that a foil may have, by the first word of its kind (default: those of "replace").
@@ -80,6 +84,7 @@ def _any_verb(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 PROPOSERS: Mapping[str, Propose] = {
     "replace-object": other_objects,
     "replace-attribute": other_attributes,
+    "replace-count": other_counts,
     "replace-relation": other_relations,
     "swap-object": swapped_objects,
     "swap-attribute": swapped_attributes,
@@ -95,7 +100,7 @@ PROPOSERS: Mapping[str, Propose] = {
 _REPLACING = (EditSize(4), LengthMatched(2))
 #: The kinds of foils that each maker makes, and their checks.
 RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
-    "rules:replace": (("replace-object", "replace-attribute", "replace-relation"), _REPLACING),
+    "rules:replace": (("replace-object", "replace-attribute", "replace-count", "replace-relation"), _REPLACING),
     "rules:swap": (("swap-object", "swap-attribute", "swap-phrase", "swap-count", ABSURD), (vocabulary_followed,)),
     "rules:add": (("add-object", "add-attribute"), (LengthMatched(1),)),
     "rules:vl-checklist": (("object", "attribute", "relation"), _REPLACING),
@@ -104,8 +109,8 @@ RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
 
 @dataclass(frozen=True)
 class RuleProposer:
-    """A proposer of up to six foils per kind (or `foils`, if more), those first whose words the corpus has together,
-    then the most plausible; for a kind without foils it gives the reason.
+    """A proposer of up to six foils per kind (or `foils`, if more). Foils whose words co-occur in the corpus come
+    first, then the most plausible ones. For a kind without foils it gives the reason.
     """
 
     maker: str
@@ -133,22 +138,32 @@ class RuleProposer:
         edits, refused = [], ""
         for edit in every:
             why = edit.refused or (distasteful(source.text, edit.text, edit.change) if options.taste else "")
+            if not why and (options.plausible == "yes" and not options.judge) and self._is_unsure(source, kind, edit):
+                why = NOT_VOUCHED
             if why:
                 refused = refused or (why if edit.refused else f"{edit.change}, but {why}")
             else:
                 edits.append(edit)
         if not edits:
             return [], refused or NO_EDIT.get(kind, NO_MATERIAL)
-        width = options.band * (2 if kind.startswith(("swap", "add")) else 1)  # two places of the caption change
+        width = options.band * (
+            2 if kind.startswith(("swap", "add")) else 4 if "count" in kind else 1
+        )  # more words change
         compared = zip(edits, gaps(source.text, [edit.text for edit in edits], options.lm))
         ranked = [_Ranked(e, gap, round(self.corpus.support(e.text, source.text), 2)) for e, gap in compared]
-        lowest = width * 5 / 6 if kind == "replace-object" else width  # an unlikely word is often one in another sense
+        lowest = width * 5 / 6 if kind == "replace-object" else width
         close = [one for one in ranked if -lowest <= one.gap <= width]
         if not close:
             return [], f"{edits[0].change}, but no foil is about as likely as the caption"
         dice = dice_for(options.seed, self.maker, source.id)
         close = sorted(dice.sample(close, len(close)), key=lambda one: (-one.support, abs(one.gap)))
         return self._true_ones(source, doc, kind, close[:MOST_JUDGED], options)
+
+    def _is_unsure(self, source: SourceCaption, kind: str, edit: CaptionEdit) -> bool:
+        """Return True if neither rules nor the corpus vouch for an edit that replaces a word."""
+        if edit.old is None or is_vouched(kind, edit.old, edit.change.partition(" → ")[2]):
+            return False
+        return not self.corpus.attests(edit.text, source.text)
 
     def _true_ones(
         self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
@@ -163,15 +178,16 @@ class RuleProposer:
         for one in _spread(ranked):
             verdict = _truth(source, doc, own, kind, one.edit)
             if verdict.word in wanted:
-                found.append(self._candidate(source, kind, one, verdict))
+                found.append(self._candidate(source, kind, one, verdict, bool(options.judge)))
             else:
-                why = why or f"{_said(one.edit)}, but {verdict.reason.partition(':')[0]}"
+                why = why or f"{_edit_text(one.edit)}, but {verdict.reason.partition(':')[0]}"
             if len(found) == most:
                 break
         return found, "" if found else why
 
-    def _candidate(self, source: SourceCaption, kind: str, one: _Ranked, verdict: Truth) -> Candidate:
+    def _candidate(self, source: SourceCaption, kind: str, one: _Ranked, verdict: Truth, judged: bool) -> Candidate:
         edit = one.edit
+        unsure = self._is_unsure(source, kind, edit)
         tags: dict[str, Tag] = {
             "lm_gap": round(one.gap, 3),
             "support": one.support,
@@ -181,7 +197,9 @@ class RuleProposer:
             "evidence": EVIDENCE[verdict.word],
             "because": verdict.reason,
         }
-        return Candidate(source.id, edit.text, "negative", kind, self.maker, edit.change, tags=tags)
+        tags |= {"plausible": "unsure"} if unsure else {}
+        name = f"{kind}{UNSURE}" if unsure and not judged else kind
+        return Candidate(source.id, edit.text, "negative", name, self.maker, edit.change, tags=tags)
 
 
 NO_MATERIAL = "nothing to change"
@@ -189,6 +207,7 @@ NO_MATERIAL = "nothing to change"
 NO_EDIT = {
     "replace-object": "no thing that can be replaced",
     "replace-attribute": "no attribute or number that can be replaced",
+    "replace-count": "no number, and nothing of which there could be more",
     "replace-relation": "no preposition or verb that can be replaced",
     "swap-object": "no two things that could change places",
     "swap-attribute": "no two attributes that could change places",
@@ -230,7 +249,7 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
     return verdict if verdict.word != ENTAILED or fresh.word == UNKNOWN else fresh
 
 
-def _said(edit: CaptionEdit) -> str:
+def _edit_text(edit: CaptionEdit) -> str:
     """Return an edit in words: `*queen* and *minister* could change places`, `dog → cat`."""
     one, _, other = edit.change.partition(" ↔ ")
     return f"*{one}* and *{other}* could change places" if other else edit.change

@@ -41,7 +41,7 @@ def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMin
     check_annotated(name, captions)
     candidates: dict[str, list[Candidate]] = {}
     sources = [s for s in captions.sources if LEVELS.index(str(s.tags["evidence"])) <= LEVELS.index(options.evidence)]
-    pairs = proposed(sources, options.seed)
+    pairs = drawn_twins(sources, options.seed)
     chosen = {one.id for one, _ in capped(pairs)}
     for one, two in pairs:
         tags = {"other": two.id, "other_image": two.images[0]} | {k: one.tags[k] for k in ("about", "evidence")}
@@ -61,7 +61,7 @@ def contrast(one: SourceCaption, two: SourceCaption) -> str:
     return " ↔ ".join(states) + (f" {about}" if one.subset == "count" else "")
 
 
-def proposed(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
+def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
     """Return random pairs of facts about the same things in different states: as many as possible, each fact once."""
 
     def topic(source: SourceCaption) -> tuple[str, str]:

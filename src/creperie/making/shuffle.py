@@ -116,7 +116,7 @@ def slots_of(doc: Any) -> list[WordSlot]:
 
 
 def _permutation(kind: str, slots: Sequence[WordSlot], rng: Random) -> list[int]:
-    """Return the indices of the words in their new order."""
+    """Return a new order of the words, as indices."""
     order = list(range(len(slots)))
     groups = [order[i : i + 3] for i in order[::3]]
     if kind == "shuffle-all":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, overload
 
 from creperie.bench import MANIFEST_FILE, NO_IMAGES, Benchmark, ImageStore, Item, Tag, load, open_store
-from creperie.core import UsageError, unknown
+from creperie.core import DataError, UsageError, unknown
 
 if TYPE_CHECKING:
     from creperie.engine import Pieces
@@ -47,7 +48,7 @@ class Captions:
     name: str
     sources: Sequence[SourceCaption]
     images: ImageStore = NO_IMAGES
-    spec: str = ""  #: the file or benchmark spec that they can be read from again
+    spec: str = ""  #: the file or benchmark spec that they can be read from again; of several files, one per line
     bench: Benchmark | None = None  #: the benchmark that they come from; miners also use its false captions
     items: Mapping[str, Item] = field(default_factory=dict)  #: the item of each source of a benchmark
     drawn_from: Sequence[SourceCaption] = ()  #: all captions, if the sources are a sample of them
@@ -119,7 +120,7 @@ class Streamed(Sequence[SourceCaption]):
 
 def read_captions(spec: str | Path, *, images: str | Path | None = None) -> Captions:
     """Return captions from a text file (one per line), a TSV, CSV, JSON-lines or Parquet file, or from a benchmark spec
-    (its true captions, each once per image).
+    (its true captions, each once per image). Several files are given one per line.
     """
     try:
         return replace(_read(str(spec), images), spec=str(spec))
@@ -133,11 +134,20 @@ def _read(spec: str, images: str | Path | None) -> Captions:
     from creperie.engine import open_captions, open_lines, split_spec
 
     path = Path(spec)
-    if _is_streamed(spec):
-        place, options = split_spec(spec)
-        name = Path(place).name.split(".")[0].strip("*?[]") or "captions"
-        beside = images or (place if place.endswith((".tar", ".parquet")) and Path(place).is_file() else None)
-        return Captions(name, _of_pieces(open_captions(spec)), open_store(beside) if beside else NO_IMAGES)
+    several = spec.splitlines() if not path.exists() else [spec]
+    for one in several:
+        if len(several) > 1 and not _is_streamed(one):
+            hint = (
+                "name text, TSV, Parquet or tar files; JSON lines with ?text=FIELD; join others: `creperie data concat`"
+            )
+            raise UsageError("is not a file of captions that can be read with others", where=one, hint=hint)
+    if len(several) > 1 or _is_streamed(spec):
+        place, options = split_spec(several[0])
+        names = [Path(split_spec(one)[0]).name for one in several]
+        name = ", ".join(names) if len(names) > 1 else names[0].split(".")[0].strip("*?[]") or "captions"
+        alone = len(several) == 1 and place.endswith((".tar", ".parquet")) and Path(place).is_file()
+        beside = images or (place if alone else None)
+        return Captions(name, _of_pieces(open_captions(spec), spec), open_store(beside) if beside else NO_IMAGES)
     place, options = split_spec(spec)
     if Path(place).suffix.lower() in (".csv", ".jsonl"):  # a table: its columns are those of a benchmark
         for name in options:
@@ -147,7 +157,7 @@ def _read(spec: str, images: str | Path | None) -> Captions:
     if path.suffix == ".json" and path.is_file():
         raise UsageError("is JSON, not one caption per line", where=spec, hint=f"name its format: coco-captions:{spec}")
     if path.is_file():  # one caption per line, unchanged, with the line number as its id
-        return Captions(path.stem, _of_pieces(open_lines(spec)))
+        return Captions(path.stem, _of_pieces(open_lines(spec), spec))
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():
         raise UsageError("this folder is not a benchmark", where=spec, hint="name a text file or FORMAT:PATH")
     return captions_of(load(spec, images=images))
@@ -176,9 +186,15 @@ def _is_streamed(spec: str) -> bool:
     return kind is not None and (kind != "json" or "text" in options or not place.endswith(".jsonl"))
 
 
-def _of_pieces(pieces: Pieces) -> Sequence[SourceCaption]:
+def _of_pieces(pieces: Pieces, spec: str) -> Sequence[SourceCaption]:
     sources = Streamed(pieces)
-    return sources if len(sources) > HELD else tuple(sources)
+    if len(sources) > HELD:
+        return sources
+    held = tuple(sources)
+    id_, times = next(iter(Counter(source.id for source in held).most_common(1)), ("", 0))
+    if times > 1:
+        raise DataError(f"{times} captions have the id {id_!r}", where=spec, hint="name another field: ?id=, or none")
+    return held
 
 
 def captions_of(bench: Benchmark) -> Captions:

@@ -161,7 +161,9 @@ class TwinSearch:
         return [(*pair, kind) for pair, kind in sorted(pairs.items())]  # once, even if joined by order and by a phrase
 
     def _texts(self) -> Iterator[str]:
-        """Yield the text of each caption, empty if it cannot be mined; the reason is stored in `skipped`."""
+        """Yield the text of each caption, or an empty text for captions that are left out. `skipped` gets the
+        reason.
+        """
         times: Counter[str] = Counter()
         images: set[str] = set()
         for source in self.captions.sources:

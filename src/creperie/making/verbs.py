@@ -74,7 +74,9 @@ def is_name(words: str) -> bool:
 
 @cache
 def topics(noun: str) -> tuple[int, ...]:
-    """Return the number of the WordNet file (5: animals, 6: artefacts …) of each sense, the most frequent first."""
+    """Return, for each common sense of a noun, the number of its WordNet file (5: animals, 6: artefacts …), the most
+    frequent sense first.
+    """
     return tuple(s.topic for s in common_senses(noun))
 
 
@@ -82,3 +84,9 @@ def topics(noun: str) -> tuple[int, ...]:
 def is_common(word: str) -> bool:
     """Return True for a word that is not only a name: `president`, not `haldane`."""
     return any(word in s.words for s in open_wordnet().senses(word, "n"))
+
+
+@cache
+def is_nation(word: str) -> bool:
+    """Return True for an adjective of a nation: `Danish`."""
+    return word[:1].isupper() and any(word in s.words for s in open_wordnet().senses(word, "a")[:1])

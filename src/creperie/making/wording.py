@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from creperie.lang import article_for, lemma, open_wordnet
-from creperie.making.verbs import is_common
+from creperie.making.verbs import is_common, is_nation
 
 #: A word and the blank after it.
 Piece = tuple[str, str]
@@ -94,9 +94,12 @@ def plain(token: Any) -> str:
         return text
     described = token.dep_ == "compound" and token.head.tag_ in ("NN", "NNS") and is_common(text.lower())
     names = (token.tag_ == "NNP" and not _names_many(text) and not described) or text == "I" or text[1:2].isupper()
+    names = names or is_nation(text)
     return text if names else text[:1].lower() + text[1:]
 
 
 def _names_many(text: str) -> bool:
-    """Return True for a capitalised plural noun such as `Utensils`, which is not a name; `James` is one."""
+    """Return True if a capitalised word is the plural of a common noun, such as `Utensils`; False for a name, such as
+    `James`.
+    """
     return text.endswith("s") and bool(open_wordnet().senses(lemma(text.lower(), "NNS"), "n"))

@@ -69,8 +69,11 @@ def integration_gap(
     >>> integration_gap(np.array([HIT, MISS]), np.array([HIT, HIT, HIT, HIT]), np.array([0, 0, 1, 1])).difference
     0.5
     """
-    if len(parts) != len(owner) or (len(owner) and int(owner.max()) >= len(whole)):
-        raise UsageError(f"{len(owner)} owners for {len(parts)} parts: give each part one of the {len(whole)} items")
+    if len(parts) != len(owner):
+        what = f"`owner` has {len(owner)} values for {len(parts)} parts"
+        raise UsageError(what, hint="give the index of one item for each part")
+    if len(owner) and int(owner.max()) >= len(whole):
+        raise UsageError(f"`owner` has the index {owner.max()}, but there are {len(whole)} items", hint="count from 0")
     counts = [np.bincount(owner[parts == kind], minlength=len(whole)) for kind in (VOID, MISS, TIE, HIT)]
     void, miss, tie, _ = (count > 0 for count in counts)
     void |= sum(counts) == 0

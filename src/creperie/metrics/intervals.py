@@ -381,10 +381,10 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
 
 
 def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> Confidence:
-    """Return the confidence of mean(a) − mean(b), where a and b hold values between 0 and 1 for the same items.
+    """Return mean(a) − mean(b) with its interval at every level, for values from 0 to 1 on the same items.
 
-    If items are independent and right or wrong, it is Tango's score interval (1998). With ties as fractions, the
-    difference is treated as a share: a win of a counts 1, a tie 1/2, a win of b 0.
+    Independent items with values 0 and 1 get Tango's score interval (1998). With fractions, the interval is that of a
+    share: an item counts 1 if `a` is larger, 1/2 in a tie and 0 if `b` is larger.
     """
     gap = a - b
     sums = cluster_sums(np.stack([np.maximum(gap, 0), np.maximum(-gap, 0), np.ones(len(gap))], axis=1), clusters)

@@ -138,7 +138,7 @@ def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
     flat: list[bool] = []
     for match in matches:
         rows.append(len(match))
-        columns.append(len(match[0]) if match else 0)
+        columns.append(len(match[0]) if len(match) else 0)
         flat.extend(bool(cell) for row in match for cell in row)
     return Layout(np.array(rows, np.int64), np.array(columns, np.int64), np.array(flat, bool))
 

@@ -102,8 +102,9 @@ class NthCandidate:
 
 @dataclass(frozen=True)
 class CaptionPreference:
-    """Contests of caption `first` against caption `second` of every image, whichever is true; if `of` is given, only
-    for items with exactly `of` captions.
+    """Contests of one caption against another, by position, for every image; which of the two is true plays no part.
+
+    With `of`, only items with exactly that many captions are compared.
     """
 
     first: int

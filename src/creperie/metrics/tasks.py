@@ -227,7 +227,8 @@ def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray
     """
     chosen = as_task(which)
     if not isinstance(chosen.rule, Outrank):
-        raise UsageError(f"task {chosen.name!r} has no margins: it does not compare winners with losers")
+        what = f"task {chosen.name!r} has no margins: it does not compare winners with losers"
+        raise UsageError(what, hint="choose a task such as itt, t2i or tot")
     leads = np.full(len(layout), np.nan)
     for group, cells in layout.blocks(chosen.needs, scores):
         leads[group.items] = chosen.rule.margins(group.match, cells)

@@ -165,7 +165,7 @@ class QuestionWording:
         )
 
     def turns(self, question: ChoiceQuestion) -> list[Turn]:
-        """Return the demonstrations to show before a question, as turns."""
+        """Return the demonstrations for a question as turns of a conversation."""
         prompt = self.prompt(question)
         return [self._shown(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
@@ -243,7 +243,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
     if not isinstance(fits, list) or not all(isinstance(k, int) and 1 <= k <= len(captions) for k in fits):
         raise DataError(f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}", where=where)
     if fits and len(set(fits)) not in (1, len(captions) - 1):
-        raise DataError("`fits` allows no single answer: list one caption, or all but one", where=where)
+        raise DataError("`fits` must list one caption, or all but one, so that one answer is right", where=where)
     described = {name: str(record.get(name, "")) for name in ("scene", "subset")}
     picture = b""
     if name := str(record.get("image", "")):

@@ -356,7 +356,7 @@ def _settings(part: Any) -> dict[str, Any]:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the entries that only say where they come from (`ORIGIN`)."""
+    """Return settings without the entries that only record an origin (`ORIGIN`)."""
     return {k: plain_settings(v) if isinstance(v, Mapping) else v for k, v in settings.items() if str(k) not in ORIGIN}
 
 

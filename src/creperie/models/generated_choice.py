@@ -50,7 +50,7 @@ class Asking:
 
     @property
     def tokens(self) -> int:
-        """The room for an answer."""
+        """The maximum number of tokens in an answer."""
         return self.settings.max_tokens or int(getattr(self.generator, "answer_tokens", ANSWER_TOKENS))
 
     @property
@@ -58,7 +58,7 @@ class Asking:
         return list(getattr(self.generator, "notes", ()))
 
     def described(self, prompt: str, **used: Any) -> Fingerprint:
-        """Return the generator's fingerprint with how it is asked."""
+        """Return the generator's fingerprint, extended by the way in which it is asked."""
         own: Fingerprint = self.generator.fingerprint
         used = {**own.options, **self.settings.marks, "by": self.by, "max_tokens": self.tokens, **used}
         return replace(own, prompt=prompt, options=used)

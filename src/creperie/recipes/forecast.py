@@ -114,7 +114,7 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
         return Expected(made, seconds=made / stage.step.rate)
     if stage.does in ("make", "validate"):
         several = stage.does == "make" and not TRIPLES.isdisjoint(options["makers"])
-        return replace(_asked(stage, given), pairs=2 if several else given.pairs)
+        return replace(_writer_expected(stage, given), pairs=2 if several else given.pairs)
     if stage.does == "people" and not options["scripted"]:
         return Expected(n, pairs=given.pairs, note="stops here until people have answered")
     calls = sum((n or 0) * _questions(uri) for uri in named if uri.startswith("api:"))
@@ -210,8 +210,10 @@ def _published(options: Mapping[str, Any]) -> tuple[int, int]:
     return sum(min(n, limit or n) for n in counts), int(shape[1]) if shape else 1
 
 
-def _asked(stage: RecipeStage, given: Expected) -> Expected:
-    """Return what makers and validators are expected to take: calls from their prompts, seconds from rates."""
+def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
+    """Return the expected cost of makers and validators: calls counted from their prompts, seconds estimated from
+    rates.
+    """
     from creperie.making import Captions, LLMMaker, MakerOptions, SourceCaption, build_maker, estimate_cost
 
     options, making = stage.options, stage.does == "make"

@@ -116,7 +116,7 @@ def run_score(job: StageJob) -> dict[str, Any]:
 
 
 def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
-    """Return what a stage scores: the benchmark, the models and the options."""
+    """Return what a stage scores: benchmark, models and options."""
     from creperie.metrics import MetricSettings
     from creperie.models import prompt_files, with_prompts
 
@@ -224,8 +224,8 @@ def run_answers(job: StageJob) -> dict[str, Any]:
 
 
 def runs_in(folder: Path) -> list[Run]:
-    """Return the runs in a folder, including those of people's choices; the folder may itself be a run."""
+    """Return the runs in a folder by model, including those of people's choices; the folder may itself be a run."""
     if (folder / RUN_FILE).is_file():
         return [load_run(folder)]
     places = [*folder.glob(f"*/{RUN_FILE}"), *folder.glob(f"{RUNS}/*/{RUN_FILE}")]
-    return [load_run(path.parent) for path in sorted(places)]
+    return sorted((load_run(path.parent) for path in sorted(places)), key=lambda run: run.model)

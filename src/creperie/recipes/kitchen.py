@@ -183,7 +183,7 @@ class _Stove:
         return result(state, "" if why else str(folder), summary, seconds_of(folder), why)
 
     def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
-        """Run a stage into a draft folder, which becomes the stage's folder when it is complete; return the summary."""
+        """Run a stage in a temporary folder, rename it to the stage's folder on success, and return the summary."""
         draft, work = folder.with_name(f".{folder.name}{DRAFT}"), self.out / WORK / f"{stage.name}-{key[:12]}"
         shutil.rmtree(draft, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
@@ -328,7 +328,7 @@ def output_digest(place: str, places: Sequence[str] = ()) -> str:
 def _folder_digest(folder: Path, places: Sequence[str] = ()) -> str:
     whole = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (RECORD, TIME)):
-        whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _one(path, places).encode() + b"\n")
+        whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _shown_place(path, places).encode() + b"\n")
     return whole.hexdigest()
 
 
@@ -343,7 +343,7 @@ def without_folder(content: bytes, places: Sequence[str]) -> bytes:
     return content
 
 
-def _one(path: Path, places: Sequence[str] = ()) -> str:
+def _shown_place(path: Path, places: Sequence[str] = ()) -> str:
     if path.stat().st_size > LARGE:
         return remembered_sha256(path)
     content = path.read_bytes()

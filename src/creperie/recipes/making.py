@@ -42,6 +42,9 @@ def run_captions(job: StageJob) -> dict[str, Any]:
         raise DataError("has no captions", where=job.option("source"))
     if name := job.option("name"):  # a stand-in in a published format, without that benchmark's title and licence
         bench = replace(bench, name=name, info=Info(description=STAND_IN.format(bench.info.title or bench.name)))
+    if note := job.option("note"):
+        *before, read = bench.provenance
+        bench = replace(bench, provenance=(*before, replace(read, args={**read.args, "note": note})))
     return _saved(bench, job)
 
 
@@ -70,7 +73,7 @@ def run_load(job: StageJob) -> dict[str, Any]:
         there = [all(split_reference(key)[0] in bench.images for key in item.images) for item in bench]
         if not any(there):
             raise DataError(
-                "none of the benchmark's images is here", where=job.option("images"), hint="name another folder"
+                "the folder has none of the benchmark's images", where=job.option("images"), hint="name another folder"
             )
         if not all(there):  # a part gets another name: tables would show it as the whole benchmark
             part = bench.filter(np.array(there, bool), why="its images are here")
@@ -113,7 +116,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
         reports[maker] = {k: report[k] for k in ("made", "rejected", "calls", "items")}
         parts.append(load(folder))
     homes = {s.id: s.subset for s in captions.sources} if job.option("subsets") == "source" else {}
-    parts = [_wanted(part, job.option("rename"), homes) for part in parts]
+    parts = [_without_dropped(part, job.option("rename"), homes) for part in parts]
     made = (replace(item, subset=homes.get(item.id) or item.subset) for part in parts for item in part)
     items = _renamed(made, job.option("rename"))
     if not items and not job.option("optional"):
@@ -196,13 +199,15 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
     """Return the benchmark with subsets renamed as the recipe says."""
     if not (names := job.option("rename")):
         return bench
-    bench = _wanted(bench, names)
+    bench = _without_dropped(bench, names)
     renamed = from_items(bench.name, _renamed(bench, names), images=bench.images)
     return replace(renamed, info=bench.info, provenance=bench.provenance)
 
 
-def _wanted(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
-    """Return the benchmark without the subsets whose new name is empty; its provenance names them."""
+def _without_dropped(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
+    """Return the benchmark without the subsets that the recipe gives an empty name. The provenance lists these
+    subsets.
+    """
     own = [homes.get(id) or subset for subset, id in bench.item_keys]
     lost = Counter(subset for subset in own if not _new_name(subset, names))
     why = "not wanted here: " + ", ".join(f"{name} {n:,}" for name, n in lost.items())

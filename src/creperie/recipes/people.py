@@ -65,7 +65,8 @@ def _annotate(app: Any, token: str, task: str, who: str) -> int:
 def _csrf(reply: Any) -> str:
     token = re.search(r'name="csrf" (?:content|value)="([^"]+)"', reply.text)
     if reply.status_code != 200 or token is None:
-        raise DataError(f"the annotation page answered {reply.status_code} without a form", where=reply.url)
+        hint = "start the recipe again; the server's log says more"
+        raise DataError(f"the annotation page has no form (status {reply.status_code})", where=reply.url, hint=hint)
     return token[1]
 
 
@@ -110,7 +111,7 @@ def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str |
 
 
 def _words_missed(shown: Sequence[str], foils: Sequence[str]) -> dict[str, set[str]]:
-    """Return the words that all true captions share and a foil does not have: those of the things they are about.
+    """Return, for each foil, the words that all true captions share and that the foil lacks.
 
     >>> _words_missed(["A cat is on a bed.", "A bed is under a cat."], ["A cat is under a bed.", "A cat is on a car."])
     {'A cat is under a bed.': set(), 'A cat is on a car.': {'bed'}}
@@ -174,7 +175,7 @@ def run_people(job: StageJob) -> dict[str, Any]:
                 f"stage {job.name!r} asks about some items of each subset and cannot change the benchmark",
                 hint="write `apply: false`",
             )
-        benches = [_part(bench, each, job.option("seed")) for bench in benches]
+        benches = [_sample_of(bench, each, job.option("seed")) for bench in benches]
     bench, other = benches[0], benches[1] if benches[1:] else None
     database = job.work / "people.db" if job.option("scripted") else job.out.parent / f"{job.name}.db"
     if other is not None and other.name == bench.name:
@@ -184,8 +185,8 @@ def run_people(job: StageJob) -> dict[str, Any]:
     return _by_study(bench, other, job, database)
 
 
-def _part(bench: Benchmark, each: int, seed: int) -> Benchmark:
-    """Return some items of every subset, under a name of their own unless these are all."""
+def _sample_of(bench: Benchmark, each: int, seed: int) -> Benchmark:
+    """Return a sample of the items of every subset; a sample of fewer than all items gets a name of its own."""
     part = limited(bench, each, seed)
     return part if len(part) == len(bench) else replace(part, name=f"{len(part)}-of-{bench.name}")
 

@@ -20,8 +20,6 @@ from creperie.reporting import BY, PublishedTable, published_tables
 EXACT, PARTLY = "whose computed results agree", "whose computed results agree in part"
 FILLED, OPEN = "with stand-ins only", "not made"
 DRAWN, WORDED, NOTHING = "drawn", "prompts in creperie's words", "nothing to compute"
-#: rows of people and of released answers: no model is loaded for them
-ANSWERED = ("Human", "GPT-4V")
 
 
 @dataclass(frozen=True)
@@ -114,12 +112,12 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
     status = EXACT if cells and agree == len(cells) else PARTLY if agree else FILLED if rows else OPEN
     command = f"creperie cook {paper['recipe']}" + " --profile local --data DIR" * bool(cells)
     loaded = table.rows_are == "models" and not entry.get("trained")
-    absent = dict.fromkeys(row.model for row in table.rows if loaded and not row.uris)
+    absent = dict.fromkeys(row.model for row in table.rows if loaded and not row.uris and not row.answered)
     return PaperPart(
         *(paper["name"], "table", entry["number"], table.caption, status, command, cells, rows),
         needs=entry.get("needs", ""),
         printed=len(table.results),
-        missing=tuple(model for model in absent if model not in ANSWERED),
+        missing=tuple(absent),
         prompts=_own_words(table.prompts or entry.get("prompts", ()), own),
         repeats=entry.get("repeats", ""),
     )
@@ -156,8 +154,9 @@ def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
 
 def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
     number, command = entry["number"], f"creperie cook {paper['recipe']}"
-    why = own.failed.get(number, "")
-    status = DRAWN if number in own.figures else OPEN
+    status, why = OPEN, own.failed.get(number, "")
+    if number in own.figures:
+        status, why = DRAWN, entry.get("of", "these runs' items and models")
     about = (paper["name"], "figure", number, entry["what"], status, command)
     return PaperPart(*about, needs=entry.get("needs", ""), why=why)
 
@@ -192,7 +191,7 @@ def _computed(cells: Sequence[AgreedCell]) -> dict[str, int]:
 
 
 def computed_words(whole: Mapping[str, int]) -> str:
-    """Return what was computed by what, and how much of it agrees.
+    """Return, in words, how many cells were computed from what, and how many of them agree with the paper.
 
     >>> computed_words({"computed_model": 17, "agree_model": 12, "computed_files": 1, "agree_files": 1})
     '17 by a model on the published items (12 agree), 1 counted from released files (it agrees)'
@@ -207,7 +206,9 @@ def computed_words(whole: Mapping[str, int]) -> str:
 
 
 def runs_said(folders: Sequence[Path]) -> str:
-    """Return which recipes were run, in which profile, with how many of their stages, and which were not."""
+    """Return sentences that name the recipes that were run, with profile and number of stages, and those that were
+    not.
+    """
     cards = [(folder, read_card(folder)) for folder in folders]
     made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]
     named = [f"{card['recipe']}, {card['profile']} ({n} of {len(card['stages'])} stages)" for card, n in made]
@@ -228,7 +229,7 @@ Written by `{command}` (creperie {__version__}) from recipe runs and the transcr
 
 {len(parts)} entries for tables and figures: {counts}. The tables print {whole["printed"]:,} results.
 {whole["computed"]:,} of these were computed from what the authors released: {computed_words(whole)}.
-To agree is to be the same to the last printed digit; those that agree in two tables are counted once.
+To agree is to be the same to the last printed digit; a result in two tables counts once, agreeing or not.
 
 A *result* is a number that the paper measured: an accuracy, a score, a rating, an effect, a size of the set
 that it made. Dimensions, numbers of weights, sizes of training data and chance are none.
@@ -254,7 +255,7 @@ def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:
     if absent := dict.fromkeys(model for p in counted for model in p.missing):
         yield f"- Missing: {', '.join(absent)}."
     yield from (f"- Needed for {where}: {needs}." for needs, where in _grouped(parts, lambda p: p.needs))
-    yield from (f"- Drawn: {where}." for _, where in _grouped(parts, lambda p: p.status == DRAWN))
+    yield from (f"- Drawn, of {of}: {where}." for of, where in _grouped(parts, lambda p: p.status == DRAWN and p.why))
     yield from (f"- Not made: {where}: {why}." for why, where in _grouped(parts, lambda p: p.status == OPEN and p.why))
     shown = _grouped(parts, lambda p: p.status == WORDED and p.command)
     yield from (f"- In creperie's words, not the paper's, by `{command}`: {where}." for command, where in shown)
@@ -269,7 +270,7 @@ def _counts(part: PaperPart) -> tuple[int, ...]:
 
 
 def _grouped(parts: Sequence[PaperPart], key: Callable[[PaperPart], str | bool]) -> Iterator[tuple[str, str]]:
-    """Yield every value of the key once, with the tables and figures that have it as text."""
+    """Yield each value of the key once, with all tables and figures that share it, joined as text."""
     numbers: dict[str, dict[str, list[str]]] = {}
     for part in parts:
         if value := key(part):

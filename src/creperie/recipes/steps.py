@@ -110,7 +110,9 @@ class StageKind:
 
     @cached_property
     def declared(self) -> dict[str, OptionField]:
-        """The options by name, except mappings: those of the settings dataclasses, and those that only recipes have."""
+        """All options by name: those of the settings dataclasses, then those that only recipes have. Options whose
+        value is a mapping are not included.
+        """
         about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
         kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}
         fields = {
@@ -142,7 +144,9 @@ STEPS: dict[str, StageKind] = _read_steps()
 
 
 def models_of(options: Mapping[str, Any]) -> list[str]:
-    """Return the model URIs in a stage's options, including models inside a URI and towers that a JSON file names."""
+    """Return the URIs of all models in a stage's options, including models that are named inside other URIs or in JSON
+    files of joined towers.
+    """
     named: list[str] = []
     for name in MODEL_OPTIONS:
         value = options.get(name) or []

@@ -28,7 +28,7 @@ from creperie.reporting import (
     render_table,
     save_figure,
 )
-from creperie.scoring import Run
+from creperie.scoring import Run, benchmark_header
 from creperie.training import STUDY_FILE
 
 FORMS = (("text", "txt"), ("markdown", "md"), ("html", "html"))
@@ -38,6 +38,7 @@ def run_table(job: StageJob) -> dict[str, Any]:
     """Write every table as text, Markdown, HTML and JSON with all rows that can be filled; return why others cannot."""
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
     findings = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
+    sets = [benchmark_header(bench) for bench in findings.benches.values()]
     job.out.mkdir(parents=True)
     if runs:
         write_results(runs, job.out / "results.csv")
@@ -46,7 +47,7 @@ def run_table(job: StageJob) -> dict[str, Any]:
         table = published_table(key)
         fitting, reasons = _fitting(table, runs, job.option("same"))
         rows = fact_rows(key, findings)
-        done = fill_table(table, fitting, rows=rows, same=job.option("same"), any_benchmark=True)
+        done = fill_table(table, fitting, rows=rows, sets=sets, same=job.option("same"), any_benchmark=True)
         stem = key.replace("/", "-")
         for form, ending in FORMS:
             write_text(job.out / f"{stem}.{ending}", render_table(done, form))
@@ -80,20 +81,18 @@ def findings_of(job: StageJob) -> RecipeFindings:
         PEOPLE: findings.people,
         STUDY_FILE: findings.trainings,
         TUNING: findings.tunings,
+        ANSWERS: findings.answers,
     }
-    piles[ANSWERS] = findings.answers
     for stage, place in own_places(job.sources, job.inputs).items():
         folder = Path(place)
-        if (folder / MANIFEST_FILE).is_file() and not (folder / RUNS).is_dir():  # a study of choices made no items
+        has_items = (folder / MANIFEST_FILE).is_file()
+        if has_items and not (folder / RUNS).is_dir():  # a study of choices made no items
             findings.benches[stage] = load(place)
-        for name, pile in piles.items():
-            if (folder / name).is_file():
-                pile[stage] = read_json(folder / name)
-        if not (folder / MANIFEST_FILE).is_file():
-            for path in sorted(folder.glob("*.json")):
-                document = read_json(path)
-                if isinstance(document, dict) and "fits" in document:
-                    findings.fits[f"{stage} {path.stem}"] = document
+        for path in sorted(folder.glob("*.json")):
+            if path.name in piles:
+                piles[path.name][stage] = read_json(path)
+            elif not has_items and isinstance(document := read_json(path), dict) and "fits" in document:
+                findings.fits[f"{stage} {path.stem}"] = document
     return findings
 
 

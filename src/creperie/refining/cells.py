@@ -23,8 +23,8 @@ def unit_gaps(gaps: np.ndarray) -> np.ndarray:
     if not np.isfinite(columns).all():
         rows = np.flatnonzero(~np.isfinite(columns).all(axis=1))
         raise DataError(
-            f"{len(rows)} items have a gap that is not a number (the first is item {rows[0]})",
-            hint="leave those items out, or that attacker",
+            f"{len(rows)} items have a gap that is not finite (the first is item {rows[0]})",
+            hint="leave out these items, or the attackers whose gaps are not finite",
         )
     largest = np.abs(columns).max(axis=0, initial=0.0)
     return columns / np.where(largest > 1.0, largest, 1.0)
@@ -75,7 +75,7 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
 
 
 def first_of_each(rows: np.ndarray, codes: np.ndarray, amounts: np.ndarray) -> np.ndarray:
-    """Return the first `amounts[c]` of the rows with each code c."""
+    """Return the rows to keep: for each code c, the first `amounts[c]` of the rows with that code."""
     order = np.argsort(codes, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
     return rows[order][rank < amounts[codes[order]]]

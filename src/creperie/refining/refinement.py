@@ -54,7 +54,7 @@ class Removal:
 
 @dataclass(frozen=True, eq=False)
 class RemovedRows(Sequence[Removal]):
-    """The removals of a large benchmark, each written out when it is asked for."""
+    """The items removed from a large benchmark, as a sequence; each `Removal` is created on access."""
 
     rows: np.ndarray
     unsolvable: np.ndarray  #: a mask over all items
@@ -99,7 +99,7 @@ class SubsetOutcome:
         return int(self.choice.keep.sum())
 
     def joined(self, other: SubsetOutcome) -> SubsetOutcome:
-        """Return the outcomes of this half of a subset and of the other half, joined."""
+        """Return the outcome of a whole subset from the outcomes of its two halves."""
         counts = self.items + other.items, self.unsolvable + other.unsolvable
         return SubsetOutcome(self.name, *counts, self.choice.joined(other.choice))
 
@@ -198,7 +198,7 @@ def refine(
         restyled = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
         choosing = _Choosing(start, pairs, plan, models.seed, progress)
         chosen = choosing.in_pieces(seen, models, engine) if in_pieces else choosing.by_halves(seen, halves)
-    result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
+    result = _benchmark_of(start, chosen.keep, plan, selection, models.seed, chosen.removed)
     audited, after = None, dict[str, dict[str, Measure]]()
     judges = plan.audit_models(models)
     final = AuditOptions(plan.audited_by(judges) if plan.audit else ())
@@ -247,7 +247,9 @@ class _Choosing:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Return the chosen items; if gaps are learned, each half is chosen by gaps learned on that half alone."""
+        """Return the chosen items. If attackers learn, each half is chosen by gaps that were learned on that half
+        alone.
+        """
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))
         if how.asks or how.surplus is not None:
@@ -261,7 +263,9 @@ class _Choosing:
         return chosen[0] if len(chosen) == 1 else _both(chosen[0], chosen[1])
 
     def in_pieces(self, seen: Sequence[Attacker], models: AttackerModels, engine: Engine | None) -> _Chosen:
-        """Return the chosen items of a benchmark that is not held: only the gaps of all items are."""
+        """Return the chosen items of a benchmark that is too large for memory: only the gaps of its items are
+        loaded.
+        """
         method, names = self.plan.how, tuple(a.name for a in seen)
         with item_features(self.bench, seen, models, engine, self.progress) as features:
             gaps = np.stack([features.column(f"gap {name}") for name in names], axis=1)
@@ -310,7 +314,7 @@ def _both(first: _Chosen, second: _Chosen) -> _Chosen:
     return _Chosen(first.keep | second.keep, tuple(outcomes), tuple(removed))
 
 
-def _kept(
+def _benchmark_of(
     start: Benchmark,
     keep: np.ndarray,
     plan: RefinePlan,

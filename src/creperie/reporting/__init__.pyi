@@ -22,7 +22,7 @@ from creperie.reporting.known import column_correlations as column_correlations
 from creperie.reporting.known import export_mieb as export_mieb
 from creperie.reporting.known import known_places as known_places
 from creperie.reporting.known import known_rows as known_rows
-from creperie.reporting.known import why_no_place as why_no_place
+from creperie.reporting.known import without_place as without_place
 from creperie.reporting.leaderboard import export_site as export_site
 from creperie.reporting.leaderboard import remember_zoo as remember_zoo
 from creperie.reporting.notebook import NotebookTable as NotebookTable

@@ -121,7 +121,9 @@ def _task(run: Run, name: str) -> dict[str, Any]:
 
 
 def _seen(run: Run, needs: Input) -> np.ndarray:
-    """Return the scores that the task rules use; of those between captions, only the ones above the diagonal."""
+    """Return the scores that the task's rule uses. Scores between captions are symmetric, so only those above the
+    diagonal are returned.
+    """
     scores = run.scores(needs)
     return upper(run.layout, scores) if needs == "text_text" else scores
 

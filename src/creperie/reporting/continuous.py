@@ -117,7 +117,9 @@ def _p_worse(now: Document, before: Document) -> float:
 
 
 def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, str]]:
-    """Return the (subset, attacker) pairs that fail a build: all leaks, or with a baseline those that are worse."""
+    """Return the (subset, attacker) pairs that make a check fail: all leaks, or only those that are worse than in a
+    baseline.
+    """
     if result is not None:
         return {(row.subset, row.attacker) for row in result.worse}
     return {(row["subset"], row["attacker"]) for row in audit["results"] if row["leaks"]}

@@ -61,7 +61,7 @@ def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def covered(n: int, void: int) -> str:
-    """Return what a number was computed from.
+    """Return the number of items covered, with the total if some are not.
 
     >>> covered(9, 91), covered(1200, 0)
     ('9 of 100', '1,200')

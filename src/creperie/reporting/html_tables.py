@@ -162,7 +162,7 @@ def run_table_html(made: RunTable) -> Markup:
 
 
 def _figure(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
-    """Return a cell of a table of runs: the figure, its interval as a line, and what it rests on."""
+    """Return a cell of a table of runs: the figure, its interval drawn as a line, and the number of items behind it."""
     if value is None or math.isnan(value.value):
         return HtmlCell("–")
     if value.task.is_rank or not made.choice.intervals:

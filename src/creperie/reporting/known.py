@@ -6,6 +6,7 @@ same benchmark, task, subsets, way of averaging and rule for ties; every one car
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,24 +16,29 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import UsageError, __version__, packaged_toml, unknown, write_json
+from creperie.core import UsageError, __version__, listing, packaged_toml, unknown, write_json
 from creperie.metrics import Correlation, Ties, spearman, wilson
 from creperie.reporting.tables.published import Column, PublishedTable, benchmark_names, known_tables
 from creperie.scoring import Run, RunHeader
 
 #: Smallest share of a definition's items on which a run is placed among published results.
 COMPLETE = 0.99
+#: A row whose figures, so many or more, all stand in an earlier table of its paper is that table's model again.
+SAME = 3
+#: Groups of rows in published tables that saw no image.
+SIGHTLESS = re.compile("Text-only|Blind")
 #: benchmark, task, subsets, how they are averaged, and what else the source says of its definition
 Definition = tuple[str, str, tuple[str, ...], str, str]
 
 
 @dataclass(frozen=True)
 class KnownResult:
-    """A published figure of a model, in percent, and the table in which it was printed."""
+    """A published figure of a model, in percent, the table in which it was printed, and with how many digits."""
 
     model: str
     value: float
     table: str
+    digits: int = 2
 
     def __str__(self) -> str:
         return f"{self.model} ({self.value:.1f}, {self.table})"
@@ -50,7 +56,7 @@ class KnownColumn:
 
     @property
     def head(self) -> str:
-        """The definition in words."""
+        """What the figures measure, in words: the heading of this column."""
         return ", ".join(part for part in (self.title, self.definition[1], self.definition[4]) if part)
 
 
@@ -75,8 +81,10 @@ class KnownPlace:
         """
         results = self.column.results
         above, below = [r for r in results if r.value > self.value], [r for r in results if r.value <= self.value]
+        equal = [r for r in results if r.value == round(self.value, r.digits)]
         both = f"between {below[0]} and {above[-1]}" if above and below else ""
         place = both or (f"below {above[-1]}" if above else f"above {below[0]}")
+        place = f"equal to the last printed digit to {listing(equal)}" if equal else place
         within = sum(self.low <= r.value <= self.high for r in results)
         lie = f"{within} of {len(results)} published results lie in its interval"
         return f"{self.column.head}: {self.value:.1f} %, {place}; {lie}" + (self.note and f"; {self.note}")
@@ -90,15 +98,21 @@ class KnownPlace:
 def known_columns() -> tuple[KnownColumn, ...]:
     """Return all published results of models, by definition."""
     found: dict[Definition, tuple[Column, dict[tuple[str, str], KnownResult]]] = {}
+    printed: set[tuple[str, frozenset[tuple[Definition, str]]]] = set()
     for table in known_tables():
-        for column in table.columns if table.rows_are == "models" and not table.scores else ():
-            if column.measured and column.unit == "%" and not column.change_of:
-                key = (column.benchmark, column.tasks[0], tuple(sorted(column.subsets)), column.over, column.how)
-                _, results = found.setdefault(key, (column, {}))
-                for row in table.rows:
-                    if cell := row.cells[column.name]:
-                        name = f"{row.group} {row.model}".strip()
-                        results.setdefault((name, cell), KnownResult(name, float(cell), table.key))
+        ranked = table.columns if table.rows_are == "models" and not table.scores else ()
+        columns = {_definition(c): c for c in ranked if c.measured and c.unit == "%" and not c.change_of}
+        for row in table.rows:
+            name = f"{row.group} {row.model}".strip()
+            cells = {key: cell for key, column in columns.items() if (cell := row.cells[column.name])}
+            again = any(paper == table.paper and cells.items() <= known for paper, known in printed)
+            if again and len(cells) >= SAME:  # an earlier table has the same model, perhaps by another name
+                continue
+            printed.add((table.paper, frozenset(cells.items())))
+            for key, cell in cells.items():
+                _, results = found.setdefault(key, (columns[key], {}))
+                digits = len(cell.partition(".")[2])
+                results.setdefault((name, cell), KnownResult(name, float(cell), table.key, digits))
     return tuple(
         KnownColumn(key, column.title, column.n, tuple(sorted(results.values(), key=lambda r: -r.value)), column.ties)
         for key, (column, results) in found.items()
@@ -106,46 +120,73 @@ def known_columns() -> tuple[KnownColumn, ...]:
     )
 
 
+def _definition(column: Column) -> Definition:
+    return column.benchmark, column.tasks[0], tuple(sorted(column.subsets)), column.over, column.how
+
+
 def known_places(run: RunHeader) -> list[KnownPlace]:
-    """Return the places of a run among published results; none where it lacks items that the definition asks for."""
-    subsets = set(run.document["benchmark"]["subsets"])
-    places = []
-    for column in known_columns():
-        benchmark, task, wanted, over, _ = column.definition
-        if run.benchmark not in benchmark_names(benchmark) or column.n is None:
-            continue
-        whole = not wanted or set(wanted) == subsets
-        name = ("all" if over == "items" else "macro") if whole else wanted[0] if len(wanted) == 1 else ""
-        own = [r for r in run.document["results"] if (r["task"], r["subset"]) == (task, name)]
-        if own and own[0]["n"] >= COMPLETE * column.n and (figures := _figures(own[0], column.ties)):
-            ties = own[0].get("ties")
-            note = f"{ties:,} of its {own[0]['n']:,} items are ties, counted as {column.ties}" if ties else ""
-            value, low, high = (100 * figure for figure in figures)
-            places.append(KnownPlace(column, run.model, value, low, high, name == "all", note))
-    return places
+    """Return the position of a run among the published results, for each column that it fits. Columns whose definition
+    asks for items that the run lacks are left out.
+    """
+    return [place for column in _columns_of(run.benchmark) if isinstance(place := _place(run, column), KnownPlace)]
 
 
-def why_no_place(run: RunHeader, benchmark: str) -> str:
-    """Return why a run has no place among the published results on a benchmark; empty if it has one."""
+def without_place(run: Run, benchmark: str) -> list[str]:
+    """Return why a run has no place among the published results on a benchmark, or none by some of the definitions."""
     if run.benchmark not in benchmark_names(benchmark):
-        return f"it is a run on {run.benchmark}"
-    if known_places(run):
+        return [f"{run.name} has no place: it is a run on {run.benchmark}"]
+    columns = _columns_of(run.benchmark)
+    asked, published = {r["task"] for r in run.document["results"]}, {c.definition[1] for c in columns}
+    if not asked & published:
+        listed = [", ".join(sorted(tasks)) for tasks in (asked, published)]
+        return [f"{run.name} has no place: it has {listed[0]}; published are {listed[1]}"]
+    missing: dict[str, list[str]] = {}
+    for column in columns:
+        if isinstance(why := _place(run, column), str) and why:
+            missing.setdefault(why, []).append(column.title)
+    return [f"{run.name} has no place by {', '.join(titles)}: {why}" for why, titles in missing.items()]
+
+
+def _columns_of(benchmark: str) -> list[KnownColumn]:
+    return [column for column in known_columns() if benchmark in benchmark_names(column.definition[0])]
+
+
+def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
+    """Return the place of a run by one definition, or why it has none; empty if it was not asked for the task."""
+    _, task, wanted, over, _ = column.definition
+    rows = {r["subset"]: r for r in run.document["results"] if r["task"] == task}
+    subsets = set(run.document["benchmark"]["subsets"])
+    names = [name for name in wanted or sorted(subsets) if name in rows]
+    whole = not wanted or set(wanted) == subsets
+    single = len(wanted) == 1
+    row = rows.get(("all" if over == "items" else "macro") if whole else wanted[0] if single else "")
+    if row is None and over == "items" and names and len(names) == len(wanted):  # some subsets, pooled
+        row = {**rows[names[0]], **{k: sum(rows[n].get(k) or 0 for n in names) for k in ("hits", "ties", "n")}}
+        row["pooled"] = True
+    if rows and column.n and not set(wanted) <= rows.keys():
+        return "it lacks some of the subsets"
+    if row is None or column.n is None:
         return ""
-    columns = [c for c in known_columns() if run.benchmark in benchmark_names(c.definition[0])]
-    tasks = {c.definition[1] for c in columns}
-    own = [r for r in run.document["results"] if r["task"] in tasks]
-    if not own:
-        asked = sorted({r["task"] for r in run.document["results"]})
-        return f"it has {', '.join(asked)}; published are {', '.join(sorted(tasks))}"
-    most, needed = max(r["n"] for r in own), max(c.n or 0 for c in columns)
-    return f"it has {most:,} items; a place needs {100 * COMPLETE:.0f} % of the {needed:,} published"
+    sizes = {c.definition[2][0]: c.n for c in _columns_of(run.benchmark) if len(c.definition[2]) == 1 and c.n}
+    needed = {s: (rows[s]["n"], sizes[s]) for s in names if s in sizes} if over == "subsets" else {}
+    needed[""] = (row["n"], column.n)
+    for name, (n, size) in needed.items():
+        if n < COMPLETE * size:
+            what = f"{n:,} items{name and ' of ' + name}"
+            return f"it has {what}; a place needs {100 * COMPLETE:.0f} % of the {size:,} published"
+    if not (figures := _figures(row, column.ties)):
+        return "it has ties, which the source counts by another rule"
+    ties = row.get("ties")
+    note = f"{ties:,} of its {row['n']:,} items are ties, counted as {column.ties}" if ties else ""
+    value, low, high = (100 * figure for figure in figures)
+    return KnownPlace(column, run.model, value, low, high, whole and over == "items", note)
 
 
 def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, float] | None:
     """Return a run's accuracy and its interval, ties counted by this rule; None if that is unknown."""
-    if not row.get("ties") or row.get("tie_rule", "wrong") == rule:
+    if "pooled" not in row and (not row.get("ties") or row.get("tie_rule", "wrong") == rule):
         return float(row["accuracy"] or 0), float(row["low"] or 0), float(row["high"] or 0)
-    if row["subset"] == "macro" or not rule:
+    if row["subset"] == "macro" or (row["ties"] and not rule):
         return None
     hits = row["hits"] + (row["ties"] if rule == "right" else 0)
     return (hits / row["n"], *wilson(hits, row["n"]))
@@ -154,6 +195,7 @@ def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, f
 def export_mieb(run: Run, out: str | Path) -> Path:
     """Write a run's figures as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
 
+    Its `dataset_revision` is the hash of the items that were scored: they need not be those of MIEB's own revision.
     As in MIEB, the first of equal scores is taken, and the k-th image must find the k-th caption: a measure is 0 where
     there are more images than captions, or fewer.
     """
@@ -163,7 +205,7 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     if not known:
         hint = f"run one of these, whole: {', '.join(tasks)}"
         raise UsageError(f"MIEB has no task for {run.benchmark!r}", hint=hint)
-    name, revision, main = tasks[known]
+    name, main = tasks[known]
     (group,) = run.layout.groups
     cells = run.scores("image_text").reshape(-1, *group.match.shape)
     scored = int((~np.isnan(cells).any((1, 2))).sum())
@@ -174,7 +216,12 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     scores = {"text_acc": text.mean(), "image_acc": image.mean(), "accuracy": (text & image).mean()}
     entry = {**scores, "main_score": scores[main], "hf_subset": "default", "languages": ["eng-Latn"]}
     entry["computed_by"] = f"creperie {__version__}"  # not by mteb, whose version is therefore null
-    document = {"dataset_revision": revision, "task_name": name, "mteb_version": None, "scores": {"test": [entry]}}
+    document = {
+        "dataset_revision": f"creperie-{run.hash[:12]}",
+        "task_name": name,
+        "mteb_version": None,
+        "scores": {"test": [entry]},
+    }
     model = run.model.partition(":")[2].partition("?")[0].replace("/", "__")
     path = Path(out) / model / "no_revision_available" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -182,24 +229,48 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     return path
 
 
-def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, str]]:
+def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, float]]:
     """Return the published results on a benchmark, definition by definition, with runs among them, marked by ▶."""
-    columns = [c for c in known_columns() if benchmark in benchmark_names(c.definition[0])]
+    columns = _columns_of(benchmark)
     if not columns:
         raise unknown("benchmark with published results", benchmark, {c.definition[0] for c in known_columns()})
     places = [place for run in runs for place in known_places(run)]
     return [(column.head, *row) for column in columns for row in listed_with(column, places)]
 
 
-def listed_with(column: KnownColumn, places: Sequence[KnownPlace]) -> list[tuple[str, str, str]]:
+def listed_with(column: KnownColumn, places: Sequence[KnownPlace]) -> list[tuple[str, str, float]]:
     """Return model, source and figure of one definition, the highest first; runs are marked by ▶."""
     ours = [(p.value, f"▶ {p.model}", "run") for p in places if p.column is column]
     listed = sorted(ours + [(r.value, r.model, r.table) for r in column.results], reverse=True)
-    return [(model, source, f"{value:.2f}") for value, model, source in listed]
+    return [(model, source, value) for value, model, source in listed]
 
 
-def column_correlations(table: PublishedTable) -> list[tuple[str, str, Correlation]]:
-    """Return Spearman's correlation of every two columns of a table, over the models that have both figures."""
+@dataclass(frozen=True)
+class ColumnCorrelations:
+    """Spearman's correlations of the columns of a published table, and the rows that are left out."""
+
+    pairs: tuple[tuple[str, str, Correlation], ...]
+    left_out: tuple[str, ...]
+
+
+def column_correlations(table: PublishedTable) -> ColumnCorrelations:
+    """Return Spearman's correlation of every two columns of a table, over the models that have both figures.
+
+    People and models that see no image are left out, and pairs in which one column is part of the other.
+    """
+    apart = {row.model for row in table.rows if row.model == "Human" or SIGHTLESS.search(row.group)}
+    rows = [row for row in table.rows if row.model not in apart]
     shown = [c for c in table.columns if c.measured]
-    figures = {c.name: [float(row.cells[c.name] or "nan") for row in table.rows] for c in shown}
-    return [(a.title, b.title, spearman(figures[a.name], figures[b.name])) for a, b in combinations(shown, 2)]
+    figures = {c.name: [float(row.cells[c.name] or "nan") for row in rows] for c in shown}
+    pairs = [
+        (a.title, b.title, spearman(figures[a.name], figures[b.name]))
+        for a, b in combinations(shown, 2)
+        if not _share_items(a, b)
+    ]
+    return ColumnCorrelations(tuple(pairs), tuple(sorted(apart)))
+
+
+def _share_items(a: Column, b: Column) -> bool:
+    """Return whether two columns are figures of one task over some of the same items."""
+    alike = (a.benchmark, a.tasks) == (b.benchmark, b.tasks)
+    return alike and (not a.subsets or not b.subsets or bool(set(a.subsets) & set(b.subsets)))

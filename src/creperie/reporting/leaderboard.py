@@ -56,6 +56,7 @@ class BoardLinks:
     matrix: str = "matrix.html"
     page: str = "bench/{bench}.html"  #: the report of all runs on a benchmark
     one: str = "bench/{bench}.html"  #: the report of one run
+    more: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)  #: words and addresses, by benchmark
 
     def bench(self, slug: str) -> str:
         """Return the address of the report on a benchmark."""
@@ -95,7 +96,9 @@ class Board:
         return {digest: name if several[name] == 1 else f"{name}-{digest[:8]}" for digest, name in names.items()}
 
     def bench_name(self, run: RunHeader) -> str:
-        """Return the name of a run's benchmark on all pages: that of its folder, if it is here."""
+        """Return the name of a run's benchmark for all pages: that of its folder, if it is among the benchmarks of this
+        leaderboard.
+        """
         here = self.benches.get(run.hash)
         return f"{here}~{run.blinded}" if here and run.blinded else here or run.benchmark
 
@@ -200,7 +203,7 @@ def _bench(board: Board, digest: str, entries: Sequence[LeaderboardEntry], links
         "about": first.document["benchmark"],
         "runs": len(entries),
         "rankings": [_ranking(board, entries, linked, name, places) for name in _by_coverage(entries)],
-        "known": [(column.head, listed_with(column, places)) for column in columns],
+        "known": [(c.head, [(*who, f"{value:.2f}") for *who, value in listed_with(c, places)]) for c in columns],
     }
 
 
@@ -215,7 +218,7 @@ def _ranking(
     own = sorted((e for e in entries if e.result(name) is not None), key=lambda entry: _order(entry, name))
     ranks = task_ranks(tuple((str(e.path), board.states.get(e.path / RUN_FILE)) for e in own), name)
     rows = [_row(entry, linked[entry.path], name, ranks) for entry in own]
-    rows += [_printed_row(*level) for level in _levels(own[0], name, places)]
+    rows += [_printed_row(*level) for level in _levels(own, name, places)]
     if not task(name).is_rank:
         rows.sort(key=lambda row: -float(row[2].value or 0.0))
     columns = ["rank", "model", "accuracy, %", "n", "chance", "ties", "findings", "weights", "written"]
@@ -256,12 +259,21 @@ def _row(entry: LeaderboardEntry, link: Markup, name: str, ranks: Mapping[str, s
     ]
 
 
-def _levels(entry: LeaderboardEntry, name: str, places: Sequence[KnownPlace]) -> Iterator[tuple[str, str, float]]:
-    """Yield what runs are read against: people and the best published model, each with its source, and chance."""
-    result, people = entry.result(name) or {}, human_level(entry.benchmark, name, "all")
+def _levels(
+    entries: Sequence[LeaderboardEntry], name: str, places: Sequence[KnownPlace]
+) -> Iterator[tuple[str, str, float]]:
+    """Yield what runs are read against: people and the best published model, each with its source, and chance.
+
+    Where a run has ties, results of a source that counts ties by another rule are left out.
+    """
+    entry, results = entries[0], [e.result(name) or {} for e in entries]
+    result, people = results[0], human_level(entry.benchmark, name, "all")
+    rules = {e.document["ties"] for e, own in zip(entries, results, strict=True) if own.get("ties")}
     if people == people:
         yield "people", human_source(entry.benchmark, name), people
     for column in dict.fromkeys(p.column for p in places if p.whole and p.column.definition[1] == name):
+        if rules - {column.ties}:
+            continue
         best = column.results[0]
         how = f", {column.definition[4]}" if column.definition[4] else ""
         yield best.model, f"best published: {best.table}{how}", best.value / 100
@@ -330,8 +342,8 @@ STATIC = BoardLinks()
 
 def board_site(board: Board, folder: Path) -> str:
     """Return the leaderboard as an HTML page."""
-    title = f"Leaderboard of {folder.resolve().name}"
-    return page_of(title, shown=board_html(board, STATIC), notes=[counted(len(board.entries), "run")])
+    title = f"Leaderboard of {folder.resolve().name}: {counted(len(board.entries), 'run')}"
+    return page_of(title, shown=board_html(board, STATIC))
 
 
 def matrix_page(board: Board, folder: Path) -> str:

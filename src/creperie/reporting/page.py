@@ -18,6 +18,7 @@ from creperie.auditing import (
     AttackerModels,
     AuditOptions,
     audit,
+    audit_answer,
     audit_document,
     audit_origin,
     blind_rows,
@@ -139,7 +140,7 @@ def _of_benchmark(
     if group.twins:
         sections.append(("picture", "What the picture adds", sight_part(group, place)))
     if audit := contents.audits.get(group.runs[0].hash):
-        sections.append(("audit", "Audit", part("audit", audit, blind_rows(audit))))
+        sections.append(("audit", "Audit", part("audit", audit, blind_rows(audit), audit_answer(audit))))
     return sections
 
 
@@ -208,7 +209,7 @@ def _names(group: RunGroup) -> dict[str, str]:
 
 
 def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
-    """Return a page in the house style: sections of (id, heading, HTML), or a single content as `shown`."""
+    """Return an HTML page in the house style, from sections (id, heading, HTML) or from a single content, `shown`."""
     known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
     return render("reporting", template, title=title, **(known | values))
 

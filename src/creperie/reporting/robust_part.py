@@ -1,4 +1,4 @@
-"""How far a ranking of models depends on choices, as a section of a page."""
+"""The section on how far a ranking of models depends on choices in its analysis."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """Return the runs of a benchmark that share a task, to be ranked, and the paths of blind runs, whose correct items
-    are leaks. With fewer than two other runs, blind runs are ranked themselves.
+    """Return the runs to rank, which share a task, and the paths of blind runs; items that a blind run gets right count
+    as leaks. If fewer than two runs are not blind, all runs are ranked.
     """
     blind, seeing = ([run for run in runs if run.model.startswith("blind:") is kind] for kind in (True, False))
     ranked, attackers = (seeing, blind) if len(seeing) > 1 else (runs, [])

@@ -10,6 +10,7 @@ from typing import Any
 from creperie.core import WIDE, UsageError, check_options, csv_text, option
 from creperie.metrics import Task, task, unit_of
 from creperie.reporting.gather import covered, distinct, model_tail, value_and_interval
+from creperie.reporting.known import COMPLETE
 from creperie.reporting.written import TableCell, render_rows
 from creperie.scoring import Run
 
@@ -60,7 +61,7 @@ class TableValue:
 
     @property
     def partly(self) -> str:
-        """What the value rests on, if some items are not covered."""
+        """A note on the number of covered items, if some are not covered."""
         return f"{covered(self.n, self.void)} items" if self.void else ""
 
 
@@ -75,10 +76,15 @@ class RunTable:
     caption: str
 
     def best(self) -> set[tuple[Labels, Labels]]:
-        """Return the best cells of every column, all of them on a tie; none in a table of one row."""
+        """Return the best cells of every column, all of them on a tie; none in a table of one row.
+
+        A run that lacks more than a hundredth of the items that others have is never the best: its items may be easier.
+        """
         leaders: set[tuple[Labels, Labels]] = set()
         for column in self.columns if len(self.rows) > 1 else ():
             own = {row: cell for row in self.rows if (cell := self.cells.get((row, column)))}
+            most = max((cell.n for cell in own.values()), default=0)
+            own = {row: cell for row, cell in own.items() if cell.n >= COMPLETE * most}
             shown = {row: float(cell.text(self.choice.digits)) for row, cell in own.items() if cell.value == cell.value}
             if len(shown) > 1:
                 top = (min if next(iter(own.values())).task.is_rank else max)(shown.values())

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def sight_part(group: RunGroup, place: int) -> Markup:
-    """Return what the picture adds per model, what solves the items, and the results of the blind twins; `place` is the
-    benchmark's in the item browser.
+    """Return the section on the value of the pictures: what they add for each model, what solves the items without
+    them, and the results of blind twins. `place` is the address of the benchmark in the item browser.
     """
     shown = []
     for content in dict.fromkeys(run.content for run in group.twins):

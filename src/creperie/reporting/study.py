@@ -108,7 +108,9 @@ def _answer(study: TrainingStudy) -> str:
 
 
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
-    """Yield each arm with the kind of each test on which it gained most: (test, gain, kind, whether it is marked)."""
+    """For each arm, yield the tests that it was given, each with the kind of foil on which it gained most, as (test,
+    gain, kind, is marked).
+    """
     for arm in study.done:
         best: dict[str, tuple[float, str, bool]] = {}
         for column in study.columns:

@@ -52,10 +52,14 @@ def render_rows(
 
 
 def _text(table: WrittenTable) -> str:
-    """Return the table as plain text; columns that do not fit on a line are continued in further blocks."""
+    """Return the table as plain text. Long labels are wrapped; columns that do not fit on a line are continued in
+    further blocks.
+    """
     wide = max(60, table.wide)
     lines = [list(table.heads), *([str(c) for c in row] for row in table.rows)]
+    labels = [_wrapped(line[0], wide // 2 if table.left == 1 else wide) for line in lines]
     widths = [max(len(line[k]) for line in lines) for k in range(len(table.heads))]
+    widths[0] = max(len(part) for label in labels for part in label)
     names, figures = range(table.left), range(table.left, len(widths))
     room = wide - sum(widths[k] + 2 for k in names)
     count = max(1, math.ceil(sum(widths[k] + 2 for k in figures) / max(room, 1)))
@@ -63,13 +67,22 @@ def _text(table: WrittenTable) -> str:
     out = [*textwrap.wrap(table.title, wide), *([""] if table.title else [])]
     for start in range(table.left, len(widths), size):
         part = [*names, *range(start, min(start + size, len(widths)))]
-        for number, line in enumerate(lines):
-            aligned = [line[k].ljust(widths[k]) if k < table.left else line[k].rjust(widths[k]) for k in part]
-            out += ["  ".join(aligned).rstrip(), *(["─" * (sum(widths[k] + 2 for k in part) - 2)] * (number == 0))]
+        for number, (line, label) in enumerate(zip(lines, labels, strict=True)):
+            cells = [label[0], *line[1:]]
+            aligned = [cells[k].ljust(widths[k]) if k < table.left else cells[k].rjust(widths[k]) for k in part]
+            out += ["  ".join(aligned).rstrip(), *label[1:]]
+            out += ["─" * (sum(widths[k] + 2 for k in part) - 2)] * (number == 0)
         out.append("")
     for note in table.notes:
         out += textwrap.wrap(note, wide)
     return "\n".join(out) + "\n"
+
+
+def _wrapped(label: str, most: int) -> list[str]:
+    """Return the lines of a row's label; model URIs are not broken at hyphens."""
+    if len(label) <= most:
+        return [label]
+    return textwrap.wrap(label, most, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _markdown(table: WrittenTable) -> str:

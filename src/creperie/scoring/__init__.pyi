@@ -16,6 +16,7 @@ from creperie.scoring.compare_runs import read_column as read_column
 from creperie.scoring.compare_runs import run_labels as run_labels
 from creperie.scoring.fill import products as products
 from creperie.scoring.forecast import Forecast as Forecast
+from creperie.scoring.header import benchmark_header as benchmark_header
 from creperie.scoring.header import human_level as human_level
 from creperie.scoring.header import human_source as human_source
 from creperie.scoring.header import nothing_computed as nothing_computed
@@ -30,6 +31,9 @@ from creperie.scoring.matrix import Matrix as Matrix
 from creperie.scoring.matrix import MatrixCell as MatrixCell
 from creperie.scoring.matrix import MatrixColumn as MatrixColumn
 from creperie.scoring.matrix import MatrixRow as MatrixRow
+from creperie.scoring.matrix import forecast_all as forecast_all
+from creperie.scoring.matrix import score as score
+from creperie.scoring.matrix import score_all as score_all
 from creperie.scoring.options import ScoreOptions as ScoreOptions
 from creperie.scoring.order_sensitivity import Sensitivity as Sensitivity
 from creperie.scoring.order_sensitivity import sensitivity as sensitivity
@@ -47,9 +51,6 @@ from creperie.scoring.run import RunHeader as RunHeader
 from creperie.scoring.run import load_run as load_run
 from creperie.scoring.run import score_table as score_table
 from creperie.scoring.run import unblinded as unblinded
-from creperie.scoring.score_runs import forecast_all as forecast_all
-from creperie.scoring.score_runs import score as score
-from creperie.scoring.score_runs import score_all as score_all
 from creperie.scoring.shards import merge_runs as merge_runs
 from creperie.scoring.shards import merged_run as merged_run
 from creperie.scoring.standings import Standing as Standing

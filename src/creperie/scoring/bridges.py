@@ -30,13 +30,12 @@ class HarnessQuestion:
     id: str
     image: str
     question: str
-    target: str
     about: dict[str, Any]
 
     @property
     def row(self) -> dict[str, Any]:
         """The question without its image, as tasks list it."""
-        return {"id": self.id, "question": self.question, "target": self.target, **self.about}
+        return {"id": self.id, "question": self.question, **self.about}
 
 
 def questions_of(bench: Benchmark) -> Iterator[HarnessQuestion]:
@@ -53,7 +52,8 @@ def questions_of(bench: Benchmark) -> Iterator[HarnessQuestion]:
                 about = {"subset": item.subset, "item": item.id, "row": row, "order": list(order)}
                 id_ = f"{item.subset}/{item.id}/{row}/{number}"
                 target = item.captions[match.index(asks == "match")]
-                yield HarnessQuestion(id_, image, question, target, {**about, "options": options, "asks": asks})
+                about |= {"options": options, "asks": asks, "target": target}
+                yield HarnessQuestion(id_, image, question, about)
 
 
 def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> list[Path]:
@@ -68,7 +68,7 @@ def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> li
     name = f"creperie_{_plain(bench.name)}"
     picture = pa.field("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
     features = json.dumps({"info": {"features": {"image": {"_type": "Image"}}}})
-    questions = _asked(bench)
+    questions = _all_questions(bench)
     texts = [q.row for q in questions]
     rows = pa.Table.from_pylist(texts)
     schema = rows.schema.append(picture).with_metadata({"huggingface": features})
@@ -90,7 +90,7 @@ def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> li
 def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) -> list[Path]:
     """Write a folder with a task for `inspect eval`, its samples and images, and return its files."""
     folder = Path(out).resolve()
-    questions = _asked(bench)
+    questions = _all_questions(bench)
     names: dict[str, str] = {}
     with new_folder(folder, replace_old=force) as draft:
         (draft / "images").mkdir()
@@ -104,7 +104,7 @@ def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) ->
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _asked(bench: Benchmark) -> list[HarnessQuestion]:
+def _all_questions(bench: Benchmark) -> list[HarnessQuestion]:
     check_images(bench)
     if questions := list(questions_of(bench)):
         return questions

@@ -8,8 +8,8 @@ from typing import Any
 
 from creperie.bench import BenchmarkSpec, as_benchmark
 from creperie.models import wrap
+from creperie.scoring.matrix import score
 from creperie.scoring.run import Run
-from creperie.scoring.score_runs import score
 
 
 class BenchmarkCallback:

@@ -255,7 +255,8 @@ def _pair(
     if not both.any():  # for example a task with people, where nobody was asked
         return []
     own = [s for s in dict.fromkeys(subsets.tolist()) if both[subsets == s].any()]
-    masks = {s: subsets == s for s in own} | {ALL: np.ones(len(subsets), bool)}
+    masks = {s: subsets == s for s in own if len(own) > 1}  # one subset is all: Holm would count its test twice
+    masks |= {ALL: np.ones(len(subsets), bool)}
     results = [
         (s, compare_outcomes(left[m], right[m], clusters=clusters[m], names=names, settings=settings))
         for s, m in masks.items()

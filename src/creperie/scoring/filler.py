@@ -25,7 +25,6 @@ from creperie.scoring.passes import (
     encode_texts,
     judge_pairs,
     prepare_images,
-    prepare_texts,
     score_pairs,
     score_text_pairs,
     score_texts,
@@ -108,12 +107,10 @@ class Filler:
             self._give_up_unreadable(image_sheet)
         if not (image_sheet.done.all() and text_sheet.done.all()):
             with self._driver() as driver:
-                tokens = prepare_texts(driver, self.plan.texts, text_sheet)  # before images, for which no GPU waits yet
                 ready = prepare_images(driver, self.plan.open, image_sheet)
                 if not text_sheet.done.all():
                     with self._bar("captions", text_sheet) as advance:
-                        keep = self.keeper(text_shelf, text_sheet)
-                        encode_texts(driver, self.plan.texts, text_sheet, keep, advance, tokens)
+                        encode_texts(driver, self.plan.texts, text_sheet, self.keeper(text_shelf, text_sheet), advance)
                 if not image_sheet.done.all():
                     with self._bar("images", image_sheet) as advance:
                         encode_images(driver, ready, image_sheet, self.keeper(image_shelf, image_sheet), advance)
@@ -122,7 +119,7 @@ class Filler:
         return image_sheet, text_sheet
 
     def blind(self) -> Sheet:
-        """Return a sheet with one number per caption."""
+        """Return the filled sheet of a task without images: one number per caption."""
         sheet, shelf = self.stored("blind", self.plan.text_keys)
         self.probe(sheet, lambda model, row: model.score_texts([self.plan.texts[row]])[0])
         if not sheet.done.all():

@@ -81,8 +81,9 @@ def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> C
 
 
 def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
-    """Return how many pairs are needed, and how many of them are stored. Choices are stored per image, so none
-    counts."""
+    """Return how many pairs are needed and how many of them are stored. Choices are stored per image instead of per
+    pair, so none of their pairs counts as stored.
+    """
     kinds = {"pair" if route == "choice" else route for route in routes}
     uses = [_share(pair_cells(plan, kind).keys, handle, store, kind) for kind in kinds]
     return CacheUse(sum(use.needed for use in uses), sum(use.stored for use in uses))

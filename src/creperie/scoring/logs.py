@@ -57,6 +57,7 @@ class LoggedAnswer:
     answer: str | None = None
     scores: tuple[float, ...] = ()  #: one per option
     right: bool | None = None  #: whether the harness counted the answer as right
+    key: str = ""  #: the right answer by the log itself: an option, its letter or, beside scores, its number from 0
     about: str = ""  #: the other text of the row: prompt, name of the image
     prompt: str = ""  #: empty if the log leaves it out
     position: int | None = None  #: the number of the document in the task
@@ -164,6 +165,7 @@ def _inspect_row(sample: Record) -> LoggedAnswer:
         tuple(sample.get("choices") or metadata.get("options") or ()),
         str(given.get("answer") or (sample.get("output") or {}).get("completion") or ""),
         right=right,
+        key=_key(sample.get("target")),
         about="\n".join([prompt, *_texts(metadata)]),
         prompt=prompt,
     )
@@ -189,6 +191,7 @@ def _sample(row: Record, number: int) -> LoggedAnswer:
         tuple(map(str, options)),
         None if scores else str(reply),
         scores,
+        key=_key(row.get("target")),
         about=about,
         prompt="\n".join(_texts(asked)),
         position=int(row.get("doc_id", number)),
@@ -204,12 +207,21 @@ def _vlmeval(row: Record, number: int) -> LoggedAnswer:
         options,
         None if row.get("prediction") is None else str(row["prediction"]),
         right=None if hit in (None, "") else float(hit) > 0.5,
+        key=_key(row.get("answer")),
         about="\n".join(_texts(list(row.values()))),
     )
 
 
+def _key(target: Any) -> str:
+    """Return the right answer by a log; empty if there are several or none."""
+    (one,) = target if isinstance(target, list) and len(target) == 1 else (target,)
+    return "" if one is None or isinstance(one, (list, dict)) else str(one).strip()
+
+
 def likelihoods(pairs: Any) -> tuple[float, ...]:
-    """Return the numbers of [[log-likelihood, is greedy], …], also if given as text; nothing for free text."""
+    """Return the numbers of [[log-likelihood, is greedy], …], also if they are written as text; nothing for free
+    text.
+    """
     try:
         return tuple(float(pair[0]) for pair in pairs if len(pair) == 2)
     except (TypeError, ValueError, KeyError):

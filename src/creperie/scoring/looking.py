@@ -17,9 +17,9 @@ import pyarrow as pa
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, new_folder, reweighed, save
 from creperie.core import Progress, UsageError, silent, write_json, write_parquet
 from creperie.models import load_model, parse_uri
+from creperie.scoring.matrix import forecast_all, score
 from creperie.scoring.options import ScoreOptions
 from creperie.scoring.run import Run
-from creperie.scoring.score_runs import forecast_all, score
 
 IMAGE_TOKENS, QUESTION_TOKENS = 800, 60  #: assumed tokens per question to a server
 #: the codes of findings → their messages

@@ -16,10 +16,11 @@ import numpy as np
 from creperie.bench import Benchmark, Item
 from creperie.models import CUT, parse_choice, shares_of
 from creperie.scoring.bridges import HarnessQuestion, questions_of
-from creperie.scoring.logs import LoggedAnswer, UnmatchedRow, offered_in
+from creperie.scoring.logs import LETTERS, LoggedAnswer, UnmatchedRow, offered_in
 
 Row = Mapping[str, Any]
 OTHER_CAPTIONS = "its captions are not those of the item that it names"
+OTHER_KEY = "its own key names another caption as the right answer"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class HarnessReply:
     cells: Sequence[int] = ()
     unread: str = ""
     cut: bool = False
+    chosen: bool = False  #: options were offered in the order of `cells`, and one was chosen
+    regraded: bool = False  #: the log counts the answer as right and we do not, or the other way round
 
 
 class ItemFinder:
@@ -55,7 +58,7 @@ class ItemFinder:
         if question and answer.answer is not None:
             if not _shows(question.about["options"], answer):
                 return UnmatchedRow(answer.row, OTHER_CAPTIONS)
-            return _answered(question.about, answer.answer)
+            return _answered(question.about, answer)
         named = [item for key in answer.keys for item in self.by_key.get(key, ())]
         offered = answer.options or tuple(c for c in offered_in(answer.about) if c in self.by_caption)
         fitting = [
@@ -89,16 +92,19 @@ class ItemFinder:
         known: Sequence[Any] = self.items if answer.scores else self.asked
         if number is None or number >= len(known):
             return UnmatchedRow(answer.row, f"there are {len(self.items)} items and {len(self.asked)} questions")
-        if answer.scores:
-            return HarnessReply(known[number].subset, known[number].id, np.array(answer.scores, np.float32))
-        return _answered(known[number].about, answer.answer or "")
+        if not answer.scores:
+            return _answered(known[number].about, answer)
+        item = known[number]
+        if _denies(answer, item.captions, item.match[0]):
+            return UnmatchedRow(answer.row, OTHER_KEY)
+        return HarnessReply(item.subset, item.id, np.array(answer.scores, np.float32))
 
 
 def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[HarnessReply | UnmatchedRow]:
     """Yield the reply of every row of a log, or why it belongs to no item."""
     matcher, rows = ItemFinder(bench), list(answers)
     found = [matcher.reply(answer) for answer in rows]
-    if all(isinstance(reply, UnmatchedRow) for reply in found):
+    if all(isinstance(reply, UnmatchedRow) and reply.why != OTHER_KEY for reply in found):
         found = [matcher.placed(a) if a.position is not None else f for a, f in zip(rows, found, strict=True)]
     yield from found
 
@@ -116,7 +122,7 @@ def _shows(captions: Sequence[str], answer: LoggedAnswer, enough: Callable[[Iter
 
 
 def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-    """Return the reply of a row about one image of an item."""
+    """Convert one row of a log into the model's reply about one image of the item."""
     match = np.array(item.match[row], np.float32)
     cells = [row * len(match) + k for k in range(len(match))]
     if offered and (answer.scores or answer.answer is not None):
@@ -125,20 +131,41 @@ def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer)
         about = {"subset": item.subset, "item": item.id, "row": row, "order": order, "options": offered}
         if match.sum() != 1 and not answer.scores:
             return UnmatchedRow(answer.row, f"{int(match.sum())} of its item's captions are true: what was asked?")
+        if _denies(answer, offered, match[order]):
+            return UnmatchedRow(answer.row, OTHER_KEY)
         if answer.scores and len(answer.scores) == len(order):
             return HarnessReply(item.subset, item.id, np.array(answer.scores, np.float32), [cells[k] for k in order])
-        return _answered({**about, "asks": "match"}, answer.answer or "")
+        return _answered({**about, "asks": "match", "target": item.captions[int(match.argmax())]}, answer)
     if answer.right is not None:
+        if answer.key not in LETTERS and _denies(answer, item.captions, match):
+            return UnmatchedRow(answer.row, OTHER_KEY)
         return HarnessReply(item.subset, item.id, match if answer.right else 1 - match, cells)
     return UnmatchedRow(answer.row, "does not say which options were offered in which order")
 
 
-def _answered(about: Row, answer: str) -> HarnessReply:
+def _denies(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[object]) -> bool:
+    """Return whether the log's own key names an option that is not right by the benchmark."""
+    texts, key = [text.strip() for text in options], answer.key
+    if key not in texts:
+        number = LETTERS.find(key) if len(key) == 1 else -1
+        number = int(key) if answer.scores and key.isdecimal() else number
+        if not 0 <= number < len(texts):
+            return False  # the key does not say which option it means
+        key = texts[number]
+    return not any(right for text, right in zip(texts, rights, strict=True) if text == key)
+
+
+def _answered(about: Row, logged: LoggedAnswer) -> HarnessReply | UnmatchedRow:
     """Return the reply that a free-text answer to a question gives."""
-    order, count = about["order"], len(about["options"])
+    order, count, answer = about["order"], len(about["options"]), logged.answer or ""
+    rights = [option.strip() == about["target"].strip() for option in about["options"]]
+    if _denies(logged, about["options"], rights):
+        return UnmatchedRow(logged.row, OTHER_KEY)
     parsed = parse_choice(answer, about["options"], asks=about["asks"])
     shares = shares_of(parsed, count) * (1 if about["asks"] == "match" else -1)
     shares = shares if parsed.kind == CUT else np.nan_to_num(shares)  # what was cut off is no answer, and no miss
     cells = [int(about["row"]) * len(order) + k for k in order]
     why = f"{parsed.why}: {answer[:120]!r}" if parsed.why else ""
-    return HarnessReply(about["subset"], about["item"], shares, cells, unread=why, cut=parsed.kind == CUT)
+    right = parsed.option is not None and rights[parsed.option]
+    other = logged.right is not None and logged.right != right
+    return HarnessReply(about["subset"], about["item"], shares, cells, why, parsed.kind == CUT, True, other)

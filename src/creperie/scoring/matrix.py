@@ -1,9 +1,9 @@
-"""Score many models on many benchmarks: a matrix of cells that continues when one of them fails.
+"""Score models on benchmarks, from top to bottom: choose tasks, plan, encode what is missing, write runs.
 
-A row is a model, a column a benchmark. What several benchmarks share is encoded once per model. A cell whose run is
-already in the folder is reused, so an interrupted matrix resumes. On an engine, every worker loads the model once and
-scores shards of the items; the shards are merged. All scoring goes through here: `creperie.score`, the command line,
-zoo files and workers all create a matrix, if only of one cell.
+Everything is a matrix of cells that continues when one of them fails. A row is a model, a column a benchmark. What
+several benchmarks share is encoded once per model. A cell whose run is already in the folder is reused, so an
+interrupted matrix resumes. On an engine, every worker loads the model once and scores shards of the items; the shards
+are merged. `score`, the command line, zoo files and workers all create a matrix, if only of one cell.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import glob
 import json
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,9 +22,19 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from creperie.bench import Benchmark
-from creperie.core import CreperieError, Progress, UsageError, json_text, missing_module, silent
+from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
+from creperie.core import (
+    CreperieError,
+    Progress,
+    UsageError,
+    automatic,
+    json_text,
+    missing_module,
+    silent,
+    with_options,
+)
 from creperie.engine import Engine, Held, Shard, Work, from_bytes, parse_shard, to_bytes
+from creperie.metrics import Judge
 from creperie.scoring.fill import fill
 from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, name_of, open_model
@@ -30,7 +42,7 @@ from creperie.scoring.options import ScoreOptions
 from creperie.scoring.origin import completes, is_usable, origin_of, run_name
 from creperie.scoring.plan import ScoringPlan, plan
 from creperie.scoring.record import ModelPass
-from creperie.scoring.run import RUN_FILE, Run, load_run
+from creperie.scoring.run import RUN_FILE, Run, load_run, task_names
 from creperie.scoring.shards import merged_run, share
 from creperie.scoring.store import ResultStore
 from creperie.scoring.tasks import choose_tasks, columns_needed, needs_images
@@ -38,6 +50,80 @@ from creperie.scoring.tasks import choose_tasks, columns_needed, needs_images
 #: shards per worker: enough that a slow worker does not keep the others waiting
 SHARES = 4
 T = TypeVar("T")
+
+
+@with_options(options=ScoreOptions)
+def score(
+    bench: BenchmarkSpec,
+    model: Any,
+    *,
+    options: ScoreOptions,
+    tasks: str | Judge | Sequence[str | Judge] = (),
+    cache: bool | str | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = automatic,
+) -> Run:
+    """Score one model on one benchmark and return the run. With `out` it is saved in that folder.
+
+    `model` is a URI or an object: a model of transformers, open_clip or sentence-transformers, a module or object that
+    encodes images or captions, a function of (images, captions) or of (captions); `creperie.wrap` adds a processor or a
+    name. `tasks` are names of tasks or functions of your own (match, scores) that return True, False or, for a tie,
+    None; without them, every task that applies is evaluated. `cache=False` computes everything and stores nothing; a
+    name stores the scores of a function, which has no weights to identify it by. Notebooks show progress bars, unless
+    `progress=None`.
+    """
+    if cache is not None:
+        options = replace(options, cache=cache)
+    if tasks:
+        options = replace(options, tasks=task_names(tasks))
+    (run,) = score_all([bench], [model], options, out=out, progress=progress or silent)
+    if run.gaps:
+        warnings.warn(run.gaps, stacklevel=3)
+    return run
+
+
+def score_all(
+    benches: Sequence[BenchmarkSpec],
+    models: Sequence[Any],
+    options: ScoreOptions | None = None,
+    *,
+    out: str | Path | None = None,
+    store: ResultStore | None = None,
+    engine: Engine | None = None,
+    progress: Progress = silent,
+) -> list[Run]:
+    """Score every model on every benchmark and return the runs, model by model; the first failure is raised.
+
+    Images and captions that benchmarks share are encoded once per model. On an engine, workers score shards of the
+    items and cache what they compute in their own store.
+    """
+    matrix = _matrix(benches, models, options, store, progress)
+    matrix.out, matrix.engine = (None if out is None else Path(out)), engine
+    return [cell.run for cell in matrix.cells() if cell.run is not None]
+
+
+def forecast_all(
+    benches: Sequence[BenchmarkSpec],
+    models: Sequence[Any],
+    options: ScoreOptions | None = None,
+    *,
+    store: ResultStore | None = None,
+    progress: Progress = silent,
+) -> list[Forecast]:
+    """Return the forecasts of what `score_all` would do, one per model."""
+    return _matrix(benches, models, options, store, progress).forecasts()[0]
+
+
+def _matrix(
+    benches: Sequence[BenchmarkSpec],
+    models: Sequence[Any],
+    options: ScoreOptions | None,
+    store: ResultStore | None,
+    progress: Progress,
+) -> Matrix:
+    rows = [MatrixRow(model, options or ScoreOptions()) for model in models]
+    columns = [MatrixColumn(as_benchmark(bench)) for bench in benches]
+    return Matrix(rows, columns, fail_fast=True, resume=False, store=store or ResultStore(), progress=progress)
 
 
 @dataclass(frozen=True)
@@ -53,13 +139,15 @@ class MatrixRow:
         return name_of(self.model)
 
     def open(self) -> Handle:
+        if self.fault:
+            raise UsageError(self.fault)
         how = self.options
         return open_model(self.model, device=how.device, dtype=how.dtype, cache=how.cache)
 
 
 @dataclass(frozen=True)
 class MatrixColumn:
-    """A benchmark, and its tasks if they differ from those of the row."""
+    """A benchmark with its own tasks, if they differ from those of the model."""
 
     bench: Benchmark
     tasks: tuple[str, ...] = ()
@@ -105,43 +193,28 @@ class Matrix:
 
     def row(self, number: int) -> Iterator[MatrixCell]:
         """Yield the cells of one model: failed ones and those reused from the folder first, then the computed ones."""
-        row = self.rows[number]
-        everywhere = range(len(self.columns))
-        start = time.perf_counter()
-        if row.fault:
-            if self.fail_fast:
-                raise UsageError(row.fault)
-            yield from (self._failed(number, k, row.fault) for k in everywhere)
-            return
+        row, start = self.rows[number], time.perf_counter()
         handle = self._try(row.open)
         if isinstance(handle, str):
-            yield from (self._failed(number, k, handle) for k in everywhere)
+            yield from (self._cell(number, k, error=handle) for k in range(len(self.columns)))
             return
-        try:
-            yield from self._opened(number, handle, start)
-        finally:
-            handle.close()
-
-    def _opened(self, number: int, handle: Handle, start: float) -> Iterator[MatrixCell]:
-        row = self.rows[number]
         pending: dict[int, list[str]] = {}
-        for k, column in enumerate(self.columns):
-            tasks = self._tasks(column, handle, row.options)
-            if isinstance(tasks, str):
-                yield self._failed(number, k, tasks)
-            elif (run := self._earlier(k, handle, tasks, row.options)) is not None:
-                yield self._done(number, k, run, resumed=True)
-            else:
-                pending[k] = tasks
-        yield from self._computed(number, handle, pending, start)
+        with closing(handle):
+            for k, column in enumerate(self.columns):
+                tasks = self._tasks(column, handle, row.options)
+                if isinstance(tasks, str):
+                    yield self._cell(number, k, error=tasks)
+                elif (run := self._earlier(k, handle, tasks, row.options)) is not None:
+                    yield self._cell(number, k, run, resumed=True)
+                else:
+                    pending[k] = tasks
+            yield from self._computed(number, handle, pending, start)
 
     def forecasts(self) -> tuple[list[Forecast], dict[str, str]]:
         """Return a forecast per model, and the models that cannot be run with the reason."""
         known: list[Forecast] = []
-        faults = {row.label: row.fault for row in self.rows if row.fault}
+        faults: dict[str, str] = {}
         for row in self.rows:
-            if row.fault:
-                continue
             made = self._try(lambda row=row: self._forecast(row))  # type: ignore[misc]
             if isinstance(made, str):
                 faults[row.label] = made
@@ -150,16 +223,13 @@ class Matrix:
         return known, faults
 
     def _forecast(self, row: MatrixRow) -> Forecast:
-        handle = row.open()
-        try:
+        with closing(row.open()) as handle:
             chosen = [self._tasks(column, handle, row.options) for column in self.columns]
             pending = {k: tasks for k, tasks in enumerate(chosen) if not isinstance(tasks, str)}
             if not pending:
                 raise UsageError(str(chosen[0]))
             needed = columns_needed(name for tasks in pending.values() for name in tasks)
             return forecast(self._plan(handle, pending, row.options.shard), handle, needed, self.store)
-        finally:
-            handle.close()
 
     def _computed(
         self, number: int, handle: Handle, pending: dict[int, list[str]], start: float
@@ -171,9 +241,9 @@ class Matrix:
         runs = self._try(lambda: work(self.rows[number], handle, pending, start))
         if not isinstance(runs, str):
             for k, run in zip(pending, runs, strict=True):
-                yield self._done(number, k, run if self.out is None else self._saved(k, run, handle))
+                yield self._cell(number, k, run if self.out is None else self._saved(k, run, handle))
         elif len(pending) == 1:
-            yield self._failed(number, next(iter(pending)), runs)
+            yield self._cell(number, next(iter(pending)), error=runs)
         else:
             for k, tasks in pending.items():
                 yield from self._computed(number, handle, {k: tasks}, time.perf_counter())
@@ -269,11 +339,10 @@ class Matrix:
                 return str(missing_module(e))
             return f"{type(e).__name__}: {' '.join(str(e).split())[:300]}"
 
-    def _done(self, row: int, column: int, run: Run, *, resumed: bool = False) -> MatrixCell:
-        return MatrixCell(row, column, self.rows[row].label, self.columns[column].label, run, resumed=resumed)
-
-    def _failed(self, row: int, column: int, error: str) -> MatrixCell:
-        return MatrixCell(row, column, self.rows[row].label, self.columns[column].label, None, error)
+    def _cell(
+        self, row: int, column: int, run: Run | None = None, *, error: str = "", resumed: bool = False
+    ) -> MatrixCell:
+        return MatrixCell(row, column, self.rows[row].label, self.columns[column].label, run, error, resumed)
 
 
 @dataclass(frozen=True)

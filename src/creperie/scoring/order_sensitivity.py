@@ -26,9 +26,9 @@ from creperie.models import (
 from creperie.scoring.answer_log import CUT_OFF, code_of
 from creperie.scoring.choice import Asked, Case, ask, cases_of, open_case
 from creperie.scoring.handle import open_model
+from creperie.scoring.matrix import score
 from creperie.scoring.options import ScoreOptions
 from creperie.scoring.plan import ScoringPlan, brings_images, plan
-from creperie.scoring.score_runs import score
 
 #: cases per call of the model
 TOGETHER = 32

@@ -86,7 +86,9 @@ def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], ke
 
 
 def completes(run: Run, keys: np.ndarray, other: Run) -> bool:
-    """Return True if a run is the same as another one that has gaps, with the images of the missing items repaired."""
+    """Return True if this run covers the same work as another run with gaps, now that the images of its missing items
+    are repaired.
+    """
     one, two = read_origin(run.document), read_origin(other.document)
     if one is None or two is None or not (gaps := other.document.get("gaps")):
         return False
@@ -107,7 +109,7 @@ def _images_of_others(table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -
 
 
 def is_usable(run: Run, origin: RunOrigin) -> bool:
-    """Return True if a stored run can be taken for a new one: it was computed from the same and has no gaps."""
+    """Return True if a stored run can be reused: it has the same origin and no gaps."""
     return read_origin(run.document) == origin and run.document.get("gaps") == {}
 
 

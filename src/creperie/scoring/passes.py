@@ -19,44 +19,20 @@ from creperie.scoring.answer_log import AnswerLog, code_of, gather_first, reason
 from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 
-#: captions that are sorted by length together, at most; and the first ones, so that a GPU need not wait for all tokens
-WINDOW, FIRST_WINDOW = 32_768, 2048
+WINDOW = 32_768  #: captions that are tokenised and sorted by length together
 
 
-def prepare_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> Ahead[tuple[int, list[Tokens]]]:
-    """Start tokenising the captions that the sheet lacks, in windows; `encode_texts` takes the results."""
-    size = FIRST_WINDOW if driver.pace.in_flight > 1 else WINDOW
-    bounds = [0]
-    while bounds[-1] < len(texts) and not sheet.done.all() and isinstance(driver.model, StagedTexts):
-        bounds.append(bounds[-1] + size)
-        size = min(2 * size, WINDOW)
-
-    def tokens_of(window: int) -> tuple[int, list[Tokens]]:
-        return bounds[window], driver.tokenise(texts[bounds[window] : bounds[window + 1]])
-
-    return Ahead(driver.tokeniser, tokens_of, range(len(bounds) - 1), limit=2)
-
-
-def encode_texts(
-    driver: Driver,
-    texts: Sequence[str],
-    sheet: Sheet,
-    keep: Keep,
-    advance: Advance,
-    ready: Ahead[tuple[int, list[Tokens]]] | None = None,
-) -> None:
-    """Fill a sheet with the vectors of captions; `ready` are their tokens, if they are under way already."""
+def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
+    """Fill a sheet with the vectors of captions; the next window is tokenised while the model reads one."""
     if not isinstance(driver.model, StagedTexts):
         _plain(driver, texts, sheet, keep, advance, driver.model.encode_texts)
         return
-    ready = ready or prepare_texts(driver, texts, sheet)
+    starts = range(0, len(texts), WINDOW)
+    ready = Ahead(driver.tokeniser, lambda start: driver.tokenise(texts[start : start + WINDOW]), starts, limit=2)
     first: dict[bytes, int] = {}  # token ids → the first row that has them, over all windows
-    while True:
+    for start in starts:
         with driver.timings.stage("wait for tokens"):
-            window = ready.take(1)
-        if not window:
-            return
-        ((start, tokens),) = window
+            (tokens,) = ready.take(1)
         for batch in driver.through(
             _text_batches(driver, tokens, start, sheet, first), driver.model.forward_texts, "tokens"
         ):

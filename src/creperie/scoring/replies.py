@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
-from creperie.core import DataError, parse_json, read_json
+from creperie.core import DataError, listing, parse_json, read_json
 from creperie.metrics import MetricSettings
 from creperie.models import CHOSE_OPTION, CUT, Fingerprint, Parsed, parse_choice
 from creperie.scoring.answer_log import CUT_OFF, UNREAD
@@ -44,11 +44,21 @@ def import_replies(path: str | Path, bench: Benchmark, *, model: str = "", parti
             source = (model or stem_of(file), "table", str(file))
             return replied_run(bench, _row(rows, bench, str(file)), source, len(rows), partial=partial)
     log = read_log(file)
-    source = (model or log.model, "samples", str(file))
+    source = (model or _without_dataset(log.model, bench.name), "samples", str(file))
     run = replied_run(bench, matched(log.answers, bench), source, len(log.answers), partial=partial)
     if log.failed:
         run.document["notes"].append(f"{log.failed:,} samples ended with an error and have no answer")
     return run
+
+
+def _without_dataset(model: str, bench: str) -> str:
+    """Return the model's name without that of the benchmark, as VLMEvalKit puts it behind.
+
+    >>> _without_dataset("llava_v1.5_SugarCrepe50", "sugarcrepe"), _without_dataset("my_model", "sugarcrepe")
+    ('llava_v1.5', 'my_model')
+    """
+    found = re.search(rf"(?i)(?<=.)_{re.escape(bench)}[^_/]*$", model)
+    return model[: found.start()] if found else model
 
 
 def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply | UnmatchedRow]:
@@ -60,6 +70,7 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
     for item in bench:
         subsets.setdefault(item.id, []).append(item.subset)
     widths = {(item.subset, item.id): len(item.captions) for item in bench}
+    first: dict[tuple[str, str], int] = {}
     for number, row in enumerate(rows):
         placed = bench[number] if "id" not in row and number < len(bench) else None
         key = placed.id if placed else str(row.get("id", ""))
@@ -71,6 +82,9 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
         if (subset, key) not in widths:
             yield UnmatchedRow(f"row {number + 1}", f"no item is called {subset}/{key}")
             continue
+        if (before := first.setdefault((subset, key), number)) != number:
+            what = f"row {number + 1} answers the item {subset}/{key} again, after row {before + 1}"
+            raise DataError(what, where=where, hint="give one row per item: of several answers, the mean as `scores`")
         named = sorted((n for n in row if re.fullmatch(r"score_\d+", n)), key=lambda n: int(n[6:]))
         try:
             scores = row.get("scores") or [row[name] for name in named if row[name] not in ("", None)]
@@ -102,9 +116,8 @@ def replied_run(
     rows = {key: number for number, key in enumerate(bench.item_keys)}
     widths, starts = layout.widths("image_text"), layout.starts("image_text")
     sums, asked = (np.zeros(int(widths.sum())) for _ in range(2))
-    findings: list[Row] = []
+    given: list[tuple[int, HarnessReply]] = []
     unmatched: list[UnmatchedRow] = []
-    orders: dict[tuple[int, frozenset[int]], set[tuple[int, ...]]] = {}
     for reply in replies:
         if isinstance(reply, UnmatchedRow):
             unmatched.append(reply)
@@ -119,36 +132,54 @@ def replied_run(
             )
         sums[int(starts[number]) + cells] += reply.values
         asked[int(starts[number]) + cells] += 1
-        if reply.cells and len(cells) > 1:
-            orders.setdefault((number, frozenset(reply.cells)), set()).add(tuple(reply.cells))
-        if reply.unread:
-            code = CUT_OFF if reply.cut else UNREAD
-            findings.append({"code": code, "subset": reply.subset, "item": reply.item, "message": reply.unread})
+        given.append((number, reply))
     scores = np.divide(sums, asked, out=np.full(len(sums), np.nan), where=asked > 0).astype(np.float32)
     notes = check_matched(unmatched, total, source[2], partial=partial)
-    notes = [*notes, *_in_fewer_orders(orders, scores, starts, widths)]
+    for number in _in_fewer_orders(given, notes):
+        scores[starts[number] : starts[number] + widths[number]] = np.nan
+    notes += _unlike_the_log(given)
+    findings = [
+        {"code": CUT_OFF if r.cut else UNREAD, "subset": r.subset, "item": r.item, "message": r.unread}
+        for _, r in given
+        if r.unread
+    ]
     run = answered_run(bench, scores, f"{source[1]}:{source[0]}", findings=findings, notes=notes)
     run.document["unmatched"] = [asdict(row) for row in unmatched[:LISTED]]
     return run
 
 
-def _in_fewer_orders(
-    orders: Mapping[tuple[int, frozenset[int]], set[tuple[int, ...]]],
-    scores: np.ndarray,
-    starts: np.ndarray,
-    widths: np.ndarray,
-) -> list[str]:
-    """Void items that were asked in fewer orders than the others: one order alone rewards answers that follow it."""
-    most = max(map(len, orders.values()), default=0)
-    if most == 1:
-        return [
+def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]) -> set[int]:
+    """Return the items that were asked in fewer orders than others with as many captions, and add a note on them.
+
+    One order alone rewards answers that follow it.
+    """
+    orders: dict[tuple[int, frozenset[int]], set[tuple[int, ...]]] = {}
+    for number, reply in given:
+        if reply.chosen and len(reply.cells) > 1:
+            orders.setdefault((number, frozenset(reply.cells)), set()).add(tuple(reply.cells))
+    most: Counter[int] = Counter()  # by the number of options
+    for (_, cells), asked in orders.items():
+        most[len(cells)] = max(most[len(cells)], len(asked))
+    if most and max(most.values()) == 1:
+        notes.append(
             "every question was asked in one order of its captions: answers that follow the order are not told apart"
-        ]
-    short = {number for (number, _), asked in orders.items() if len(asked) < most}
-    for number in short:
-        scores[starts[number] : starts[number] + widths[number]] = np.nan
-    what = f"{len(short):,} items were asked in fewer orders of their captions than the others ({most}): no score"
-    return [what] if short else []
+        )
+    short = {number for (number, cells), asked in orders.items() if len(asked) < most[len(cells)]}
+    if short:
+        others = listing(sorted({most[len(cells)] for number, cells in orders if number in short}))
+        notes.append(
+            f"{len(short):,} items were asked in fewer orders of their captions than the others ({others}): no score"
+        )
+    return short
+
+
+def _unlike_the_log(given: Sequence[tuple[int, HarnessReply]]) -> Iterator[str]:
+    """Yield notes on questions with several answers, and on answers that the log graded differently."""
+    times = Counter((number, tuple(reply.cells)) for number, reply in given)
+    if again := sum(n > 1 for n in times.values()):
+        yield f"{again:,} of {len(times):,} questions were answered more than once: the mean of their answers counts"
+    if other := sum(reply.regraded for _, reply in given):
+        yield f"{other:,} of {len(given):,} answers are judged differently by the log"
 
 
 def answered_run(
@@ -166,6 +197,7 @@ def answered_run(
         "coverage": {"items": len(bench), "image_text": len(bench) - table.column("image_text").null_count},
         "findings": list(findings[:LISTED]),
         "finding_counts": dict(Counter(f["code"] for f in findings)),
+        "unreadable": dict(Counter(f["subset"] for f in findings if f["code"] == UNREAD)),
         "notes": list(notes),
     }
     run = Run(document, table)

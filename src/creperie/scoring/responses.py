@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,14 +12,20 @@ from pathlib import Path
 import numpy as np
 
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
-from creperie.core import DataError, UsageError, csv_rows, option
+from creperie.core import DataError, UsageError, csv_rows, listing, option
 from creperie.scoring.logs import UnmatchedRow, check_matched, table_separator
 from creperie.scoring.plan import layout_of_bench
 from creperie.scoring.replies import answered_run
 from creperie.scoring.run import NO_IMAGE, Run
 
 #: cells that are no numbers → right (1), wrong (0) or no answer
-ANSWERS = {"true": 1.0, "right": 1.0, "correct": 1.0, "false": 0.0, "wrong": 0.0, "incorrect": 0.0, "": np.nan}
+ANSWERS = {
+    **dict.fromkeys(("true", "right", "correct"), 1.0),
+    **dict.fromkeys(("false", "wrong", "incorrect"), 0.0),
+    **dict.fromkeys(("", "na", "n/a", "none", "null", "-"), np.nan),
+}
+#: first cells of the header that say that rows are items, and columns models
+ITEM_HEADS = {"item", "items", "item_id", "question", "question_id", "sample"}
 #: columns of tables with one row per item: a table with one of them is no response matrix
 ROW_COLUMNS = {"id", "scores", "score_0", "choice", "prediction", "doc_id"}
 MOST_ITEMS = 1_000_000
@@ -28,9 +35,11 @@ MOST_ITEMS = 1_000_000
 class ResponseOptions:
     """How a response matrix is read."""
 
-    choices: int | None = option(None, "Matrix: options that each item offered (sets chance).", minimum=2)
+    choices: int | None = option(
+        None, "Matrix: options that each item offered (sets chance); of open questions a large number: 100.", minimum=2
+    )
     above: float | None = option(None, "Matrix of scores: an answer is right if its score is above this.")
-    columns: str = option("*", "Matrix: only columns that match this pattern are items.", metavar="PATTERN")
+    columns: str = option("", "Matrix: only columns that match this pattern are items.", metavar="PATTERN")
     blind: str = option("", "Matrix: prefix of columns that repeat the items without images.", metavar="PREFIX")
     group: str = option("", "Matrix: a regular expression; what it matches in an item's name is the subset.")
 
@@ -46,18 +55,28 @@ def import_responses(
 ) -> list[Run]:
     """Return one run per model of a response matrix, and with `blind` another one of its answers without images.
 
+    A row is a model and a column an item, or, if the header begins with a word such as "item", the other way round.
     With a benchmark, items are named by id or subset/id; an `UnmatchedError` is raised if it lacks more than a tenth of
     them, unless `partial`. Without a benchmark, items are known by their names alone.
     """
     how, file = options or ResponseOptions(), Path(path)
     models, cells = _cells(file, how)
     blind = {n.removeprefix(how.blind): v for n, v in cells.items() if how.blind and n.startswith(how.blind)}
-    seen = {n: v for n, v in cells.items() if fnmatchcase(n, how.columns) and not (blind and n.startswith(how.blind))}
-    if not seen or (how.blind and not blind):
-        raise UsageError("no column is an item", where=file, hint="check `columns=` and `blind=`")
+    if how.blind and not blind:
+        raise UsageError(f"no column begins with {how.blind!r}", where=file, hint="check `blind=`")
+    seen = {n: v for n, v in cells.items() if not (how.blind and n.startswith(how.blind))}
+    seen = {n: v for n, v in seen.items() if fnmatchcase(n, how.columns or "*")}
+    if not cells:
+        raise DataError("has one column", where=file, hint="separate cells by commas (.csv) or tabs (.tsv)")
+    if not seen:
+        raise UsageError(f"no column matches {how.columns!r}", where=file, hint="check `columns=`")
+    if not how.columns:
+        _check_conditions(seen, str(file))
     known = bench or _bench(file, list(seen), how)
     names, unmatched = _places(known, list(seen), str(file))
     notes = check_matched(unmatched, len(seen), str(file), partial=partial)
+    if len(models) > len(seen):
+        notes.append(f"{len(models):,} models × {len(seen):,} items: if rows are items, begin the header with `item`")
     runs = []
     for answers, mark in ((seen, ""), (blind, f"~{NO_IMAGE}")):
         marked = replace(known, name=known.name + mark)
@@ -73,16 +92,32 @@ def import_responses(
 def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.ndarray]]:
     """Return the models and, for every column, their answers."""
     rows = csv_rows(file, table_separator(file), most=MOST_ITEMS)
-    _, (_, *names) = next(rows)
-    models, values = [], []
-    for line, (model, *cells) in rows:
-        if model in models:
-            raise DataError(f"has the model {model!r} twice", where=f"{file}:{line}")
-        models.append(model)
-        values.append([_number(cell, f"{file}:{line}", name, how) for name, cell in zip(names, cells, strict=True)])
-    if not models:
+    _, (corner, *names) = next(rows)
+    turned = corner.strip().lower() in ITEM_HEADS
+    values: dict[str, list[float]] = {}
+    for line, (name, *cells) in rows:
+        if name in values:
+            raise DataError(f"has the {'item' if turned else 'model'} {name!r} twice", where=f"{file}:{line}")
+        values[name] = [_number(cell, f"{file}:{line}", column, how) for column, cell in zip(names, cells, strict=True)]
+    if not values:
         raise DataError("has no rows", where=file, hint="give one row per model, one column per item")
-    return models, dict(zip(names, np.array(values).T, strict=True))
+    if turned:
+        return names, {name: np.array(row) for name, row in values.items()}
+    return list(values), dict(zip(names, np.array(list(values.values())).T, strict=True))
+
+
+def _check_conditions(names: Iterable[str], where: str) -> None:
+    """Raise an error if names repeat others behind a prefix, as where a matrix holds items in several conditions."""
+    known = set(names)
+    ends = ((name, k) for name in known for k, mark in enumerate(name[:-1], 1) if not mark.isalnum())
+    prefixes = Counter(name[:k] for name, k in ends if name[k:] in known)
+    if prefixes:
+        listed = listing(sorted(prefixes))
+        what = (
+            f"{prefixes.total():,} of {len(known):,} columns repeat another one behind {listed}: which are the items?"
+        )
+        hint = "pass `columns=`, such as '[0-9]*', or '*' for all; `blind=` names the prefix of items without images"
+        raise UsageError(what, where=where, hint=hint)
 
 
 def _number(cell: str, where: str, name: str, how: ResponseOptions) -> float:
@@ -122,8 +157,8 @@ def _subsets(names: list[str], group: str, file: Path) -> list[str]:
             f"`group={group!r}` is no regular expression: {e}", hint=r"write, for instance, '^\d+'"
         ) from None
     if not any(found):
-        what = f"`group={group!r}` matches no item, such as {names[0]!r}"
-        raise UsageError(what, where=file, hint="check it against the names of the columns")
+        what = f"`group={group!r}` matches none of the {len(names):,} item names, of which the first is {names[0]!r}"
+        raise UsageError(what, where=file, hint="items are named by the heads of the columns: adapt the expression")
     subsets = [str(m[1] if m.re.groups else m[0]) if m else "items" for m in found]
     return [f"{name} items" if name in ("all", "macro") else name for name in subsets]  # names of rows over all subsets
 
@@ -135,6 +170,10 @@ def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str
         for key in (id_, f"{subset}/{id_}"):
             by_id.setdefault(key, []).append(number)
     places = {name: by_id[name][0] for name in names if len(by_id.get(name, ())) == 1}
+    owners: dict[int, str] = {}
+    for name, number in places.items():
+        if owners.setdefault(number, name) != name:
+            raise DataError(f"columns {owners[number]!r} and {name!r} are the same item", where=where)
     others = [name for name in names if name not in places]
     return places, [UnmatchedRow(f"column {n}", f"{len(by_id.get(n, ()))} items have this id") for n in others]
 
@@ -143,5 +182,8 @@ def _scores(bench: Benchmark, row: np.ndarray, how: ResponseOptions) -> np.ndarr
     """Return the image-text scores of a model: true captions get the cell, false ones the threshold or the opposite."""
     layout = layout_of_bench(bench)
     cells = np.repeat(row, layout.widths("image_text"))
-    false = 1 - cells if how.above is None else np.where(np.isnan(cells), np.nan, how.above)
+    if how.above is None:
+        false = 1 - cells
+    else:  # a score that is not above is wrong, also an equal one
+        false = np.where(np.isnan(cells), np.nan, np.where(cells == how.above, cells + 1, how.above))
     return np.where(layout.match, cells, false).astype(np.float32)

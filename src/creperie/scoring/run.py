@@ -89,13 +89,15 @@ class RunHeader:
 
     @property
     def blinded(self) -> str:
-        """What a blind twin was shown in place of the images, such as `noise` (its benchmark is BENCH~noise), or ""."""
+        """What replaced the images in a blind twin, such as `noise`; empty for other runs."""
         _, mark, shown = self.benchmark.rpartition("~")
         return shown if mark and shown.partition("-")[0] in (*KINDS, NO_IMAGE) else ""
 
     @property
     def content(self) -> str:
-        """The content hash and, for a blind twin, what it was shown: runs that share it can be ranked."""
+        """The content hash; for a blind twin, followed by the name of what replaced the images. Only runs with the same
+        value are ranked together.
+        """
         return f"{self.hash}~{self.blinded}" if self.blinded else self.hash
 
 

@@ -44,10 +44,11 @@ def stem_of(uri: str) -> str:
 
 
 def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: str, ours: bool) -> FamilyStudy:
-    """Return the study with a random intercept per family and level of each factor that models have one for.
+    """Return the study with a random intercept per model family, also by the levels of each factor that already has
+    such an intercept per model.
 
-    `families` is a column, `auto` (by `stem_of`), `none`, or empty: auto for `ours`, the presets of creperie, and none
-    for a paper's analyses, which stay as they were published.
+    `families` is a column, `auto` (by `stem_of`), `none`, or empty. Empty means `auto` for creperie's own presets
+    (`ours`), and `none` for the analyses of a paper, which stay as published.
     """
     chosen = families or (AUTO if ours else NONE)
     if "model" not in table.column_names:

@@ -46,7 +46,7 @@ class Groups:
         return int(self.starts[-1])
 
     def sorted(self) -> Groups:
-        """Return the same factors with the largest one first, which is the one to be eliminated."""
+        """Return the same factors, the largest first: that is the one to eliminate."""
         order = sorted(range(len(self.names)), key=lambda k: -self.sizes[k])
         return Groups(tuple(self.names[k] for k in order), tuple(self.codes[k] for k in order))
 
@@ -181,7 +181,7 @@ def _factored_whole(matrix: Any) -> Factor:
 
 @dataclass(frozen=True, eq=False)
 class _Divided:
-    """A diagonal block, and the factored Schur complement after its elimination."""
+    """The result of eliminating a diagonal block: the block, and the factorised Schur complement."""
 
     pivot: np.ndarray
     edge: Any

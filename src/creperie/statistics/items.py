@@ -26,10 +26,14 @@ from creperie.scoring import Run, load_run, on_shared_items, run_labels
 from creperie.statistics.response import FEWEST_MODELS, WRONG_LABELS, ResponseFit, ResponseModel, fit_responses
 from creperie.statistics.sight import PictureGain, picture_gain, split_twins
 
-#: What a suspicious item is.
+#: What a suspicious item is: with a response model, and without one.
+READ = "The label may be wrong, or right and misleading to all alike: answers alone cannot tell which. Read the item."
 SUSPICIOUS = (
-    "suspicious: models choose another answer more often than guesses would, above all the better models. The label "
-    "may be wrong, or right and misleading to all models alike: answers alone cannot tell which. Read the item."
+    f"suspicious: models choose another answer more often than guesses would, above all the better models. {READ}"
+)
+CORRELATED = (
+    "suspicious: of so few models, those that do well on the other items do worse on this one; by chance alone, so do "
+    f"about one in twenty items. {READ}"
 )
 SOLVED = ("text", "picture", "neither")
 #: Minimum number of models for an item–rest correlation.
@@ -76,8 +80,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class ShortForm:
-    """A selection of items that ranks models as the whole benchmark does, with its quality on models not used to choose
-    it.
+    """A selection of items chosen to rank models as the whole benchmark does, with how well it ranks other models.
 
     `pairs` is the share of pairs of models in the same order as on the whole benchmark, `random_pairs` the same for
     equally many random items; `error` and `random_error` are root mean squared differences of accuracies, between 0 and
@@ -159,8 +162,13 @@ class ItemStudy(Framed):
 
     @cached_property
     def notes(self) -> list[str]:
-        """Items left out, what suspicious means, and where the response model does not fit."""
-        notes = [*self.answers.notes, *([SUSPICIOUS] if "suspicious" in self.kinds else [])]
+        """Remarks on omitted items, on the meaning of "suspicious", and on poor fit of the response model."""
+        meaning = CORRELATED if self.fit is None else SUSPICIOUS
+        notes = [*self.answers.notes, *([meaning] if "suspicious" in self.kinds else [])]
+        if self.fit is None:
+            notes.append(
+                "without a response model (from eight runs on), items are judged by their correlation with the others"
+            )
         if self.fit is not None and not self.fit.converged:
             notes.append("the item response model did not converge: difficulties and suspicions are uncertain")
         rows = self.abilities() if self.counted else []

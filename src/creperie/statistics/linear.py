@@ -63,7 +63,8 @@ def fit_linear(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Group
     """Fit y = Xβ + Σ intercepts + ε. The columns of X must be linearly independent."""
     n, p = x.shape
     if n <= p + len(groups.names):
-        raise UsageError(f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects")
+        what = f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects"
+        raise UsageError(what, hint="leave effects out, or give more runs or items")
     moments = _moments(y, x, groups.sorted())
     counted = _Counted(moments, reml)
     start = search(counted, np.full(len(groups.names), 0.5))

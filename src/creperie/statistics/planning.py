@@ -262,7 +262,7 @@ CUES_TRIED = 12
 
 
 class _Common:
-    """The items of one simulated audit, and what attackers of one family have in common."""
+    """The items of one simulated audit, and the random numbers that the attackers of one family share."""
 
     def __init__(self, plan: PowerOptions, items: int, rng: np.random.Generator) -> None:
         self.plan, self.items, self.rng = plan, items, rng
@@ -272,7 +272,9 @@ class _Common:
         return last_look(looks_of(self.items)) if entry.sampled and not self.plan.attackers else 1.0
 
     def answers(self, entry: AttackerEntry) -> AttackerMargins:
-        """Draw an attacker's answers. Those of learned ones vary more than coins: their accuracy itself is drawn."""
+        """Draw an attacker's answers. A learned attacker varies more than coin flips, so its accuracy is drawn
+        first.
+        """
         plan, rng = self.plan, self.rng
         n = self.items if plan.attackers else min(self.items, entry.sampled or self.items)
         spread = NULL_SPREAD if entry.learned and entry.family != "language model" else 1.0

@@ -15,6 +15,7 @@ import pyarrow as pa
 from creperie.core import UsageError, counted, option, with_options
 from creperie.metrics import (
     HIT,
+    MISS,
     TIE,
     VOID,
     MetricSettings,
@@ -49,7 +50,8 @@ class PairRobustness:
     """A pair of models, the better first.
 
     `reversing` is the number of wrong labels, on items that only the better model gets right, that would reverse the
-    pair. `survives` is True if there are fewer wrong labels (upper limit of their interval) than that; None if the
+    pair; None if no number does, as where the other one ties. `survives` is True if there are fewer wrong labels (upper
+    limit of their interval) than that; None if the
     labels were not checked.
     """
 
@@ -60,7 +62,7 @@ class PairRobustness:
     high: float
     p_equivalent: float
     equivalent: bool
-    reversing: int
+    reversing: int | None
     survives: bool | None
 
 
@@ -125,6 +127,13 @@ def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, sett
     for name, mask in masks.items():
         columns[name] = _accuracies(answers.outcomes, settings, np.where(mask, "kept", ""), only="kept")
     wrong = wrong_labels(options.wrong) if options.wrong else None
+    notes = [f"{counted(twins, 'blind twin')} not ranked"] if twins else []
+    missing = {name: int((o == VOID).sum()) for name, o in answers.outcomes.items()}
+    notes += [
+        f"{name}: {n:,} of {len(answers.right):,} items have no score; its rank is over the others"
+        for name, n in missing.items()
+        if n
+    ]
     ranks = rank_table(columns)
     names = sorted((r.name for r in ranks), key=lambda name: -settings.worth(answers.outcomes[name]).mean())
     return Robustness(
@@ -133,7 +142,7 @@ def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, sett
         [_pair(answers, (a, b), options.margin, wrong, settings) for a, b in combinations(names, 2)],
         [_noisy(answers, name, wrong, settings) for name in names] if wrong else [],
         (1 - wrong[0], 1 - wrong[2], 1 - wrong[1]) if wrong else None,
-        (f"{counted(twins, 'blind twin')} not ranked",) if twins else (),
+        tuple(notes),
     )
 
 
@@ -202,25 +211,53 @@ def _pair(
     lead = float((settings.worth(a[both]) - settings.worth(b[both])).sum())
     if lead < 0:  # of items that both cover, the other is better
         return _pair(answers, (names[1], names[0]), margin, wrong, settings)
-    reversing = math.floor(lead / 2) + 1 if lead > 0 else 0  # each moves one item from one to the other
-    survives = None if wrong is None else reversing > wrong[2] * int(both.sum())
+    reversing = _reversing(lead, int(((a == HIT) & (b == MISS)).sum()), int(((a == HIT) & (b == TIE)).sum()))
+    survives = None if wrong is None else reversing is None or reversing > wrong[2] * int(both.sum())
     ends = (same.low, same.high, same.p, same.equivalent)
     return PairRobustness(names[0], names[1], same.difference, *ends, reversing, survives)
+
+
+def _reversing(lead: float, missed: int, tied: int) -> int | None:
+    """Return how many wrong labels reverse a lead, on items that only the better model gets right: where the other
+    misses, a label takes one item from the better and gives it to the other; where it ties, it only takes one.
+
+    >>> _reversing(12, 12, 0), _reversing(12, 0, 12), _reversing(4, 1, 8), _reversing(0, 3, 3)
+    (7, None, 4, 0)
+    """
+    if lead <= 0:
+        return 0
+    if 2 * missed > lead:
+        return math.floor(lead / 2) + 1
+    rest = lead - 2 * missed
+    return missed + math.floor(rest) + 1 if tied > rest else None
 
 
 def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], settings: MetricSettings) -> NoisyAccuracy:
     """Return the observed accuracy, and the accuracy on correct labels.
 
-    If a share e of the labels is wrong, independently of what the model understands, and a wrong label reverses the
-    outcome, the observed accuracy is a·(1 − e) + (1 − a)·e. Combining the ends of both intervals covers more than 95 %.
+    If a share e of the labels is wrong, independently of what the model understands, a wrong label turns right answers
+    into wrong ones, and of wrong answers the share r that chose what it names into right ones: the observed accuracy is
+    a·(1 − e) + (1 − a)·e·r. Of k candidates, with wrong answers spread evenly, r is 1/(k − 1), the odds of chance; it
+    is 1 for two. Combining the ends of both intervals covers more than 95 %.
     """
     outcomes = answers.outcomes[name]
-    right = settings.worth(outcomes[outcomes != VOID])
-    interval = share_interval(right, np.ones(len(right)), answers.first.clusters[outcomes != VOID], settings)
+    covered = outcomes != VOID
+    right, chance = settings.worth(outcomes[covered]), answers.chance[covered]
+    interval = share_interval(right, np.ones(len(right)), answers.first.clusters[covered], settings)
     values = [float(right.mean()), interval.low, interval.high]
-    turned = np.array([[(v - e) / (1 - 2 * e) if e < 0.5 else math.nan for e in wrong] for v in values])
-    if turned[2].max() < 0 or turned[1].min() > 1:
-        turned[:] = math.nan  # no accuracy on right labels gives the observed one
-    turned = turned.clip(0, 1)
-    on_right_labels = (float(turned[0, 0]), float(turned[1].min()), float(turned[2].max()))
-    return NoisyAccuracy(name, values[0], values[1], values[2], *on_right_labels)
+    odds = float((chance / (1 - chance)).mean())
+    on_right_labels = np.array([[_on_right_labels(v, e, odds) for e in wrong] for v in values])
+    if on_right_labels[2].max() < 0 or on_right_labels[1].min() > 1:
+        on_right_labels[:] = math.nan  # no accuracy on right labels gives the observed one
+    first, low, high = on_right_labels.clip(0, 1)
+    return NoisyAccuracy(name, values[0], values[1], values[2], float(first[0]), float(low.min()), float(high.max()))
+
+
+def _on_right_labels(observed: float, wrong: float, odds: float) -> float:
+    """Return the accuracy on right labels behind an observed one; NaN if wrong labels leave no trace of it.
+
+    >>> round(_on_right_labels(0.704, 0.04, 1 / 3), 3), round(_on_right_labels(0.704, 0.04, 1), 3)
+    (0.73, 0.722)
+    """
+    kept = 1 - wrong * (1 + odds)
+    return (observed - wrong * odds) / kept if kept > 0 else math.nan

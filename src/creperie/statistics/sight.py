@@ -49,7 +49,7 @@ def picture_gain(
 ) -> PictureGain:
     """Return what the picture adds, from answers with and without it (items, models): 1 right, 0 wrong, NaN unknown.
 
-    Without a response model, these are the answers themselves.
+    Without a response model, the gain is computed from the answers directly.
     """
     if model is None or right.shape[1] < FEWEST_MODELS:
         text = np.nan_to_num(blind, nan=float(np.nanmean(blind)))

@@ -62,7 +62,8 @@ def preferred(
             advance(len(batch))
     if np.isnan(scores).any():
         missing = texts[int(np.flatnonzero(np.isnan(scores))[0])]
-        raise ModelError(f"gives no score for the caption {missing[:60]!r}", where=preference.name)
+        hint = "a score is a finite number for every caption"
+        raise ModelError(f"returned NaN for the caption {missing[:60]!r}", where=preference.name, hint=hint)
     code = both.indices.fill_null(0).to_numpy()
     present = ~np.asarray(both.indices.is_null())
     n = len(captions)
@@ -79,11 +80,11 @@ def words_of(texts: pa.Array) -> np.ndarray:
 def construction_columns(
     constructions: Sequence[str | None], slots: tuple[np.ndarray, np.ndarray] | None
 ) -> dict[str, pa.Array]:
-    """Return the construction of every row's caption, and whether caption and foil name their arguments in the same
-    order.
+    """Return two columns: the construction of every row's caption, and whether caption and foil name their arguments in
+    the same order.
 
-    A foil exchanges the arguments of the caption and keeps its construction. So the order differs against that foil,
-    and is the same against the foil of the other construction: "a ball is hit by a player", "a ball hits a player".
+    A foil has its arguments exchanged. If it has the construction of its caption, the order differs; if it has the
+    other construction, the order is the same, as in "a ball is hit by a player" with the foil "a ball hits a player".
     """
     types: list[str | None] = []
     orders: list[str | None] = []

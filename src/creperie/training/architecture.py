@@ -88,10 +88,11 @@ class SmallConfig:
         return int(2 ** (len(self.channels) + 1))
 
     def __post_init__(self) -> None:
-        if not self.channels or self.size % self.shrink:
-            raise UsageError(
-                f"no channels, or size {self.size} is not a multiple of {self.shrink}", hint="change size or channels"
-            )
+        if not self.channels:
+            raise UsageError("`channels` is empty", hint="give at least one number of channels")
+        if self.size % self.shrink:
+            near = max(1, round(self.size / self.shrink)) * self.shrink
+            raise UsageError(f"size {self.size} is not a multiple of {self.shrink}", hint=f"choose for instance {near}")
         if self.text_width % self.heads or self.channels[-1] % self.heads:
             raise UsageError(
                 f"a width is not a multiple of {self.heads} heads", hint="change heads, channels or text_width"

@@ -109,7 +109,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     again = "pass `force=True` to start over"
     document = read_json(path, again=again)
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
-        raise DataError("not the record of a training", where=str(path), hint=again)
+        raise DataError("not the record of a training run", where=str(path), hint=again)
     return document
 
 

@@ -37,7 +37,7 @@ class TrainingPictures:
         return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
 
     def _read(self, missing: Sequence[int]) -> dict[int, np.ndarray]:
-        """Prepare some images, cache those that fit, and return the others."""
+        """Prepare the missing images and cache as many as fit; return those that did not fit."""
         if not missing:
             return {}
         shares = [missing[k::READERS] for k in range(READERS)]

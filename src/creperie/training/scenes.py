@@ -43,7 +43,7 @@ class Spoilt:
     foils: Mapping[str, tuple[str, ...]]
 
     def with_types(self, types: Sequence[str]) -> TrainSet:
-        """Return the examples with the foils of these types; an example has at most one of each type."""
+        """Return the examples with foils of these types only. An example has at most one foil of each type."""
         for name in types:
             if name not in self.foils:
                 raise unknown("type of foils", name, self.foils)
@@ -137,7 +137,7 @@ def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress =
 
 
 def _drawn_in(size: int) -> Callable[[], str]:
-    """Return what the pictures of scenes depend on, besides the scenes: their size."""
+    """Return a function that names the size in which scenes are drawn: pictures depend on it besides the scenes."""
     return lambda: f"drawn in {size} pixels"
 
 

@@ -133,7 +133,7 @@ def read_config(path: Path, kind: type[Config]) -> Config:
     try:
         return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in names})
     except (TypeError, ValueError, ArithmeticError) as e:
-        raise DataError(f"a setting has the wrong type ({e})", where=str(path)) from None
+        raise DataError(f"a setting cannot be used ({e})", where=str(path), hint="save the model again") from None
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncoder:

@@ -29,7 +29,7 @@ class StudyLab(Protocol):
         ...
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Return the test result of a model trained from a base with one type of foils."""
+        """Return the test result of the model that was trained with one type of foils, for one seed."""
         ...
 
     def notes(self) -> tuple[str, ...]:

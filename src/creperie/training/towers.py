@@ -233,7 +233,8 @@ def load_heads(folder: Path) -> JoinedHeads:
         raise ModelError("no joined towers in this folder", where=str(folder), hint=f"it needs {CONFIG}")
     config, widths = read_config(path, TowersConfig), read_json(path).get("widths", ())
     if not isinstance(widths, list) or [*map(type, widths)] != [int, int]:
-        raise DataError("the widths of both towers are missing", where=str(path))
+        hint = "train or join the towers again"
+        raise DataError("`widths` must be two integers, one per tower", where=str(path), hint=hint)
     heads = JoinedHeads(config, *widths)
     load_weights(heads, folder / WEIGHTS)
     return heads

@@ -76,7 +76,11 @@ class VisionTower:
                 self.width = self.features(self.scaled(blank)).shape[1]
             return
         if not 1 <= layers <= config.num_hidden_layers:
-            raise UsageError(f"layers must be from 1 to {config.num_hidden_layers}, not {layers}", where=uri)
+            raise UsageError(
+                f"layers must be from 1 to {config.num_hidden_layers}, not {layers}",
+                where=uri,
+                hint="choose another ?layers=",
+            )
         #: tokens before the patches: the class token, distillation and register tokens
         self.skip = 1 + getattr(config, "num_register_tokens", 0) + (config.model_type == "deit")
         self.side, self.width = None, config.hidden_size * (layers + 1)

@@ -35,7 +35,7 @@ class CleanKind:
     worlds: tuple[str, ...] = ("2d", "3d")
 
 
-def _some(s: Sampler, group: str = "any", bystanders: int = 45) -> Some | None:
+def _random_relation(s: Sampler, group: str = "any", bystanders: int = 45) -> Some | None:
     """Return a random relation of a group, a setting and things in it."""
     relation = s.relation(group)
     setting = s.setting(relation)
@@ -44,7 +44,7 @@ def _some(s: Sampler, group: str = "any", bystanders: int = 45) -> Some | None:
 
 
 def replace_obj(s: Sampler) -> Draft | None:
-    if (some := _some(s)) is None:
+    if (some := _random_relation(s)) is None:
         return None
     relation, setting, slots = some
     k = s.dice.roll(arity_of(relation))
@@ -62,7 +62,7 @@ def replace_obj(s: Sampler) -> Draft | None:
 
 
 def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
-    """Return a thing with two different values of an attribute, in a colour that nothing else has."""
+    """Return a thing with two different values of an attribute, in a colour that no other thing has."""
     look = slots[k][0]
     used = [x.colour for x, _ in slots] if field == "colour" else [getattr(look, field)]
     first, values = s.stage.said(look, field), s.dice.shuffled(s.stage.values(look, field, s))
@@ -73,7 +73,7 @@ def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | No
 
 
 def replace_att(s: Sampler) -> Draft | None:
-    if (some := _some(s)) is None:
+    if (some := _random_relation(s)) is None:
         return None
     relation, setting, slots = some
     k, field = s.dice.roll(arity_of(relation)), s.relation("changed")
@@ -138,7 +138,7 @@ def depth(s: Sampler) -> Draft | None:
 
 def swap_att(s: Sampler) -> Draft | None:
     """Propose twins whose main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
-    if (some := _some(s)) is None:
+    if (some := _random_relation(s)) is None:
         return None
     relation, setting, slots = some
     field = s.relation("swapped")
@@ -175,7 +175,7 @@ def add_obj(s: Sampler) -> Draft | None:
 
 def add_att(s: Sampler) -> Draft | None:
     """Propose twins whose captions are equal except for an added colour or pattern, which is another one."""
-    if (some := _some(s)) is None:
+    if (some := _random_relation(s)) is None:
         return None
     relation, setting, slots = some
     k, field = s.dice.roll(2), s.dice.pick(("colour", "colour", "pattern"))
@@ -190,7 +190,7 @@ def add_att(s: Sampler) -> Draft | None:
 
 
 def negation(s: Sampler) -> Draft | None:
-    """Propose twins whose captions both say what is not so: of another thing, or a state."""
+    """Propose twins whose captions each deny something: the place of another thing, or a state."""
     return (_not_the_state if s.stage.name == "3d" and s.dice.chance(12) else _not_the_other)(s)
 
 
@@ -277,8 +277,8 @@ def _crowd(s: Sampler) -> tuple[str, list[str]]:
 
 
 def count(s: Sampler) -> Draft | None:
-    """Propose counts of two kinds of things, of which one scene has more of the first and the other more of the second:
-    each caption is false even if "two" means at least two.
+    """Propose two kinds of things, more of the first in one scene and more of the second in the other. Each caption is
+    false of the other scene even if "two" means at least two.
     """
     setting, kinds = _crowd(s)
     a, b = (

@@ -70,7 +70,7 @@ def needs_the(form: LogicalForm) -> bool:
 
 
 def takes_place(form: LogicalForm, setting: str) -> bool:
-    """Return whether a sentence may add that it is about things on the table, or in the room."""
+    """Return whether a sentence may add a location, such as "on the table" or "in the room"."""
     kind = family(form)
     if kind in ("list", "count"):
         return setting in PLACES
@@ -107,7 +107,7 @@ def _reversible(form: LogicalForm) -> bool:
 
 
 def postures(form: LogicalForm) -> list[str]:
-    """Return how all things that a claim may be about can be in their places."""
+    """Return the postures that fit all things of a claim at their places."""
     kind = family(form)
     relation = form.facts[0].relation if form.facts else ""
     if kind in ("list", "count"):

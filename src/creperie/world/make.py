@@ -122,13 +122,13 @@ class World:
             raise UsageError(f"none of these kinds can have the form {forms}", hint="see `creperie world kinds`")
 
     def _kinds(self) -> tuple[str, ...]:
-        """Return the kinds by their names: of those in a group, the ones that this world has."""
+        """Return the kinds with these names; for the name of a group, its kinds that this world has."""
         if self.render == "2d":
             return kinds_named(self.kinds)
         named = [kind for name in self.kinds for kind in ((name,) if name in ROOM_KINDS else kinds_named((name,)))]
         named += ROOM_ONLY if {"all", "clean"} & {*self.kinds} else ()
         if absent := [name for name in self.kinds if name not in GROUPS and name not in ROOM_KINDS]:
-            raise unknown("kind of the world in three dimensions", absent[0], ROOM_KINDS)
+            raise unknown("kind of item in three dimensions", absent[0], ROOM_KINDS)
         return tuple(kind for kind in dict.fromkeys(named) if kind in ROOM_KINDS)
 
     def subsets(self) -> list[tuple[str, str, str]]:

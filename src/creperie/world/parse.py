@@ -163,8 +163,7 @@ def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
         (r"@ is at the back, @ is in the middle and @ is in front", _says(Fact("depth", (2, 1, 0)))),
         (r"@ is behind @ and in front of @", _says(Fact("depth", (1, 0, 2)))),
         (r"@ is in front of @ and behind @", _says(Fact("depth", (2, 0, 1)))),
-        (rf"@ is {at} @, not {at} @", _opposed(0, 1)),
-        (rf"@ is not {at} @ but {at} @", _opposed(1, 0)),
+        (rf"@ is {at} @, not (?:{at} )?@", _opposed),
         (rf"there is @(?:, @)? and @|@(?:, @)? and @ {bes}", lambda _, names: LogicalForm(tuple(names))),
         (rf"there are # and #|# and # {bes}", lambda _, names: LogicalForm((), counts=tuple(names))),
         (rf"@ says ({_either(WORDS)}), and @ says ({_either(WORDS)})", _signs),
@@ -186,15 +185,10 @@ def _says(*facts: Fact, denied: bool = False) -> Build:
     return lambda _, names: LogicalForm(tuple(names), facts, denied=denied)
 
 
-def _opposed(true: int, false: int) -> Build:
-    """Return how to read relations of the first thing to two others, of which one is denied."""
-
-    def build(match: re.Match[str], names: list[Any]) -> LogicalForm:
-        relations = [_AT[match[1]], _AT[match[2]]]
-        facts = Fact(relations[true], (0, 1 + true)), Fact(relations[false], (0, 1 + false), True)
-        return LogicalForm(tuple(names), facts)
-
-    return build
+def _opposed(match: re.Match[str], names: list[Any]) -> LogicalForm:
+    """Return that a relation holds to the second thing, and this or another one does not to the third."""
+    facts = Fact(_AT[match[1]], (0, 1)), Fact(_AT[match[2] or match[1]], (0, 2), True)
+    return LogicalForm(tuple(names), facts)
 
 
 def _signs(match: re.Match[str], names: list[Any]) -> LogicalForm:
@@ -244,11 +238,10 @@ def _action_patterns() -> list[tuple[str, Build]]:
 
 def _giving_patterns() -> list[tuple[str, Build]]:
     patterns: list[tuple[str, Build]] = []
-    for action, (simple, going, done, _) in ((name, forms) for name in GIVING for forms in VERBS[name]):
+    for action, (simple, going, _, _) in ((name, forms) for name in GIVING for forms in VERBS[name]):
         verb = f"@ (?:{simple}|is {going})"
         patterns += [
             (rf"{verb} @ to @", _says(Fact(action, (0, 1, 2)))),
             (rf"{verb} @ @", _says(Fact(action, (0, 2, 1)))),
-            (rf"@ is being {done} to @ by @", _says(Fact(action, (2, 0, 1)))),
         ]
     return patterns

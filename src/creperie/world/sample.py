@@ -85,11 +85,11 @@ class Stage:
         return look
 
     def said(self, look: Any, field: str) -> str:
-        """Return an attribute as a caption may say it; "" if it does not."""
+        """Return an attribute as a caption names it; empty if captions do not name it."""
         raise NotImplementedError
 
     def values(self, look: Any, field: str, s: Sampler) -> Sequence[str]:
-        """Return all values that an attribute of this thing can be said to have."""
+        """Return all values of an attribute that captions can express for this thing."""
         raise NotImplementedError
 
     def allows(self, setting: str, relation: str, kinds: Sequence[str]) -> bool:
@@ -98,7 +98,7 @@ class Stage:
         return pools is not None and all(kind in pool for kind, pool in zip(kinds, pools))
 
     def unposed(self, look: Any, crowded: bool) -> Any:
-        """Return the look without what its relation asked for, if it can then be in another relation."""
+        """Return the look without the pose that its relation required, if the thing can then be in another relation."""
         return look
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Any] | None:
@@ -174,7 +174,7 @@ class Sampler:
         return Desc(look.kind, **values)
 
     def shared(self, slot: Slot, fields: Sequence[str]) -> list[str]:
-        """Return those of the attributes that are said in the same words of a thing in both scenes."""
+        """Return the attributes that captions express in the same words for a thing in both scenes."""
         alike = [f for f in self.stage.fields if self.stage.said(slot[0], f) == self.stage.said(slot[1], f)]
         return [f for f in fields if f in alike and (f != "colour" or "pattern" in alike)]
 

@@ -75,7 +75,7 @@ class Scene:
 
 
 def spell_number(number: int) -> str:
-    """Return a number as text that a file may be named after."""
+    """Return a number as text that is safe in a file name."""
     letters = ""
     while number:
         number, digit = divmod(number, 32)
@@ -146,8 +146,8 @@ def _not_a_scene(code: str) -> DataError:
 
 
 def area_of(thing: Thing, part: str) -> tuple[int, int, int, int] | None:
-    """Return (left, top, right, bottom) of a thing's `surface`, on which others can stand, or `interior`; None if it
-    has none.
+    """Return (left, top, right, bottom) of a thing's `surface` (things can stand on it) or `interior`; None if it has
+    no such part.
     """
     place = getattr(KINDS[thing.kind], part)
     if place is None:

@@ -71,7 +71,9 @@ _UNDECIDED: dict[str, frozenset[str]] = {
 
 
 class Relations(Protocol):
-    """What a claim is checked against: things, the relations between them, and which descriptions fit them."""
+    """The facts that a claim is checked against: things, the relations between them, and the descriptions that fit
+    them.
+    """
 
     @property
     def things(self) -> Sequence[Any]: ...
@@ -128,7 +130,7 @@ class Graph:
         return self._might_follow(a, b) if action == "follows" else False
 
     def _might_follow(self, a: int, b: int) -> Verdict:
-        """Return None (undecided) if `a` may seem to follow `b`, because both face the same way; else False."""
+        """Return None (undecided) if `a` and `b` face the same way, so that `a` may seem to follow `b`; else False."""
         if not KINDS[self.things[b].kind].animate or self.things[a].facing != self.things[b].facing:
             return False
         return False if self._faces(a, b) is False else None

@@ -32,7 +32,9 @@ class Twins:
 
 
 def find_twins(kind: str, dice: Dice, split: str, *, rooms: bool = False) -> Twins:
-    """Draw proposals until one is certified and return it. Proposals are rejected as a pair, so the coin stays fair."""
+    """Draw proposals until one is certified and return it. A proposal is accepted or rejected as a whole, so the coin
+    that decides which combinations it shows stays fair.
+    """
     stage = ROOMS if rooms else DRAWINGS
     while True:
         novel = split == "test" and dice.coin()

@@ -11,7 +11,7 @@ from creperie.world.twins import Twins
 
 
 def _is_turned(construction: str) -> bool:
-    return construction.startswith("turned") or construction in ("double", "theme passive")
+    return construction.startswith("turned") or construction == "double"
 
 
 def draw_style(twins: Twins, dice: Dice) -> SentencePlan:

@@ -6,13 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from creperie.core.errors import CreperieError
-from creperie.lang.parser import default_parser
-from creperie.lang.wordnet import open_wordnet
-from creperie.making.options import MakerOptions
-from creperie.making.registry import build_maker
-from creperie.making.run import Made, preview
-from creperie.making.source import Captions, SourceCaption
+from creperie.core import CreperieError
+from creperie.lang import default_parser, open_wordnet
+from creperie.making import Captions, Made, MakerOptions, SourceCaption, build_maker
+from creperie.making.run import preview
 
 
 @pytest.fixture(scope="session")

@@ -13,19 +13,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creperie.bench import Item, from_items
-from creperie.core.errors import UnknownNameError
+from creperie.core import UnknownNameError
 from creperie.engine import Local
 from creperie.lang import spatial
 from creperie.lang.relations import clashes
-from creperie.making import checks
-from creperie.making.candidate import Candidate
+from creperie.making import (
+    MAKERS,
+    Candidate,
+    Captions,
+    Made,
+    MakerOptions,
+    SourceCaption,
+    build_maker,
+    captions_of,
+    checks,
+    make,
+    word_order,
+)
 from creperie.making.checks import why_unfit
-from creperie.making.generation import make
-from creperie.making.options import MakerOptions
-from creperie.making.registry import MAKERS, build_maker
-from creperie.making.run import Made, preview
-from creperie.making.shuffle import aro_caption, shuffled, word_order, word_tokens
-from creperie.making.source import Captions, SourceCaption, captions_of
+from creperie.making.run import preview
+from creperie.making.shuffle import aro_caption, shuffled, word_tokens
 
 Preview = Callable[..., Made]
 ANNOTATED = ("mine:scenes", "mine:half-truths", "mine:confusion")  # they read annotations, not captions

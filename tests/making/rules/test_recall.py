@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from creperie.making.options import MakerOptions
-from creperie.making.registry import build_maker
-from creperie.making.run import Made, preview
-from creperie.making.source import Captions, SourceCaption
+from creperie.making import Captions, Made, MakerOptions, SourceCaption, build_maker
+from creperie.making.run import preview
 from creperie.world import stream_items
 
 #: who and the verb, the recipient, the thing, the preposition

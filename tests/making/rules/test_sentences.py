@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from creperie.lang.inflection import lemma
-from creperie.lang.tokenizing import words
-from creperie.making.options import MakerOptions
-from creperie.making.run import Made
+from creperie.lang import lemma, words
+from creperie.making import Made, MakerOptions
 
 TABLE: dict[str, list[tuple[str, Any]]] = json.loads((Path(__file__).parent / "sentences.json").read_text())
 

@@ -86,7 +86,7 @@ def _known_foils(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _and_disorder(text: str) -> list[list[str]]:
-    """Return a sentence with a copy whose words are swapped two by two; nothing if the two are equal.
+    """Return a sentence with a copy in which neighbouring words are swapped; an empty list if the two are equal.
 
     >>> _and_disorder("a dog bites a man.")
     [['a dog bites a man.', 'dog a a bites man.']]

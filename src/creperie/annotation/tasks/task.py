@@ -105,7 +105,9 @@ def choice_of(name: str, task: str) -> Dimension:
 
 
 def captions_as_options(captions: Sequence[str], order: Order) -> tuple[AnswerOption, ...]:
-    """Return captions as options, in the order shown. Their values are places on the page, which reveal nothing."""
+    """Return captions as options, in the order shown. Option values are positions on the page, so they reveal
+    nothing.
+    """
     return tuple(AnswerOption(str(place), captions[j], quote=True) for place, j in enumerate(order))
 
 

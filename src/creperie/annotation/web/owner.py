@@ -115,10 +115,10 @@ def make_invitations(
     days: Annotated[float, Form(gt=0, le=3650, allow_inf_nan=False)] = DAYS,
     note: Annotated[Text, Form(max_length=200)] = "",
 ) -> Response:
-    """Create new links. Only their hashes are stored.
+    """Create new links; only their hashes are stored.
 
-    A form that is sent again, even at the same time, invites nobody again and shows the same links while the server
-    remembers them.
+    Submitting the same form twice, even at the same time, creates no further links: the same ones are shown as long as
+    the server remembers them.
     """
     shown = here.site.shown_links
     with here.site.inviting:
@@ -234,7 +234,7 @@ def question_page(here: AdjudicatorHere, ordinal: Ordinal) -> Response:
 
 def _question_page(here: StudyVisit, ordinal: int, problem: str = "") -> Response:
     task, questions = task_named(here.study.task), _judged(here)
-    one = _asked(questions, ordinal)
+    one = _question_of(questions, ordinal)
     return here.page(
         "question.html",
         400 if problem else 200,
@@ -247,7 +247,7 @@ def _question_page(here: StudyVisit, ordinal: int, problem: str = "") -> Respons
     )
 
 
-def _asked(questions: Sequence[Judged], ordinal: int) -> Judged:
+def _question_of(questions: Sequence[Judged], ordinal: int) -> Judged:
     one = next((one for one in questions if one.ordinal == ordinal), None)
     if one is None:
         raise HTTPException(404, "there is no such question")
@@ -256,8 +256,10 @@ def _asked(questions: Sequence[Judged], ordinal: int) -> Judged:
 
 @router.post("/studies/{name}/questions/{ordinal}")
 def decide(here: AdjudicatorHere, ordinal: Ordinal, given: Posted) -> Response:
-    """Store the decision on a question, which is shown in the benchmark's order. Earlier decisions stay on record."""
-    task, payload = task_named(here.study.task), _asked(_judged(here), ordinal).payload
+    """Store the owner's decision on a question. The question's options are shown in the benchmark's order. Earlier
+    decisions stay on record.
+    """
+    task, payload = task_named(here.study.task), _question_of(_judged(here), ordinal).payload
     order = range(task.shuffled(payload))
     form = task.show(payload, order)
     fields = {field.name: given[field.name] for field in form.fields if field.name in given}
@@ -274,7 +276,7 @@ def decide(here: AdjudicatorHere, ordinal: Ordinal, given: Posted) -> Response:
 @router.get("/studies/{name}/pictures/{ordinal}/{place}")
 def question_picture(here: AdjudicatorHere, ordinal: Ordinal, place: Place) -> Response:
     """Return a picture of a question, in the benchmark's order."""
-    images = _asked(_judged(here), ordinal).payload["images"]
+    images = _question_of(_judged(here), ordinal).payload["images"]
     if place >= len(images):
         raise HTTPException(404, "no such picture")
     return picture_response(here.site, here.study.bench, images[place])

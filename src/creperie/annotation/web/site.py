@@ -53,7 +53,7 @@ async def site_of(request: Request) -> Site:  # as a coroutine it needs no threa
 
 def _storable(text: str) -> str:
     if not is_storable(text):
-        raise ValueError("contains characters that cannot be stored")
+        raise ValueError("contains characters that cannot be stored; paste it again as plain text")
     return text
 
 
@@ -174,7 +174,7 @@ Known = TypeVar("Known", bound=Visitor | None)
 
 
 def recognised(request: Request, who: Known) -> Known:
-    """Return the visitor, and tell the server that their address may keep its places; see `connections`."""
+    """Return the visitor, and tell the connection limits that this address is theirs (see `connections`)."""
     welcome = request.scope.get("state", {}).get(WELCOME)
     if who is not None and welcome is not None:
         welcome()

@@ -229,7 +229,9 @@ def is_picture(path: Path) -> bool:
 
 
 def _positions(advance: Advance) -> Callable[[int], None]:
-    """Return a function that takes the bytes there are now, and advances by what was added (or dropped) since."""
+    """Return a callback that takes the number of bytes on disk and advances the progress bar by the change since its
+    last call.
+    """
     told = 0
 
     def at(size: int) -> None:

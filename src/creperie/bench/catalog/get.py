@@ -202,7 +202,7 @@ def mirror_of(wish: DownloadOptions) -> str:
     """Return the address of the mirror from the options or $CREPERIE_MIRROR, or an empty string."""
     url = wish.mirror or os.environ.get("CREPERIE_MIRROR", "")
     if url and not url.startswith(("http://", "https://")):
-        raise UsageError("the mirror is not an address", where=url, hint="write it as http://… or https://…")
+        raise UsageError("the mirror is not a URL", where=url, hint="begin it with http:// or https://")
     return url
 
 
@@ -218,7 +218,7 @@ def check_downloadable(entry: CatalogEntry) -> None:
 
 
 def _is_ours(target: Path, entry: CatalogEntry) -> bool:
-    """Return whether the folder was written by an earlier `get_benchmark` of the same benchmark."""
+    """Return whether the folder was written by `get_benchmark`, for the same benchmark."""
     if not (target / MANIFEST_FILE).is_file():
         return False
     try:

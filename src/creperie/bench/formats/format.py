@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from creperie.bench.benchmark import Benchmark, image_keys
 from creperie.bench.stores import FolderStore, open_store
-from creperie.core import UsageError, packaged_toml, unknown
+from creperie.core import UsageError, packaged_toml, query_options, unknown
 
 
 @dataclass(frozen=True)
@@ -93,15 +92,12 @@ def parse_source(format: Format, text: str) -> FormatSource:
     path, mark, query = text.rpartition("?")
     if not mark or Path(text).exists():
         return FormatSource(Path(text))
-    options: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    options = query_options(query, text)
+    for name in options:
         if name not in format.options:
             if not format.options:
                 raise UsageError(
                     f"the format {format.name!r} has no options", where=text, hint="leave out what follows ?"
                 )
             raise unknown(f"option of the format {format.name!r}", name, format.options)
-        if name in options:
-            raise UsageError(f"the option {name!r} is given twice", where=text)
-        options[name] = value
     return FormatSource(Path(path), options)

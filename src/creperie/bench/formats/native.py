@@ -24,12 +24,12 @@ from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, whole_
 from creperie.core import DataError, UsageError, parse_json, read_parquet, reading_parquet
 from creperie.core import write_parquet as write_parquet_table
 
-_NEEDED = ("id", "subset", "images", "captions", "match")
+NEEDED = ("id", "subset", "images", "captions", "match")
 
 
 def is_native(names: Sequence[str], kind: str) -> bool:
     """Return whether a table of this kind has the columns that creperie writes."""
-    return kind in ("jsonl", "parquet") and set(_NEEDED) <= set(names)
+    return kind in ("jsonl", "parquet") and set(NEEDED) <= set(names)
 
 
 def read_native(path: Path, kind: str, table: TableSource) -> Benchmark:
@@ -44,7 +44,7 @@ def read_native(path: Path, kind: str, table: TableSource) -> Benchmark:
 
 def _line_items(table: TableSource) -> pa.Table:
     columns = Columns()
-    names = (*_NEEDED, "tags")
+    names = (*NEEDED, "tags")
     for where, values in table.rows(names):
         _add_row(columns, dict(zip(names, values, strict=True)), where)
     return columns.table()
@@ -55,7 +55,7 @@ def items_of_columns(columns: Mapping[str, Sequence[Any]], where: str) -> list[I
     own = [name for name in columns if name.startswith(TAG_PREFIX)]
     grown = Columns()
     for i, id_ in enumerate(columns["id"]):
-        fields = {name: columns[name][i] for name in _NEEDED}
+        fields = {name: columns[name][i] for name in NEEDED}
         tags = columns["tags"][i] if "tags" in columns else {n.removeprefix(TAG_PREFIX): columns[n][i] for n in own}
         place = f"{where} (row {i})"
         fields["tags"] = parse_json(tags, place) if isinstance(tags, str) else tags
@@ -121,7 +121,7 @@ def write_parquet(bench: Benchmark) -> Files:
 
 
 def write_jsonl(bench: Benchmark) -> Files:
-    rows = [(item.id, {name: getattr(item, name) for name in (*_NEEDED, "tags")}) for item in bench]
+    rows = [(item.id, {name: getattr(item, name) for name in (*NEEDED, "tags")}) for item in bench]
     return {_file_name(bench, ".jsonl"): write_records("lines", rows)}
 
 

@@ -89,7 +89,8 @@ def finished(
     table = items if isinstance(items, pa.Table) else table_of(items)
     digests = {file: file_digest(path) for file, path in files}
     if not len(table):
-        raise DataError("there is no item in these files", where=", ".join(digests))
+        hint = "check that they are complete, and that the format is the right one"
+        raise DataError("these files contain no items", where=", ".join(digests), hint=hint)
     step = ProvenanceStep("read", {"format": name, "sha256": digests})
     bench = Benchmark(name, table, info=Info(title=title_of(name)), provenance=(step,), skipped=tuple(skipped))
     check_keys(bench)

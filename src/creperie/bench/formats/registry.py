@@ -84,8 +84,8 @@ def _check_inside(name: str) -> None:
 
 
 def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:
-    """Write all files into a new folder and return their paths. With `force` the folder may exist; its other files are
-    kept.
+    """Write all files into a folder and return their paths. The folder must be new unless `force` is set; other files
+    in it are kept.
     """
     if folder.is_dir() and force:
         with tempfile.TemporaryDirectory(prefix=".creperie.", dir=folder) as draft:

@@ -1,17 +1,24 @@
-"""Export of items with their images as WebDataset shards: tar files of samples."""
+"""Export and import of items with their images as WebDataset shards: tar files of samples."""
 
 from __future__ import annotations
 
 import io
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from creperie.bench.benchmark import Benchmark
+from creperie.bench.benchmark import Benchmark, Info
+from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.image_parquet import TOGETHER, check_images
-from creperie.bench.images import picture_file
+from creperie.bench.formats.native import NEEDED, items_of_columns
+from creperie.bench.formats.published import finished
+from creperie.bench.formats.textfile import find_files
+from creperie.bench.images import image_reference, picture_file
 from creperie.bench.storage import new_folder
-from creperie.core import Progress, silent
+from creperie.bench.stores import TarStore, tar_samples
+from creperie.core import DataError, Progress, parse_json, silent
 
 
 def export_webdataset(
@@ -19,8 +26,8 @@ def export_webdataset(
 ) -> list[Path]:
     """Write `test-000000.tar` … and return the files.
 
-    A sample has `json` (id, subset, captions, match, tags), `txt` (its first true caption) and its images: `jpg` or
-    `png`, after the first `1.jpg` …
+    A sample has `json` (id, subset, images, captions, match, tags), `txt` (its first true caption) and its images:
+    `jpg` or `png`, after the first `1.jpg` …
     """
     check_images(bench)
     folder = Path(out)
@@ -29,8 +36,8 @@ def export_webdataset(
             with tarfile.open(draft / f"test-{first // TOGETHER:06}.tar", "w") as tar:
                 for number in range(first, min(first + TOGETHER, len(bench))):
                     item = bench[number]
-                    about = {"id": item.id, "subset": item.subset, "captions": item.captions, "match": item.match}
-                    document = json.dumps({**about, "tags": dict(item.tags)}, ensure_ascii=False)
+                    about = {name: getattr(item, name) for name in (*NEEDED, "tags")}
+                    document = json.dumps({**about, "creperie.name": bench.name}, ensure_ascii=False, default=dict)
                     files = {".json": document.encode(), ".txt": (item.positives or ("",))[0].encode()}
                     for k, image in enumerate(item.images):
                         ending, data = picture_file(bench.images, image)
@@ -41,3 +48,30 @@ def export_webdataset(
                         tar.addfile(entry, io.BytesIO(data))
                     advance(1)
     return sorted(folder.glob("*.tar"))
+
+
+def _read(source: FormatSource) -> Benchmark:
+    files = find_files(source.path, lambda name: name.endswith(".tar"), "WebDataset shard")
+    columns: dict[str, list[Any]] = {name: [] for name in (*NEEDED, "tags")}
+    name = ""
+    for _, path in files:
+        for key, members, read in tar_samples(path):
+            where = f"{path}/{key}"
+            about = next((m for m in members if m.name.endswith(".json")), None)
+            document = parse_json(read(about).decode("utf-8", "replace"), where) if about else None
+            if not isinstance(document, dict) or not columns.keys() <= document.keys():
+                hint = "expected what `creperie data export --format webdataset` writes; `make --captions` reads others"
+                raise DataError(f"is no sample with {', '.join(columns)} as .json", where=where, hint=hint)
+            name = name or str(document.get("creperie.name", ""))
+            for column, values in columns.items():
+                values.append(document[column])
+    for names in columns["images"]:
+        if isinstance(names, list):  # else an error of `items_of_columns`
+            names[:] = [image_reference(name) if isinstance(name, str) else name for name in names]
+    bench = finished("webdataset", items_of_columns(columns, str(source.path)), files)
+    name = name or source.path.resolve().name
+    store = TarStore(source.path, tuple(path for _, path in files))
+    return replace(bench, name=name, info=Info(title=name), images=store)
+
+
+FORMATS = (described("webdataset", _read),)

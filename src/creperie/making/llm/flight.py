@@ -110,7 +110,11 @@ def generator(uri: str) -> Model:
     if not isinstance(model, Model):
         raise ModelError("this model does not write text", where=uri, hint="name an api: endpoint or an lm: chat model")
     if isinstance(model, ServedModel) and model.queue.endpoint.batch:
-        raise ModelError("makers ask in turns, not in batches", where=uri, hint="leave out ?batch=")
+        raise ModelError(
+            "makers need each answer before the next question, so they cannot use batches",
+            where=uri,
+            hint="leave out ?batch=",
+        )
     return model
 
 

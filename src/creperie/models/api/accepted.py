@@ -28,7 +28,7 @@ _REFUSES = re.compile(
 
 
 class AcceptedForms:
-    """The parameters that a model on a server refuses, each with what is sent instead (nothing if empty)."""
+    """The parameters that a server refuses for a model, each with the parameter to send instead (none if empty)."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self.path, self.model = folder / "refused.json", model
@@ -41,7 +41,9 @@ class AcceptedForms:
         return {}
 
     def learn(self, refusal: str, sent: Mapping[str, Any]) -> bool:
-        """Return True if an error message names a parameter that can be sent otherwise; from now on it is."""
+        """Return True if an error message names a parameter that has an alternative; later requests use the
+        alternative.
+        """
         text = refusal.replace("_", "").lower()  # some servers write maxTokens
         if not _REFUSES.search(text.replace("jsonobject", "json_object")):
             return False
@@ -70,6 +72,6 @@ class AcceptedForms:
 
     @property
     def notes(self) -> list[str]:
-        """What the server decides itself because it takes no such parameter, in words."""
+        """Sentences on the parameters that the server refuses, for which it uses its own choice."""
         own = sorted(name for name, instead in self.refused.items() if not instead)
         return [f"the server does not accept {', '.join(own)}: its own choice is used"] if own else []

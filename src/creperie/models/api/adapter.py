@@ -59,7 +59,7 @@ class ApiModel:
 
     @property
     def notes(self) -> list[str]:
-        """What the server does otherwise than asked, for the run."""
+        """Sentences for the run on where the server deviates from the request."""
         return self.queue.forms.notes
 
     def request(self, prompt: Prompt) -> dict[str, Any]:

@@ -92,7 +92,8 @@ def readable(answer: Mapping[str, Any]) -> bool:
 
 
 def reply_in(answer: Mapping[str, Any]) -> GeneratedText | None:
-    """Return the answer in a server's document, its thoughts apart; None if there is neither text nor a thought.
+    """Return the answer in a server's document, its thoughts apart; None if it is not whole: no text, no
+    thought, and no reason why it ended.
 
     Thoughts stand in the message's `reasoning_content` or `reasoning`, in a part of its content, or in tags.
     """
@@ -103,7 +104,7 @@ def reply_in(answer: Mapping[str, Any]) -> GeneratedText | None:
     if isinstance(content, list):  # in parts, as Mistral's and Anthropic's servers do
         thought = thought or "".join(_texts(part.get("thinking")) for part in content)
         content = "".join(part.get("text") or "" for part in content)
-    if content is None and (thought or finish == "length" or message.get("refusal")):
+    if content is None and (thought or finish or message.get("refusal")):  # a filter, too, leaves the text out
         content = message.get("refusal") or ""
     if not isinstance(content, str):
         return None

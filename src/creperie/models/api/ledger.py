@@ -59,7 +59,7 @@ class SpendLedger:
         return self.endpoint.cost(self.tokens_in - self.half_in / 2, self.tokens_out - self.half_out / 2)
 
     def keep_in(self, path: Path) -> None:
-        """From now on keep the counts in this ledger file of a job, and add them to what it already holds."""
+        """Store the counts in this ledger file from now on, added to those that it already holds."""
         with self._lock:
             self._spent_elsewhere += self.cost
             for name in COUNTS:

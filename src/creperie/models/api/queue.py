@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from creperie.core import PASSING, CreperieError, ModelError, backoff, missing_extra, retry_after
+from creperie.core import PASSING, CreperieError, ModelError, backoff, missing_extra, one_line, retry_after
 from creperie.models.api.accepted import AcceptedForms
 from creperie.models.api.endpoint import AnswerCache, BudgetError, Endpoint, readable
 from creperie.models.api.ledger import PAID_BY, SpendLedger, checked_usage
@@ -35,6 +36,8 @@ LONGEST_WAIT = 60.0  #: the longest wait in seconds that a server's Retry-After 
 LONGEST_ANSWER = 32 * 2**20  #: bytes
 #: status codes about the request itself: a retry would fail again
 ABOUT_THE_REQUEST = {400, 413, 422}
+#: how servers say with 429 that more money is needed, which no waiting brings
+NO_CREDIT = re.compile("insufficient_quota|billing_hard_limit|insufficient[ _]balance|credit balance", re.IGNORECASE)
 
 
 class RefusedError(ModelError):
@@ -69,6 +72,8 @@ class _Dispatcher:
         self._queue: asyncio.Queue[_PendingRequest | None] = asyncio.Queue()
         self._stopped = asyncio.Event()
         self._next_start = 0.0
+        #: requests given up since the last answer; before the first answer two are enough to stop
+        self._given_up = endpoint.concurrency - 1
         self._client = _open_client(endpoint)
         # a daemon thread: a missing answer does not keep the process alive
         threading.Thread(target=self._run, daemon=True, name="creperie-requests").start()
@@ -119,6 +124,7 @@ class _Dispatcher:
                 answer = await self._attempt(pending.request)
                 # in a thread: it flushes a file to disk
                 await asyncio.to_thread(keep, pending.key, pending.request, answer)
+                self._given_up = 0
                 return answer
             except _TransientError as e:
                 problem, wait = str(e), e.wait
@@ -126,11 +132,12 @@ class _Dispatcher:
                 self.ledger.release(reserved)
             if attempt < tries - 1:
                 await self.rest(max(wait, backoff(attempt)))
-        raise ModelError(
-            f"gave up after {tries} tries: {problem}",
-            where=self.endpoint.uri,
-            hint="run again to resume: answers received so far are kept",
-        )
+        hint = "run again to resume: answers received so far are kept"
+        failure = ModelError(f"gave up after {tries} tries: {problem}", where=self.endpoint.uri, hint=hint)
+        self._given_up += 1
+        if self._given_up > self.endpoint.concurrency:
+            self.stop(failure)  # the server is gone, or answers nothing: it is not asked the rest
+        raise failure
 
     def _pace(self) -> float:
         """Return the seconds to wait before the next request, so that the limit per minute is kept."""
@@ -152,20 +159,25 @@ class _Dispatcher:
         except openai.APIConnectionError as e:
             raise _TransientError(f"the connection failed ({type(e.__cause__ or e).__name__})") from e
         except openai.APIStatusError as e:
-            if e.status_code not in PASSING:
-                raise _refused(self.endpoint, e) from e
+            if e.status_code not in PASSING or NO_CREDIT.search(e.response.text):
+                failure = _refused(self.endpoint, e)
+                if not isinstance(failure, RefusedError):
+                    self.stop(failure)  # a wrong key, address or model, or no credit: so for every request
+                raise failure from e
             wait = min(retry_after(e.response.headers.get("retry-after", "")) or 0.0, LONGEST_WAIT)
-            raise _TransientError(f"the server answered {e.status_code}", wait) from e
+            raise _TransientError(f"the server answered {e.status_code}: {_message(self.endpoint, e)}", wait) from e
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError) as e:
-            raise _TransientError("the answer is not JSON") from e
+            raise _TransientError(f"the answer is not JSON: {_quoted(self.endpoint, text)}") from e
         if not isinstance(answer, dict) or not readable(answer):
-            raise _TransientError("the answer has no message")
+            raise _TransientError(f"the answer has no message: {_quoted(self.endpoint, text)}")
         return answer
 
     async def _accepted(self, request: Request) -> bytes:
-        """Send a request in the form that the server accepts; what it refuses to take is learned on the way."""
+        """Send a request in the form that the server accepts. If it refuses a parameter, remember that and send the
+        request again without it.
+        """
         import openai
 
         while True:
@@ -226,18 +238,26 @@ def _refused(endpoint: Endpoint, error: openai.APIStatusError) -> ModelError:
             where=endpoint.uri,
             hint="if you trust that address, name it with ?base_url=",
         )
-    details = error.body if isinstance(error.body, Mapping) else {}
-    message = " ".join(str(details.get("message") or error.response.text).split())[:200]
-    if endpoint.key:
-        message = message.replace(endpoint.key, "…")
     hints = {
         401: f"set the key in the environment variable {endpoint.key_env}",
         403: f"check the key in the environment variable {endpoint.key_env}",
         404: "check the model's name and ?base_url=",
     }
     kind = RefusedError if error.status_code in ABOUT_THE_REQUEST else ModelError
-    what = f"the server refused the request ({error.status_code}): {message}"
+    what = f"the server refused the request ({error.status_code}): {_message(endpoint, error)}"
     return kind(what, where=endpoint.uri, hint=hints.get(error.status_code, ""))
+
+
+def _message(endpoint: Endpoint, error: openai.APIStatusError) -> str:
+    """Return a server's error message."""
+    details = error.body if isinstance(error.body, Mapping) else {}
+    return _quoted(endpoint, str(details.get("message") or error.response.text))
+
+
+def _quoted(endpoint: Endpoint, answer: str | bytes) -> str:
+    """Return the first words of what a server sent, without the key."""
+    text = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
+    return one_line(text.replace(endpoint.key, "…") if endpoint.key else text)
 
 
 def request_key(request: Request) -> str:

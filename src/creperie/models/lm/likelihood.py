@@ -246,7 +246,9 @@ def _model_class(masked: bool) -> Any:
 
 
 def _start_ids(tokenizer: Any) -> list[int]:
-    """Return the start or end token to put before captions, so that their first token is predicted; [] if none."""
+    """Return the start or end token to put before captions, which makes their first token predictable; [] if there is
+    neither.
+    """
     for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
         if index is not None:
             return [index]

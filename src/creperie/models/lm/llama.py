@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -22,7 +23,7 @@ CONTEXT = 8192  #: tokens of prompt and answer, unless `max_length` says otherwi
 
 
 class LlamaCpp:
-    """A generator; answers with a schema are held to it by a grammar."""
+    """A generator that runs llama.cpp; a grammar makes its answers follow their schema."""
 
     def __init__(self, model: Any, fingerprint: Fingerprint) -> None:
         self.model, self.fingerprint = model, fingerprint
@@ -63,7 +64,7 @@ def load_llama(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Llama
         raise UsageError("needs llama-cpp-python", where=text, hint="pip install llama-cpp-python") from e
     except ValueError as e:
         raise ModelError(f"llama.cpp cannot read it ({e})", where=text) from e
-    return LlamaCpp(
+    adapter = LlamaCpp(
         model,
         Fingerprint(
             uri=text,
@@ -73,3 +74,5 @@ def load_llama(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Llama
             context=context,
         ),
     )
+    weakref.finalize(adapter, model.close)  # also at exit, before modules are gone, which the library's own way needs
+    return adapter

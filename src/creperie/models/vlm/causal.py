@@ -68,7 +68,9 @@ class CausalEngine:
         self.compiled = True
 
     def eagerly(self) -> AbstractContextManager[Any]:
-        """Return a context in which compiled layers run as they were: with a cache, each would be compiled anew."""
+        """Return a context in which compiled layers run uncompiled: with a cache, every length would be compiled
+        anew.
+        """
         import torch
 
         return torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()

@@ -37,7 +37,7 @@ MEAN, SPREAD = 127.5, 64.0
 
 
 def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "") -> Image.Image:
-    """Return an image of a size (width, height) that shows nothing; seed and name determine its noise.
+    """Return an uninformative image (width, height); seed and name determine its noise.
 
     >>> blind_image("grey", (4, 3)).getpixel((0, 0))
     (128, 128, 128)

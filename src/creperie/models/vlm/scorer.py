@@ -39,7 +39,7 @@ class LikelihoodEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaptionTokens(Tokens):
-    """The tokens of one caption: one line per answer."""
+    """The tokens of one caption, with one line for each possible answer."""
 
     lines: tuple[AnswerLine, ...] = ()
 

@@ -37,7 +37,7 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 @contextmanager
 def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
-    """Replace the output of the model's vision tower by these states during the block, whatever pixels it gets."""
+    """Within the block, let the model's vision tower return these states, whatever pixels it gets."""
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 

@@ -65,7 +65,7 @@ def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def beside(k: int, n: int, room: float = 0.8) -> float:
-    """Return how far the k-th of n marks of one group is from the middle of the group.
+    """Return the offset of the k-th of n marks from the middle of their group.
 
     >>> [round(beside(k, 2), 1) for k in (0, 1)]
     [-0.2, 0.2]
@@ -107,10 +107,14 @@ def heading(figure: Figure, title: str) -> None:
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
     """Write a figure atomically, in the format of the file's suffix, and return the path."""
+    if not hasattr(figure, "savefig"):
+        what = f"`figure=` is {type(figure).__name__}, expected a figure of matplotlib"
+        raise UsageError(what, hint="make one, for instance by creperie.figure")
     target = Path(path)
     kind = target.suffix.lower().lstrip(".")
     if kind not in FORMATS:
-        raise UsageError(f"a figure cannot be written as {target.suffix or 'that'}", hint="name it .svg, .pdf or .png")
+        what = f"figures cannot be written as {target.suffix}" if kind else "the file name has no ending"
+        raise UsageError(what, where=str(path), hint="end it in .svg, .pdf or .png")
     # No dates and fixed ids: the same figure gives the same file.
     dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with house_style("creperie"), draft_of(target) as draft:

@@ -16,6 +16,7 @@ from creperie.reporting.studio.shelf import Shelf
 
 NO_PICTURES = "the pictures of this benchmark are not here: start the studio with --images DIR"
 
+FIRST = 4  #: items of each benchmark among the results of a search
 SHOWN = {"disagree": "models disagree", "wrong": "every model wrong", "people": "people disagree"}
 
 
@@ -142,11 +143,12 @@ def _history(bench: Benchmark, item: Item) -> list[str]:
     return steps
 
 
-def searched(shelf: Shelf, words: str, index: Callable[[str], ItemIndex]) -> list[tuple[str, int, str]]:
-    """Return the benchmarks with items that match a search: name, number, address."""
+def searched(shelf: Shelf, words: str, index: Callable[[str], ItemIndex]) -> list[dict[str, Any]]:
+    """Return the benchmarks with items that match a search, each with their number, its address and the first cards."""
     found = []
     for name in shelf.readable()[0]:
         wanted = ItemFilter(name, words=words)
-        if count := len(index(name).rows(wanted, shelf)):
-            found.append((name, count, wanted.address()))
+        if len(rows := index(name).rows(wanted, shelf)):
+            cards = Browser(shelf, index(name), wanted).cards(rows[:FIRST])
+            found.append({"name": name, "count": len(rows), "href": wanted.address(), "cards": cards})
     return found

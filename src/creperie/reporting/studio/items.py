@@ -101,7 +101,7 @@ class ItemIndex:
         return listed
 
     def ready(self) -> dict[str, np.ndarray]:
-        """Return what the quick attackers prefer, as far as it is computed."""
+        """Return what the quick attackers prefer, for those that have finished."""
         return {attacker: self._wins[attacker] for attacker in QUICK if attacker in self._wins}
 
     def row_of(self, subset: str, name: str) -> int:
@@ -162,7 +162,7 @@ class ItemIndex:
         return {**(several if answers.asked.max(initial=0) > 1 else {}), "people": apart}
 
     def _matching(self, term: SearchTerm, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
-        """Return the items of which one condition of a search holds, not counting its minus."""
+        """Return the items that satisfy one condition of a search; a leading minus is not applied here."""
         if term.key == "subset":
             names = pc.utf8_lower(self.bench.column("subset"))
             return np.asarray(pc.match_substring(names, term.text), dtype=bool)
@@ -253,7 +253,7 @@ def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) 
     """
     bench = shelf.bench(name)
     if change["action"] not in ("exclude", "correct"):
-        raise UsageError("there is no such change")
+        raise UsageError(f"unknown change {change['action']!r}", hint="choose exclude or correct")
     if change["action"] == "exclude":
         made = edit(bench, Edit(drop=(f"{item.subset}/{item.id}",)))
     else:

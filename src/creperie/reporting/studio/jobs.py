@@ -45,7 +45,7 @@ class StudioJob:
 
     @property
     def left(self) -> str:
-        """About how long the step still takes; empty if that cannot be said."""
+        """The estimated time until the step ends, in words; empty if it cannot be estimated."""
         if not self.done or not self.total or self.ended:
             return ""
         seconds = (time.monotonic() - self.begun) * (self.total - self.done) / self.done

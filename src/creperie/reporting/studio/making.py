@@ -62,7 +62,13 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
     usable = [(p.kind, captions[p.source], p.text) for p in proposed if not p.reason and p.role != "positive"]
     items = [Item(str(k), kind, (), tuple(pair), choice(1, 1)) for k, (kind, *pair) in enumerate(usable)]
     leaks = _leaks(_judged(items))
-    return [replace(p, leak=leaks.get(p.kind, "")) if p.role != "positive" else p for p in proposed], notes
+    proposed = [p if p.role == "positive" else replace(p, leak=leaks.get(p.kind, "")) for p in proposed]
+    kept = [p for p in proposed if not p.reason and not p.leak]
+    chosen = [(str(k), str(p.source), p.role, p.kind, p.text) for k, p in enumerate(kept)]
+    document = _judged(_items({str(k): text for k, text in enumerate(captions)}, chosen))
+    leaking = (row for row in (document or {}).get("views", ()) if row["leaks"] and row["view"] == "P2-N")
+    second = next((_says(row) for row in leaking), "")
+    return [replace(p, leak=second) if p.role == "positive" else p for p in proposed], notes
 
 
 def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
@@ -83,7 +89,7 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
 
 
 def verdict(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a blind reader could make of the accepted foils: their number, a verdict and its sentence."""
+    """Return the number of accepted foils, and the verdict and sentence of a blind audit of them."""
     items = _accepted(form)
     document = _judged(items)
     if document is None:
@@ -100,12 +106,16 @@ def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
 
 
 def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return what gives the foils of a kind away, by kind."""
+    """Return, by kind of foil, the strongest cue that gives its foils away."""
     return {
-        judged["subset"]: f"{leak['choice']} is right in {percent(leak['accuracy'])} %"
+        judged["subset"]: _says(leak)
         for judged in (document["subsets"] if document else ())
         for leak in judged["through"][:1]
     }
+
+
+def _says(leak: Mapping[str, Any]) -> str:
+    return f"{leak['choice']} is right in {percent(leak['accuracy'])} %"
 
 
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
@@ -122,17 +132,21 @@ def _accepted(form: Mapping[str, str]) -> list[Item]:
     """Return one item per accepted foil, with a second positive if one of its caption is accepted."""
     sources = {key[7:]: text for key, text in form.items() if key.startswith("source-")}
     accepted = [key[5:] for key in form if key.startswith("keep-")]
+    about = ("of", "role", "kind", "text")
+    return _items(sources, [(key, *(form[f"{what}-{key}"] for what in about)) for key in accepted])
+
+
+def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> list[Item]:
+    """Return one item per foil among the chosen (key, source, role, kind, text), with the source's second positive."""
     positives: dict[str, str] = {}
-    for key in accepted:
-        if form[f"role-{key}"] == "positive":
-            positives.setdefault(form[f"of-{key}"], form[f"text-{key}"])
+    for _, source, role, _, text in chosen:
+        if role == "positive":
+            positives.setdefault(source, text)
     items = []
-    for key in accepted:
-        source = form[f"of-{key}"]
-        if form[f"role-{key}"] != "positive" and source in sources:
+    for key, source, role, kind, text in chosen:
+        if role != "positive" and source in sources:
             true = [sources[source], *([positives[source]] if source in positives else [])]
-            captions = (*true, form[f"text-{key}"].strip())
-            items.append(Item(key, form[f"kind-{key}"], (), captions, choice(len(true), 1)))
+            items.append(Item(key, kind, (), (*true, text.strip()), choice(len(true), 1)))
     return items
 
 

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from creperie.auditing import blind_rows
+from creperie.auditing import blind_rows, cell_name, leaking_cells
 from creperie.bench import Benchmark
 from creperie.core import CreperieError, csv_rows, parse_json, write_text
 from creperie.metrics import task
@@ -65,7 +65,7 @@ def _best(board: Board, digest: str) -> str:
     if entry is None:
         return ""
     value, n = f"{100 * top['accuracy']:.1f}", covered(top["n"], top["void"])
-    return f"best {name}: {value} ({board.label_of[entry.name]}, n {n})"
+    return f"best model {value}: {board.label_of[entry.name]} ({name}, n {n})"
 
 
 def last_runs(board: Board) -> list[dict[str, Any]]:
@@ -106,30 +106,13 @@ def _subset(cell: Mapping[str, Any]) -> str:
     return "" if cell["subset"] in ("all", "macro") else str(cell["subset"])
 
 
-def answer(document: Mapping[str, Any]) -> str:
-    """Return the answer of an audit in one sentence: its strongest leak, or what the verdict says."""
-    found = [
-        (leak["accuracy"], judged["subset"], leak["choice"])
-        for judged in document["subsets"]
-        for leak in judged["through"]
-    ]
-    if document["verdict"] != "leaks" or not found:
-        return str(document["text"])
-    accuracy, subset, choice = max(found)
-    leaking = sum(bool(judged["through"]) for judged in document["subsets"])
-    where = f"in {leaking} of {len(document['subsets'])} subsets" if len(document["subsets"]) > 1 else ""
-    return f"Yes{', ' if where else ''}{where}: choosing {choice} is right in {100 * accuracy:.1f} % of {subset}"
-
-
 def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float, str]]]:
     """Return what attackers choose where that leaks: subset, share right, and the address of the items, by choice."""
     found: dict[str, list[tuple[str, float, str]]] = {}
-    for judged in document["subsets"]:
-        for leak in judged["through"]:
-            if not leak["view"]:
-                quick = leak["attacker"] if leak["attacker"] in QUICK else ""
-                href = ItemFilter(name, subset=judged["subset"], attacker=quick).address()
-                found.setdefault(leak["choice"], []).append((judged["subset"], leak["accuracy"], href))
+    for leak in leaking_cells(document):
+        quick = leak["attacker"] if leak["attacker"] in QUICK and not leak.get("view") else ""
+        href = ItemFilter(name, subset=_subset(leak), attacker=quick).address()
+        found.setdefault(leak["choice"], []).append((cell_name(leak), leak["accuracy"], href))
     return found
 
 

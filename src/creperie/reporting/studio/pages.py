@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from creperie.auditing import audit_page
+from creperie.auditing import audit_answer, audit_page
 from creperie.bench import AUDIT_FILE, Benchmark
 from creperie.core import UsageError, counted, render
 from creperie.reporting.leaderboard import BoardLinks, LeaderboardEntry, board_html, entries_report
@@ -20,7 +21,7 @@ from creperie.reporting.studio.compared import compared
 from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, new_version, shared_tasks
 from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
 from creperie.reporting.studio.making import MAKERS, import_table, propose, saved, verdict
-from creperie.reporting.studio.overview import answer, audit_rows, benchmark_card, choices, cues, last_runs, preview
+from creperie.reporting.studio.overview import audit_rows, benchmark_card, choices, cues, last_runs, preview
 from creperie.reporting.studio.plots import chosen_axes, plot_axes, scatter_of
 from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.shelf import Shelf
@@ -68,7 +69,7 @@ class Studio:
             "search",
             f"Search: {words}" if low else "Search",
             words=words,
-            items=searched(self.shelf, words, self._index) if low else [],
+            found=searched(self.shelf, words, self._index) if low else [],
             models=[(label, href) for label, href in models.items() if low and low in label.lower()],
             benches=[name for name in self.shelf.benches() if low and low in name.lower()],
         )
@@ -133,7 +134,7 @@ class Studio:
         panel = browser.panel(f"{subset}/{key}", index.rows(ItemFilter(name, subset=subset), self.shelf))
         line = ["creperie", "data", "edit", name, "--drop", f"{subset}/{key}", "--out", f"{name}-edited"]
         python = f"creperie.load({name!r}).item({subset!r}, {key!r})"
-        values = {"name": name, "panel": panel, "command": shlex.join(line), "python": python}
+        values = {"name": name, "panel": {**panel, "edit": ""}, "command": shlex.join(line), "python": python}
         return self._page("item", f"{subset} · {key}", here="benchmarks", **values)
 
     def post_item(self, form: StudioQuery) -> str:
@@ -162,7 +163,7 @@ class Studio:
                 "rows": audit_rows(one, document),
                 "choices": choices(one, document),
                 "cues": cues(one, document),
-                "answer": answer(document),
+                "answer": audit_answer(document),
             }
             for one in both
             if (document := self.shelf.audit(one)) is not None
@@ -185,8 +186,8 @@ class Studio:
         document = self.shelf.audit(query["name"])
         if document is None:
             raise UsageError(f"{query['name'][:80]} is not audited yet")
-        here = f"{self.shelf.folder}/"  # whoever gets the page has other folders
-        return audit_page({**document, "next": document["next"].replace(here, "")})
+        words = shlex.split(document["next"])  # whoever gets the page has other folders
+        return audit_page({**document, "next": shlex.join(Path(w).name if w.startswith("/") else w for w in words)})
 
     def post_audit(self, form: StudioQuery) -> str:
         """Start an audit, or a refinement of what was audited; return the address of the page that waits for it."""
@@ -263,18 +264,21 @@ class Studio:
         board = self.shelf.board()
         if query.get("version") == board.version:
             return ""
-        shown = board_html(board, LINKS)
-        if query.get("version"):
-            return render("reporting", "studio/board_part.html", shown=shown, version=board.version)
         pairs = self._pairs()
         blind = {(e.hash, e.model) for e in board.entries if e.blinded}
-        ranked = [a for a, b in pairs if a.content == b.content]
-        seen = [e for e in board.entries if (e.content, e.model) in blind]
+        ranked = {board.slugs[a.content] for a, b in pairs if a.content == b.content}
+        seen = {board.slugs[e.content] for e in board.entries if (e.content, e.model) in blind}
+        more = {
+            slug: [("Does this ranking hold?", f"/robust?bench={quote(slug)}")] * (slug in ranked)
+            + [("What does the picture add?", f"/report?bench={quote(slug)}#picture")] * (slug in seen)
+            for slug in board.slugs.values()
+        }
+        shown = board_html(board, replace(LINKS, more=more))
+        if query.get("version"):
+            return render("reporting", "studio/board_part.html", shown=shown, version=board.version)
         values: dict[str, Any] = {
             "choices": self._choices() if pairs else [],
             "chosen": [entry.name for entry in pairs[0]] if pairs else ["", ""],
-            "ranked": sorted({(board.slugs[e.content], board.bench_name(e)) for e in ranked}),
-            "seen": sorted({(board.slugs[e.content], board.bench_name(e)) for e in seen}),
             "command": "creperie report runs --html report.html",
             "python": "creperie.report(['runs'], 'report.html')",
         }
@@ -337,7 +341,7 @@ class Studio:
         board = self.shelf.board()
         entries = [e for e in board.entries if e.name == run or (bench and board.slugs[e.content] == bench)]
         if not entries:
-            raise UsageError("there is no such run in this folder")
+            raise UsageError(f"there is no run {run or bench!r} in this folder", hint="choose one on the page of runs")
         key = (run, bench, board.version)
         if key not in self._reports:
             benches = self.shelf.readable()[0].values()

@@ -40,7 +40,7 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
 
 
 def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> Iterator[tuple[PlotAxis, str]]:
-    """Yield where a result is a dot: on the axis of its model, or on that of its benchmark."""
+    """Yield the axes on which a result is drawn as a dot: that of its model, or that of its benchmark."""
     name, model = result["task"], board.model_names[entry.model]
     where = f"{board.bench_name(entry)}, {name}" + " without the image" * bool(entry.blinded)
     if result["subset"] == "all":
@@ -79,10 +79,10 @@ def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
     found = pearson([dot[1] for dot in dots], [dot[3] for dot in dots])
     span = "" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
     said = "" if math.isnan(found.value) or len(dots) < 3 else f"r = {found.value:.2f}{span}, "
-    named: list[tuple[float, float]] = []  # dots whose numbers do not cover each other
-    for _, a, _, b, _ in dots:
-        if all(abs(a - c) + abs(b - d) > (high - low) / 20 for c, d in named):
-            named.append((a, b))
+    named: dict[tuple[float, float], list[str]] = {}  # numbers of the dots at a place, if they do not cover others'
+    for k, (_, a, _, b, _) in enumerate(dots, 1):
+        if all((a, b) == (c, d) or abs(a - c) + abs(b - d) > (high - low) / 20 for c, d in named):
+            named.setdefault((a, b), []).append(str(k))
     heads = [x.by, x.label, "n", y.label, "n"]
     scale = (min(low, high - 10), high)
     return {

@@ -15,5 +15,7 @@ class StudioQuery(dict[str, str]):
         """Return a whole number, 0 if there is none."""
         text = self.get(name) or "0"
         if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise UsageError(f"{name} must be a whole number, not {text[:20]!r}")
+            raise UsageError(
+                f"{name!r} must be a whole number, not {text[:20]!r}", hint="correct the address of the page"
+            )
         return int(text)

@@ -26,13 +26,13 @@ class SearchTerm:
 
     @property
     def pattern(self) -> str:
-        """The regular expression that finds the text. Scripts without capitals often have no spaces: found anywhere."""
+        """The regular expression that finds the text."""
         first, last = (c.lower() != c.upper() or c.isdigit() for c in (self.text[0], self.text[-1]))
         start = r"(?:^|[^\pL\pN])" if first else ""
         return start + re.escape(self.text) + (r"(?:$|[^\pL\pN])" if self.whole and last else "")
 
     def found(self, texts: pa.Array) -> np.ndarray:
-        """Return which of these texts, all in lower case, match; the quick test comes first."""
+        """Return which of these lower-case texts match. A quick substring test comes before the regular expression."""
         hits = np.array(pc.match_substring(texts, self.text).to_numpy(zero_copy_only=False), dtype=bool)
         rows = np.flatnonzero(hits)
         hits[rows] = pc.match_substring_regex(texts.take(pa.array(rows)), self.pattern).to_numpy(zero_copy_only=False)

@@ -20,7 +20,14 @@ from creperie.bench import PAIRED, Benchmark, image_keys, match_chance
 from creperie.core import counted, packaged_toml
 from creperie.lang import character_similarity
 from creperie.metrics import wilson
-from creperie.reporting.tables.published import benchmark_names, model_label, model_uris, published_table, same_model
+from creperie.reporting.tables.published import (
+    benchmark_names,
+    model_label,
+    model_uris,
+    published_table,
+    same_model,
+    stands_for,
+)
 from creperie.training import seed_share_interval
 
 Document = Mapping[str, Any]
@@ -32,8 +39,7 @@ KINDS = _NAMES["kinds"]
 BY = _NAMES["by"]  #: what gave a row's values → its words in the ledger
 STAND_IN_SETS = _NAMES["stand_in_sets"]
 TIES = _NAMES["ties"]
-#: SADE's branches: column of Table 1 → subset
-BRANCHES = _NAMES["branches"]
+COLUMNS = {subset: column for column, subset in _NAMES["branches"].items()}  #: SADE's branches → columns of Table 1
 ARM_ROWS = _NAMES["arm_rows"]  #: by the paper's model: from scratch RN50, tuned ViT-B/32
 REFINED_ROWS = _NAMES["refined_rows"]
 #: what the paper's trainings of Tables 5 and 10 start from
@@ -74,7 +80,9 @@ class RecipeFindings:
 
 
 def fact_rows(key: str, findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows that can be filled in this table; none for tables that are filled by runs."""
+    """Return the rows of table `key` that follow from the findings of a recipe; none for tables that are filled from
+    runs.
+    """
     makes = ROWS.get(key)
     return [row for row in makes(findings) if row.values] if makes else []
 
@@ -132,14 +140,8 @@ def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
         values, n = dict(document["values"]), dict(document["n"])
         intervals = _share_intervals(values, n)
         if set(values) == subsets:
-            ends = {name: [end / 100 for end in intervals[name]] for name in values}
-            parts = [
-                {"hits": values[name] * n[name] / 100, "n": n[name], "low": low, "high": high}
-                for name, (low, high) in ends.items()
-            ]
-            mean = sum(values.values()) / len(values)
-            intervals |= {"average": joined} if (joined := _joined(mean, parts)) else {}
-            values["average"], n["average"] = mean, sum(n.values())
+            mean, low, high = _joined([(value, *intervals[name]) for name, value in values.items()])
+            values["average"], intervals["average"], n["average"] = mean, (low, high), sum(n.values())
         label = f"{stage}: released answers"
         rows.append(FactRow(label, document["model"], "OpenAI", values, n, ("sugarcrepe",), intervals, by="answers"))
     return rows
@@ -158,19 +160,16 @@ def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
             continue
         sources = document["sources"]
         piles: dict[tuple[str, str], dict[str, float]] = {}
-        for row in document["table"]:
-            if row["subset"] == "all":
-                continue
+        for row in (row for row in document["table"] if row["subset"] != "all"):
             own = piles.setdefault((kind_of(row["subset"]), row["evaluation"]), dict.fromkeys(COUNTED, 0.0))
             for column, name in zip(COUNTED, (*sources, "tie"), strict=True):
                 own[column] += row.get(name, 0)
         for (kind, evaluation), values in piles.items():
             if kind in KINDS:
-                label = f"{stage}: {_answered_by(document)}"
-                scripted = bool(document.get("scripted"))
+                who, scripted = _answered_by(document, stage), bool(document.get("scripted"))
                 n = dict.fromkeys(values, int(sum(values.values())))
                 rows.append(
-                    FactRow(label, EVALUATIONS[evaluation], KINDS[kind], values, n, tuple(sources), stands_in=scripted)
+                    FactRow(who, EVALUATIONS[evaluation], KINDS[kind], values, n, tuple(sources), stands_in=scripted)
                 )
     return rows
 
@@ -178,11 +177,19 @@ def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
 COUNTED = ("aro_crepe", "sugarcrepe", "tie")
 
 
-def _answered_by(document: Document) -> str:
-    n = len(document.get("annotators", ()))
-    if document.get("scripted"):
-        return f"{n} scripted annotators, not people"
-    return f"{n} people"
+def _answered_by(document: Document, stage: str) -> str:
+    return f"{annotators(len(document.get('annotators', ())), bool(document.get('scripted')))}, in stage {stage}"
+
+
+def annotators(n: int, scripted: bool) -> str:
+    """Return who answered a study.
+
+    >>> annotators(1, False), annotators(2, True)
+    ('1 person', '2 scripted annotators, not people')
+    """
+    if scripted:
+        return f"{counted(n, 'scripted annotator')}, not people"
+    return "1 person" if n == 1 else f"{n} people"
 
 
 def _trained(
@@ -203,7 +210,11 @@ def _trained(
             who, few = model_label(document["model"]), " (too few for an interval)" * (len(exams) < 3)
             seeds = counted(len(exams), "seed") + few
             way = "trained" if document.get("scratch") else "tuned"
-            label = f"{stage}: {who}" + (f", {arm}, {way} with {document['data']}, {seeds}" if arm != "base" else "")
+            label = f"{stage}: {who}" + (
+                f", {'no' if arm == 'none' else arm} foils, {way} with {document['data']}, {seeds}"
+                if arm != "base"
+                else ""
+            )
             n = {ours: int(document["sizes"][columns[ours]]) for ours in values}
             intervals = {
                 ours: seed_share_interval([exam["values"][columns[ours]] for exam in exams])[1:]
@@ -280,6 +291,9 @@ _JUDGES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
+NAMED = {"vera": "Vera", "grammar": "Grammar", "clip": "CLIP"}
+
+
 def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
     """Return the rows of SugarCrepe++'s Table 20: unweighted means over the subsets of a form of foil, then over models
     (for CLIP the 15 variants of Table 12).
@@ -305,8 +319,8 @@ def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
                 n[column], ties[column] = means[used[0]].n, sum(means[m].ties for m in used)
                 alone = means[used[0]].interval if len(used) == 1 else None  # several share their items
                 intervals |= {column: alone} if alone else {}
-            others += [] if own else map(model_label, used)
-        instead = f" by {', '.join(others)}" if others else ""
+            others += [f"{NAMED[column]} by {model_label(model)}" for model in used if not own]
+        instead = f": {', '.join(others)}" if others else ""
         about = (f"{kind}{instead}", kind.capitalize(), group, values, n, (bench,), intervals, bool(others))
         rows.append(FactRow(*about, ties=ties))
     return rows
@@ -325,22 +339,21 @@ def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dic
     for model, on, results in findings.runs:
         own = [r for r in results if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
         if own:
-            value = sum(100 * r["hits"] / r["n"] for r in own) / len(own)
+            ends = [[math.nan if r.get(end) is None else 100 * r[end] for end in ("low", "high")] for r in own]
+            value, low, high = _joined([(100 * r["hits"] / r["n"], *both) for r, both in zip(own, ends, strict=True)])
             n, ties = (sum(int(r.get(name, 0)) for r in own) for name in ("n", "ties"))
-            means[model] = _SubsetMean(value, n, _joined(value, own), ties)
+            means[model] = _SubsetMean(value, n, None if math.isnan(low + high) else (low, high), ties)
     return means
 
 
-def _joined(mean: float, rows: Sequence[Document]) -> tuple[float, float] | None:
-    """Return the interval of a mean over subsets from theirs, which are independent (Zou and Donner's MOVER)."""
-    if any(
-        not math.isfinite(math.nan if row.get(end) is None else row[end]) for row in rows for end in ("low", "high")
-    ):
-        return None
-    below, above = (
-        math.hypot(*(100 * (row["hits"] / row["n"] - row[end]) for row in rows)) / len(rows) for end in ("low", "high")
-    )
-    return mean - below, mean + above
+def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+    """Return the mean of shares of subsets, each given with its interval, and the mean's interval: the subsets are
+    independent (Zou and Donner's MOVER).
+    """
+    mean = sum(value for value, _, _ in shares) / len(shares)
+    below = math.hypot(*(value - low for value, low, _ in shares)) / len(shares)
+    above = math.hypot(*(high - value for value, _, high in shares)) / len(shares)
+    return mean, mean - below, mean + above
 
 
 def _sade_1(findings: RecipeFindings) -> list[FactRow]:
@@ -349,7 +362,7 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
     for stage, bench in findings.benches.items():
         if stage in findings.people:  # rated items, before filtering
             continue
-        own = {column: name for column, name in BRANCHES.items() if name in bench.subsets}
+        own = {COLUMNS[stands_for(name)]: name for name in bench.subsets if stands_for(name) in COLUMNS}
         parts = {column: bench.only([name]) for column, name in own.items()}
         chance = match_chance(bench)  # replaced below by that of the group score, for two images and two captions
         chance |= {own[column]: 1 / 6 for column, part in parts.items() if all(i.match == PAIRED for i in part)}
@@ -365,11 +378,12 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
     for stage, document in findings.people.items():
         if document.get("task") == "bias-rating":
             for source, model in zip(document["sources"], ("original references", "SADE references")):
-                rated = {r["subset"]: r for r in document["table"] if r["source"] == source}
-                values = {c: rated[name]["mean"] for c, name in BRANCHES.items() if name in rated}
-                n = {c: int(rated[BRANCHES[c]]["n"]) for c in values}
-                label, scripted = f"{stage}: {_answered_by(document)}", bool(document.get("scripted"))
-                rows.append(FactRow(label, model, "bias rated by people", values, n, (source,), stands_in=scripted))
+                table = [r for r in document["table"] if r["source"] == source]
+                rated = {COLUMNS[name]: r for r in table if (name := stands_for(r["subset"])) in COLUMNS}
+                values = {column: r["mean"] for column, r in rated.items()}
+                n = {column: int(r["n"]) for column, r in rated.items()}
+                who, scripted = _answered_by(document, stage), bool(document.get("scripted"))
+                rows.append(FactRow(who, model, "bias rated by people", values, n, (source,), stands_in=scripted))
     return rows
 
 
@@ -385,20 +399,11 @@ def _hit_2(findings: RecipeFindings) -> list[FactRow]:
                 tags = Counter(str(item.tags.get("source", "")).lower() for item in items)
                 values = {"total": float(len(items))} if len(tags) > 1 else {}
                 for tag, n in tags.items():
-                    values |= {_source(tag): values.get(_source(tag), 0.0) + n} if tag else {}
+                    values |= {stands_for(tag): values.get(stands_for(tag), 0.0) + n} if tag else {}
                 label = f"{stage}: {', '.join(sorted(tags))}" if any(tags) else stage
                 other = any("-as-" in tag for tag in tags)
                 rows.append(FactRow(label, model, group, values, benchmarks=(bench.name,), stands_in=other))
     return rows
-
-
-def _source(tag: str) -> str:
-    """Return the paper's source that the captions come from or stand in for.
-
-    >>> _source("world-as-cc"), _source("swig")
-    ('cc', 'swig')
-    """
-    return tag.rpartition("-as-")[2]
 
 
 def _hit_c(findings: RecipeFindings) -> list[FactRow]:
@@ -420,7 +425,7 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _alone(sample: str) -> str:
-    """Return the paper's model that a sample of one model stands for; empty for all models."""
+    """Return the paper's model that a one-model sample corresponds to; empty for the sample of all models."""
     if sample == "all models":
         return ""
     named = {"flava": "FLAVA", "locked-image": "LiT", "clip": "CLIP", "plain": "CLIP"}

@@ -11,7 +11,7 @@ from typing import Any
 from creperie.core import UsageError, unknown
 from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
-from creperie.reporting.tables.facts import STAND_IN_SETS, TIES, FactRow
+from creperie.reporting.tables.facts import STAND_IN_SETS, TIES, FactRow, annotators
 from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, change, figure
 from creperie.reporting.tables.published import (
     Column,
@@ -159,11 +159,13 @@ def fill_table(
     runs: Sequence[Run | str | Path] = (),
     *,
     rows: Sequence[FactRow] = (),
+    sets: Sequence[Mapping[str, Any]] = (),
     same: Mapping[str, str] | None = None,
     any_benchmark: bool = False,
     partial: bool = False,
 ) -> FilledTable:
-    """Return the table with the figures of runs. Runs of one model are one row; `rows` are added from other stages.
+    """Return the table with the figures of runs. Runs of one model are one row; `rows` are added from other stages,
+    whose benchmarks `sets` describes as runs describe theirs.
 
     `same` maps a run's model URI to the name of a printed row, for models from other sources than the papers'. With
     `any_benchmark`, runs on benchmarks of other names count if their subsets match. With `partial`, a run that fills no
@@ -189,8 +191,11 @@ def fill_table(
         raise refused[0]
     ours = tuple(_with_changes(table, row, own, made) for row, own in made)
     ours += tuple(_fact_row(table, row) for row in rows)
+    about: dict[str, list[Mapping[str, Any]]] = {}  # a part of a set may bear its name
+    for head in (*sets, *(run.document["benchmark"] for run in loaded)):
+        about.setdefault(head["name"], []).append(head)
     left_out = [f"{e.run.name}: {e.what}" for e in refused]
-    return FilledTable(table, ours, (*_notes(table, ours), *left_out))
+    return FilledTable(table, ours, (*_said_of_sets(table, ours, about), *_notes(table, ours), *left_out))
 
 
 def _row_key(table: PublishedTable, run: Run) -> tuple[str, str, str | None]:
@@ -231,8 +236,7 @@ def _our_row(
     printed = _printed_row(table, model, same, group)
     if printed is None and table.prompts:  # another model that is asked as the paper's was
         printed, stands_in = _asked_alike(table, model), True
-    checked = dict.fromkeys(by_scripts(runs[i].document["benchmark"]) for i in sorted(used))
-    label = ", ".join([_with_items(table, who, benchmarks), *filter(None, checked)])
+    label = _with_items(table, who, benchmarks)
     return OurRow(model, figures, printed, benchmarks, label, group or "", stands_in=stands_in)
 
 
@@ -273,8 +277,7 @@ def _who(
     combined = model.endswith(COMBINED)
     n = about.get("number") if combined else max((cell.people for cell in figures.values()), default=0)
     scripted = bool(about.get("scripted"))
-    who = f"{n} scripted annotators, not people" if scripted else "1 person" if n == 1 else f"{n} people"
-    return f"{who}, {'combined votes' if combined else 'average'}", scripted or combined
+    return f"{annotators(n, scripted)}, {'combined votes' if combined else 'average'}", scripted or combined
 
 
 def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> str:
@@ -289,8 +292,8 @@ def by_scripts(about: Mapping[str, Any]) -> str:
     """
     tasks = dict.fromkeys(_scripted(about.get("provenance")))
     counts = {task: n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))}
-    told = " and ".join(f"{n:,}" + (f" ({task})" if len(counts) > 1 else "") for task, n in counts.items())
-    return f"{told} of {about['items']:,} items checked by scripts" if counts else ""
+    told = " and ".join(f"{n:,} (task {task})" for task, n in counts.items())
+    return f"scripts, not people, checked {told} of its {about['items']:,} items" if counts else ""
 
 
 def _scripted(history: Any) -> Iterator[str]:
@@ -318,7 +321,7 @@ def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
 
 
 def _wording(table: PublishedTable, model: str) -> str:
-    """Return whose words a row's prompt has; empty if the table is not about prompts."""
+    """Return a label that says who worded the prompt of a model's row; empty if the table is not about prompts."""
     if not table.prompts or model.startswith(HUMAN):
         return ""
     return "the words given with --prompts" if prompt_name(parse_uri(model))[1] else OUR_WORDS
@@ -380,22 +383,35 @@ def misplaced(table: PublishedTable, run: Run) -> str:
     return ""
 
 
+def _said_of_sets(
+    table: PublishedTable, ours: Sequence[OurRow], about: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[str]:
+    """Return a note for each set that our rows are on: what stands in for published items, and what scripts checked."""
+    said: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for row in ours for name in row.benchmarks):
+        made = [text for word, text in STAND_IN_SETS.items() if f"{word}-" in name and name not in table.item_names()]
+        parts = [" and ".join(made) + "; no item of a published set"] * bool(made)
+        parts += dict.fromkeys(by_scripts(head) for head in about.get(name, ()))
+        said.setdefault("; ".join(filter(None, parts)), []).append(name)
+    return [f"{', '.join(names)}: {text}." for text, names in said.items() if text]
+
+
 def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
-    """Return notes on our rows, one for all rows of which the same is said."""
+    """Return notes on our rows; rows with the same note share it."""
     said: dict[str, list[str]] = {}
     for row in ours:
         for text in _said_of(table, row):
             said.setdefault(text, []).append(row.label or row.model)
     rows = len(ours)
-    sets = dict.fromkeys(name for row in ours for name in row.benchmarks if name not in table.item_names())
-    stand_ins = {n: " and ".join(text for word, text in STAND_IN_SETS.items() if f"{word}-" in n) for n in sets}
-    return [f"{name}: {text}; no item of a published set." for name, text in stand_ins.items() if text] + [
+    return [
         f"{'All our rows' if len(names) == rows > 1 else '; '.join(names)}: {text}." for text, names in said.items()
     ]
 
 
 def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
-    """Yield what a note says of a row: other numbers of items, whose words, how people were counted, ties, images."""
+    """Yield the notes on a row: different numbers of items, who wrote the captions, how people were counted, ties,
+    images.
+    """
     cells = {c: row.figures[c.name] for c in table.columns if c.name in row.figures}
     own = {c: cell.n for c, cell in cells.items() if c.n and cell.published}
     if sizes := [f"{c.title} {n:,} for {c.n:,}" for c, n in own.items() if n != c.n]:
@@ -411,9 +427,12 @@ def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
         rule = tied[0][1].tie_rule
         many = [rule == "wrong" and cell.below and 2 * cell.ties > cell.n for _, cell in tied]
         each = [f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied]
-        told = [text + ", hence far below chance" * far for text, far in zip(each, many, strict=True)]
+        told = [text + ", hence below chance" * far for text, far in zip(each, many, strict=True)]
         yield f"{TIES[rule]}: {('; ' if any(many) else ', ').join(told)}"
+    levels = {c.title: f"{cell.chance:.1f}" for c, cell in cells.items() if not math.isnan(cell.chance)}
+    if len(set(levels.values())) > 1:
+        yield f"chance, %: {', '.join(f'{title} {level}' for title, level in levels.items())}"
     shared = [(c.title, cell) for c, cell in cells.items() if 0 < cell.clusters < cell.n and not math.isnan(cell.low)]
     if shared and not votes:
-        counts = ", ".join(f"{title} {cell.n:,} items of {cell.clusters:,} images" for title, cell in shared)
-        yield f"items share images, which intervals take into account: {counts}"
+        counts = ", ".join(f"{title} {cell.n:,} items about {cell.clusters:,} pictures" for title, cell in shared)
+        yield f"items about one picture depend on each other, which intervals take into account: {counts}"

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from creperie.metrics import MacroRule, Measured, MetricSettings, Result, macro, measure, of_outcomes, summarise, task
-from creperie.reporting.tables.published import Column
+from creperie.reporting.tables.published import Column, stands_for
 from creperie.scoring import Run, compare
 
 
@@ -30,7 +30,12 @@ class MeasuredCell:
     tie_rule: str = ""  #: how ties were counted: wrong, half or right
     people: int = 0  #: how many people's shares it is the mean of
     clusters: int = 0  #: how many images (or groups of items that share images) the interval is over
-    below: bool = False  #: less than random scores would reach
+    chance: float = math.nan  #: what random scores would reach, in percent
+
+    @property
+    def below(self) -> bool:
+        """True if random scores would reach more than the whole interval."""
+        return self.high < self.chance
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ def figure(run: Run, column: Column, published: Collection[str], any_benchmark: 
     wanted = _subsets(run, column)
     if not wanted:
         return Unfit(f"it has no items of {', '.join(column.subsets)}")
-    missing = [s for s in column.subsets if not any(fnmatchcase(w, s) for w in wanted)]
+    missing = [s for s in column.subsets if not any(fnmatchcase(stands_for(w), s) for w in wanted)]
     if missing and column.over != "items":
         return Unfit(f"it has no items of {', '.join(missing)}")
     settings = replace(run.settings, ties="right") if column.ties == "right" else run.settings
@@ -92,14 +97,15 @@ def change(cell: MeasuredCell, run: Run, base: Run) -> MeasuredCell:
     """Return how much more a run has in a column than another run of its model, on the items that both have."""
     (row,) = [r for r in compare(run, base, tasks=(cell.task,), common=True).rows if r.subset == "all"]
     gap = row.comparison
-    return replace(cell, value=100 * gap.difference, low=100 * gap.low, high=100 * gap.high, n=gap.n, ties=0, task="")
+    value, low, high = (100 * part for part in (gap.difference, gap.low, gap.high))
+    return replace(cell, value=value, low=low, high=high, n=gap.n, ties=0, task="", chance=math.nan)
 
 
 def _subsets(run: Run, column: Column) -> list[str]:
     names = dict.fromkeys(run.subsets)
     if not column.subsets:
         return list(names)
-    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in column.subsets)]
+    return [name for name in names if any(fnmatchcase(stands_for(name), pattern) for pattern in column.subsets)]
 
 
 def _measured(run: Run, column: Column, settings: MetricSettings) -> Measured | Unfit:
@@ -148,5 +154,5 @@ def _deviation(run: Run, measured: Measured, labels: np.ndarray, wanted: Sequenc
 def _figure_of(run: Run, result: Result, value: float, low: float, high: float) -> MeasuredCell:
     about = (result.task, str(run.path or run.name), run.settings.level)
     beside = (result.n, result.ties, *about)
-    below = result.accuracy < result.chance
-    return MeasuredCell(value, low, high, *beside, tie_rule=result.tie_rule, clusters=result.clusters, below=below)
+    chance = 100 * result.chance
+    return MeasuredCell(value, low, high, *beside, tie_rule=result.tie_rule, clusters=result.clusters, chance=chance)

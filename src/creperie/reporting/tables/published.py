@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -76,6 +76,11 @@ class PublishedRow:
     group: str = ""
     cells: dict[str, str] = field(default_factory=dict)
     uris: tuple[str, ...] = ()
+
+    @property
+    def answered(self) -> bool:
+        """Whether people or released answers gave the row, whose figures are means: no model is loaded for it."""
+        return self.model in ("Human", "GPT-4V")
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,9 @@ def paper_tables(paper: str) -> tuple[PublishedTable, ...]:
 
 def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any]) -> PublishedTable:
     columns = tuple(_column(c) for c in entry["columns"])
-    rows = csv.DictReader(packaged(*_HERE, f"{stem}-{entry['number']}.csv").splitlines())
+    records = csv.DictReader(packaged(*_HERE, f"{stem}-{entry['number']}.csv").splitlines())
+    rows = tuple(_row(r, columns, entry) for r in records)
+    shared = [note["text"] for note in document.get("note", ()) if entry["number"] in note["tables"]]
     return PublishedTable(
         paper=paper,
         title=document["title"],
@@ -191,14 +198,36 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
         caption=entry["caption"],
         rows_are=entry["rows"],
         columns=columns,
-        rows=tuple(_row(r, columns, entry) for r in rows),
-        notes=tuple(entry.get("notes", ())),
+        rows=rows,
+        notes=(*entry.get("notes", ()), *shared, *(_misfits(columns, rows) if paper in PAPERS else ())),
         scores=tuple(entry.get("scores", ())),
         prompts=tuple(entry.get("prompts", ())),
         groups=entry.get("groups", {}),
         about=tuple(entry.get("about", ())),
         given=tuple(entry.get("given", ())),
     )
+
+
+def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterator[str]:
+    """Yield a note on the printed figures that are within 0.01 of no share of their column's items: a share that is
+    rounded or cut off after two digits is.
+    """
+    told = []
+    for column in (c for c in columns if c.measured and c.n and c.over == "items" and c.unit == "%"):
+        cells = {row.model: row.cells[column.name] for row in rows if not row.answered}
+        if odd := [model for model, cell in cells.items() if cell and not _fits(cell, column.n or 0)]:
+            told.append(f"{column.title} ({column.n:,} items) {', '.join(odd)}")
+    if told:
+        yield f"Printed figures that are within 0.01 of no share of the items: {'; '.join(told)}."
+
+
+def _fits(cell: str, n: int) -> bool:
+    """Return whether a printed percentage may be a share of n items.
+
+    >>> _fits("14.29", 245), _fits("37.54", 973)
+    (True, False)
+    """
+    return abs(round(float(cell) * n / 100) * 100 / n - float(cell)) < 0.01 + 1e-9
 
 
 def _column(entry: dict[str, Any]) -> Column:
@@ -287,6 +316,15 @@ def model_label(model: str) -> str:
     return f"{kind}: {stage} of this run" + (f", {query}" if query else "")
 
 
+def stands_for(name: str) -> str:
+    """Return the published name of a set or subset that another stands in for; a published name unchanged.
+
+    >>> stands_for("world-as-cc"), stands_for("as-relation-aro"), stands_for("negate")
+    ('cc', 'relation-aro', 'negate')
+    """
+    return re.split("(?:^|-)as-", name)[-1]
+
+
 def known_model(model: str) -> bool:
     """Return whether this model is in a table of the papers."""
     return any(same_model(model, uri) for uris in _models().values() for uri in uris)
@@ -294,7 +332,7 @@ def known_model(model: str) -> bool:
 
 @cache
 def benchmark_names(name: str) -> tuple[str, ...]:
-    """Return all names of the benchmark that a column needs.
+    """Return the names that runs of a benchmark may have: its own, then those of its parts.
 
     >>> benchmark_names("visla")
     ('visla', 'visla-generic', 'visla-spatial')

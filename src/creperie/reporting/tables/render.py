@@ -98,13 +98,13 @@ def _value(row: OurRow, column: Column) -> str:
         return ""
     value = row.figures[column.name].value
     whole = column.unit in ("count", "") and float(value).is_integer()
-    return f"{value:.0f}" if whole else f"{value:.2f}"
+    return f"{value:.0f}" if whole else f"{value:z.2f}"
 
 
 def _interval(row: OurRow, column: Column) -> str:
     cell = row.figures.get(column.name)
     digits = 1 if column.unit in ("%", "points") else 2
-    return f"[{cell.low:.{digits}f}, {cell.high:.{digits}f}]" if cell and not math.isnan(cell.low) else ""
+    return f"[{cell.low:z.{digits}f}, {cell.high:z.{digits}f}]" if cell and not math.isnan(cell.low) else ""
 
 
 def _difference(row: OurRow, column: Column) -> str:

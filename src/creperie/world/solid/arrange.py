@@ -36,7 +36,7 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
         mains = _mains(draft, hulls, tape)
         if mains is None:
             return None
-        slope, spare = tape.pick((12, 15, 18, 22)), 1.1 + tape.roll(9) / 100
+        slope, spare = tape.pick((14, 17, 21, 25)), 1.06 + tape.roll(6) / 100
         placed = [[_put(slots[k][side], spot) for k, spot in enumerate(mains[side])] for side in (0, 1)]
         for k in range(draft.arity, len(slots)):
             spot = _free_spot(draft.setting, slots[k], hulls[k], placed, tape)
@@ -165,8 +165,9 @@ def _beside(
     if relation in ("taller", "bigger", "shorter", "smaller", "near"):
         relation, gap = ("left" if left else "right"), min(gap, 0.3 * (b[3] - b[0]))
     sides = {"left": anchor.x + b[0] - a[3] - gap, "right": anchor.x + b[3] - a[0] + gap}
-    if relation in sides:
-        return Spot(sides[relation], level + shift)
+    if relation in sides:  # a little askew, as far as neither is in front
+        along = abs(sides[relation] + (a[0] + a[3]) / 2 - anchor.x - (b[0] + b[3]) / 2)
+        return Spot(sides[relation], level + shift * min(0.5 * along, 0.4 * (a[4] - a[1] + b[4] - b[1])))
     if relation in ("front", "behind", "nearer", "farther"):
         beside = relation in ("nearer", "farther")
         step = (2 if setting == "table" else 12) + gap if beside else _FAR * gap
@@ -194,7 +195,8 @@ def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bo
     a, b, c = hulls[:3]
     if relation == "between":
         one, two = (b, c) if left else (c, b)
-        sides = Spot(a[0] - one[3] - gap, shift), Spot(a[3] - two[0] + gap, -shift)
+        left_x, right_x = a[0] - one[3] - gap, a[3] - two[0] + gap
+        sides = Spot(left_x, 0.45 * shift * abs(left_x)), Spot(right_x, 0.45 * shift * right_x)
         return [Spot(0, 0), *(sides if left else sides[::-1])]
     step = _FAR * gap
     middle = Spot(0, 0)
@@ -236,7 +238,9 @@ def _gap(a: Box, b: Box) -> float:
 
 
 def _sound(room: Room) -> bool:
-    """Return whether nothing pierces anything, and everything that stands on something has its middle on it."""
+    """Return whether the room is physically plausible: things stay below the wall's height, do not intersect, and are
+    supported below their middle.
+    """
     boxes = [box_of(thing) for thing in room.things]
     return all(box[4] <= WALL[room.setting] + 0.5 for box in boxes) and all(
         i + 1 == b.base

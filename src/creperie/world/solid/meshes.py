@@ -58,7 +58,9 @@ def turned(axis: str, degrees: float) -> np.ndarray:
 
 
 def build(shape: str, numbers: Numbers) -> Patches:
-    """Return the patches of a part: a shape, its axis and its copies, as in "turn y|x"."""
+    """Return the patches of one part. `shape` names a shape and, after |, how it is copied: a number of copies around
+    z, or the axes along which it is mirrored, as in "turn y|x".
+    """
     name, _, copies = shape.partition("|")
     patches = _SHAPES[name](numbers)
     if copies.isdigit():

@@ -16,6 +16,7 @@ COLOURS: dict[str, Rgb] = {name: tuple(rgb) for name, rgb in _TABLES["colours"].
 MATERIALS: dict[str, tuple[float, float, str]] = _TABLES["materials"]
 NATURAL: dict[str, Rgb] = {name: tuple(rgb) for name, rgb in _TABLES["natural"].items()}
 LIGHTS: list[Any] = _TABLES["lights"]
+RUGS = len(_TABLES["rugs"])
 
 
 def linear(colour: Any) -> np.ndarray:
@@ -140,9 +141,14 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
 
 
 def large_look(table: str, number: int, tiles: float) -> Surface:
-    """Return the look of one of the walls or grounds; its picture repeats after so many tiles."""
+    """Return look `number` of a table of walls or grounds; its picture repeats every `tiles` tiles."""
     rgb, style, roughness = _TABLES[table][number]
     return Surface(tuple(rgb), roughness, texture=f"large {style}", tiles=tiles)
+
+
+def _spots(number: np.ndarray) -> np.ndarray:
+    """Return a fixed value in 0 to 1 for each number."""
+    return np.asarray(number * 2654435761 % 4096 / 4096)
 
 
 @cache
@@ -154,6 +160,22 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
         shade = shade * np.where(x // 64 % 2, 1.0, 0.92)
     if style == "tiles":
         shade = shade * np.where((x % 128 < 4) | (y % 128 < 4), 0.72, 0.96 + 0.08 * _noise(512, 8, 8))
+    if style in ("bricks", "metro"):
+        high, joint, rough = (32, 0.8, 0.22) if style == "bricks" else (64, 1.12, 0)
+        row = y // high
+        moved = (x + row % 2 * 64) % 512
+        tone = 1 + rough * (_spots(row * 8 + moved // 128) + _noise(512, 128, 13) - 1)
+        shade = shade * np.where((y % high < 3) | (moved % 128 < 3), joint, tone)
+    if style == "boards":
+        at = x % 64
+        shade = shade * np.where(at < 3, 0.62, np.where(at > 61, 1.06, 1.0)) * (0.97 + 0.05 * _spots(x // 64))
+    if style == "leaves":
+        for k, (dx, dy) in enumerate(((0, 0), (64, 64))):
+            u, v = (x + dx) % 128 - 64, (y + dy) % 128 - 64
+            for turn in (-0.9, 0.9) if k else (-0.5, 0.5):
+                a, b = u * np.cos(turn) + v * np.sin(turn), v * np.cos(turn) - u * np.sin(turn)
+                inside = np.abs(a) < 11 * np.sqrt(np.clip(1 - ((b + 20) / 26) ** 2, 0, 1))
+                shade = np.where(inside & (np.abs(a) > 1), shade * 1.14, shade)
     if style == "plaster":
         shade = 0.97 + 0.03 * _noise(512, 8, 11) + 0.03 * _noise(512, 64, 7)
     if style == "terrazzo":

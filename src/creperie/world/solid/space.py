@@ -90,7 +90,9 @@ def project(points: np.ndarray, room: Room) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the camera sees of a thing: the visible share, its pixels in the identity picture, and if it is whole."""
+    """What the camera sees of a thing: its visible share, its pixels in the identity picture, and whether all of it is
+    inside the picture.
+    """
 
     share: float
     pixels: int
@@ -103,7 +105,7 @@ def look_at(room: Room) -> list[Seen]:
     spots = []
     for thing in room.things:
         across, depth = project(points_of(thing), room)
-        whole = bool((np.abs(across) < 0.95).all())
+        whole = bool((np.abs(across) < 0.97).all())
         cell = np.clip(((across + 1) / 2 * RASTER).astype(int), 0, RASTER - 1)
         pixels, where = np.unique(cell[1] * RASTER + cell[0], return_inverse=True)
         own = np.full(len(pixels), np.inf)

@@ -32,7 +32,9 @@ def novel_colour(kind: str, colour: str) -> bool:
 
 
 class Rooms(Stage):
-    """Solid things have a colour, or that of their wood, metal or glass, a pattern, and a state: open, full, lit …"""
+    """The world of rooms: things have a colour (painted, or that of wood, metal or glass), a pattern, and a state such
+    as open, full or lit.
+    """
 
     name = "3d"
     pools: ClassVar = {

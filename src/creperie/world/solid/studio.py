@@ -26,11 +26,11 @@ import numpy as np
 from PIL import Image
 
 from creperie.core import Progress, UsageError, cache_home, missing_extra, option, silent, write_bytes
-from creperie.world.solid.meshes import TILE, Patches, joined, turned
+from creperie.world.solid.meshes import TILE, Patches, build, joined, turned
 from creperie.world.solid.models import parts_of
-from creperie.world.solid.paints import LIGHTS, Surface, large_look, surface
+from creperie.world.solid.paints import LIGHTS, RUGS, Surface, lab, large_look, surface
 from creperie.world.solid.scene import Room
-from creperie.world.solid.space import VIEW, WALL, camera_of, place
+from creperie.world.solid.space import VIEW, WALL, box_of, camera_of, place
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
 SAMPLES = 16  #: per pixel
@@ -54,7 +54,7 @@ class RenderOptions:
 
     def photograph(self, room: Room, size: int) -> bytes:
         """Return the picture of a room as a PNG file, from the cache if it is there."""
-        file = cache_home() / "rooms-3" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-4" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -123,7 +123,7 @@ def llvm_libraries() -> list[str]:
 
 
 def _works(variant: str, library: str = "") -> bool:
-    """Return whether a first picture comes out, in a process of its own."""
+    """Return whether rendering a first picture succeeds, in a separate process."""
     code = f"import creperie.world.solid.studio as s; s.render_room(s.Room(()), 16, samples=1, variant={variant!r})"
     env = os.environ | ({_LIBRARY: library} if library else {})
     try:
@@ -170,37 +170,44 @@ def _light_in(mi: Any, room: Room, camera: dict[str, Any], glass: bool) -> tuple
     for k, (look, patches_of) in enumerate(shining.items()):
         made[f"light{k}"] = _shining(mi, look, joined(patches_of), dull)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
+    _variable(mi, scene.sensors()[0], ("aperture_radius", "focus_distance"))
     light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 5, "rr_depth": 3}), seed=seed)
     aovs = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
     guide = np.array(mi.render(scene, integrator=aovs, seed=seed, spp=16))[..., -7:]
     return smooth(np.array(light), guide), guide
 
 
+def _variable(mi: Any, part: Any, names: Sequence[str]) -> None:
+    """Keep numbers out of the compiled code, so that a picture with others is not compiled anew."""
+    if not mi.variant().startswith("scalar"):
+        params = mi.traverse(part)
+        for name in names:
+            import_module("drjit").make_opaque(params[name])
+
+
 def _sky(mi: Any, room: Room) -> dict[str, Any]:
-    """Return the light from all sides: a window with four panes, bright above, less at the sides, little from below."""
+    """Return the light from all sides: a window, a little from above and the sides, less from below."""
     where, half, colour, above, beside = (np.array(v) for v in LIGHTS[room.light])
     up = np.cos(np.linspace(0, np.pi, 64))[:, None, None]
     level = np.where(up > 0, up * above + (1 - up) * beside, beside * (1 + 0.7 * up)) + np.zeros((64, 128, 3))
     x, y, z = where / np.linalg.norm(where)
     row, column = round(64 * math.acos(z) / math.pi), round(128 * math.atan2(x, y) / (2 * math.pi))
-    for down in (-1, 1):
-        for right in (-1, 1):
-            wide = np.arange(1, round(32 * float(half))) // 2
-            level[np.ix_(row + down * (1 + wide), (column + right * (1 + wide)) % 128)] = colour
+    wide = np.arange(-round(16 * float(half)), 1 + round(16 * float(half)))
+    level[np.ix_(row + wide, (column + wide) % 128)] = colour
     upright = mi.ScalarTransform4f().rotate([1, 0, 0], 90)
     return {"type": "envmap", "bitmap": mi.Bitmap(level.astype(np.float32)), "to_world": upright}
 
 
 def _sun(mi: Any, room: Room) -> dict[str, Any]:
-    """Return the sun: it shines through the window onto the things and the wall behind them."""
+    """Return the sun: a pool of light on the things and the wall behind them."""
     eye, aim = camera_of(room)
     where, _, colour, *_ = LIGHTS[room.light]
     wide = float(np.linalg.norm(aim - eye)) * math.tan(math.radians(VIEW / 2))
     at = aim + 4 * wide * np.array(where)
-    y, x = np.mgrid[:64, :64]
-    panes = np.prod([np.clip(np.minimum(v - 2, 28 - v) / 3, 0, 1) for v in ((x + 15) % 30, (y + 8) % 28)], axis=0)
+    y, x = (np.mgrid[:64, :64] - 31.5) / 32
+    pool = np.clip(3.2 * (1 - np.hypot(x, y)), 0, 1)  # wide enough for all things, darker towards its rim
     far = float(np.linalg.norm(at - aim))
-    picture = (panes[..., None] * np.array(colour) * 0.2 * far**2).astype(np.float32)
+    picture = (pool[..., None] * np.array(colour) * 0.16 * far**2).astype(np.float32)
     return {
         "type": "projector",
         "irradiance": {"type": "bitmap", "bitmap": mi.Bitmap(picture), "raw": True},
@@ -220,8 +227,11 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
 def _camera(mi: Any, room: Room, size: int, samples: int, turn: float) -> dict[str, Any]:
     eye, aim = camera_of(room)
     moved = aim + turned("z", turn) @ (eye - aim)
+    far = float(np.linalg.norm(aim - eye))
     return {
-        "type": "perspective",
+        "type": "thinlens",  # the wall behind is a little out of focus, the things are not
+        "aperture_radius": 0.006 * far,
+        "focus_distance": far,
         "fov": VIEW,
         "to_world": mi.ScalarTransform4f().look_at(moved.tolist(), aim.tolist(), [0, 0, 1]),
         "film": {"type": "hdrfilm", "width": size, "height": size, "rfilter": {"type": "box"}},
@@ -238,25 +248,63 @@ def _plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]
 
 
 def _surroundings(room: Room) -> list[tuple[Patches, Surface]]:
-    """Return the ground or the table, the wall behind and, in a room, its skirting board."""
-    back, wide = WALL[room.setting], 1400.0
+    """Return the ground or the table with what may lie on it, and the wall with its panels and skirting board."""
+    back, wide, table = WALL[room.setting], 1400.0, room.setting == "table"
     paper = large_look("walls", room.wall, 14)
-    below = large_look("grounds", room.ground, 10 if room.setting == "table" else 24)
-    wall = _plane((-wide / 2, back, 0), (wide, 0, 0), (0, 0, 600)), paper
-    ground = _plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below
-    board = _plane((-wide / 2, back - 0.8, 0), (wide, 0, 0), (0, 0, 9)), Surface((236, 232, 222))
-    return [wall, ground] if room.setting == "table" else [wall, ground, board]
+    below = large_look("grounds", room.ground, 10 if table else 24)
+    parts = [
+        (_plane((-wide / 2, back, 0), (wide, 0, 0), (0, 0, 600)), paper),
+        (_plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below),
+    ]
+    if (room.wall + room.ground) % 2:
+        parts += _rug(room)
+    if not table:
+        board = _plane((-wide / 2, back - 0.8, 0), (wide, 0, 0), (0, 0, 9))
+        parts += [(p, Surface((206, 198, 182), 0.4)) for p in ([board] if room.wall % 2 else [board, *_panels(back)])]
+    return parts
+
+
+def _panels(back: float) -> list[Patches]:
+    """Return painted panels on the lower part of a wall, under a rail."""
+    wall = _plane((-700, back - 0.1, 9), (1400, 0, 0), (0, 0, 57))
+    boxes = [build("box", (-700, back - 1.2, 66, 700, back + 1, 69, 0.4))]
+    for x in range(-240, 240, 60):
+        boxes += [build("box", (x + a, back - 0.6, 14, x + a + 3, back + 1, 62, 0.2)) for a in (4, 53)]
+        boxes += [build("box", (x + 4, back - 0.6, z, x + 56, back + 1, z + 3, 0.2)) for z in (14, 59)]
+    return [wall, joined(boxes)]
+
+
+def _rug_looks() -> list[Surface]:
+    return [large_look("rugs", k, 1.0) for k in range(RUGS)]
+
+
+def _rug(room: Room) -> list[tuple[Patches, Surface]]:
+    """Return a rug under the things in a room, or a runner on a table, in the colour that stands out from them."""
+    boxes = np.array([box_of(thing) for thing in room.things])
+    things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for x in room.things])
+    best = max(_rug_looks(), key=lambda rug: float(np.linalg.norm(things - lab(rug.rgb), axis=1).min()))
+    (x0, y0), (x1, y1), table = boxes[:, :2].min(0), boxes[:, 3:5].max(0), room.setting == "table"
+    border = 3.0 if table else 14.0
+    x0, x1 = (-300.0, 300.0) if table else (x0 - 2 * border, x1 + 2 * border)
+    y0, y1 = y0 - 2 * border, min(y1 + 2 * border, WALL[room.setting] - 4)
+    red, green, blue = (round(0.55 * v) for v in best.rgb)
+    trim = replace(best, rgb=(red, green, blue), texture="weave")
+    stripes = [(0.0, best), (0.45 * border, trim), (0.75 * border, best)]
+    return [
+        (_plane((x0 + s, y0 + s, 0.05 + 0.02 * k), (x1 - x0 - 2 * s, 0, 0), (0, y1 - y0 - 2 * s, 0)), look)
+        for k, (s, look) in enumerate(stripes)
+    ]
 
 
 def _cell(k: int) -> tuple[int, int, int]:
     """Return the corner and the width of a cell of the one picture that holds all textures: two large, then small."""
-    return (512 * k, 0, 512) if k < 2 else (256 * ((k - 2) % 4), 512 + 256 * ((k - 2) // 4), 256)
+    return (1024 * k, 0, 1024) if k < 2 else (256 * ((k - 2) % 8), 1024 + 256 * ((k - 2) // 8), 256)
 
 
 def _painted(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
     """Return all surfaces that do not shine as one mesh with one picture: more meshes or materials take longer."""
     cells: dict[Surface, int] = {}
-    picture = np.zeros((1536, 1024, 3), np.uint8)
+    picture = np.zeros((1536, 2048, 3), np.uint8)
     placed: list[tuple[Patches, Surface]] = []
     for patches, look in parts:
         if look.plain:
@@ -265,12 +313,12 @@ def _painted(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
             picture[y : y + side, x : x + side] = look.rgb
         else:
             x, y, side = _cell(min(cells.setdefault(look, len(cells)), 16))
-            repeats = 2 if side == 512 or look.texture == "wood" else 4
+            repeats = 2 if side == 1024 or look.texture == "wood" else 4
             patches = patches.split(look.tiles * (repeats - 1.2))
             at = (patches.uv / look.tiles - np.floor(patches.uv / look.tiles).min(1, keepdims=True) + 0.1) / repeats
             drawn = Image.fromarray(look.picture()).resize((side // repeats,) * 2, Image.Resampling.BOX)
             picture[y : y + side, x : x + side] = np.tile(np.asarray(drawn), (repeats, repeats, 1))
-        placed.append((Patches(patches.points, patches.normals, (at * side + (x, y)) / (1024, 1536)), look))
+        placed.append((Patches(patches.points, patches.normals, (at * side + (x, y)) / (2048, 1536)), look))
     names = ("roughness", "metallic")
     body: dict[str, Any] = {name: {"type": "mesh_attribute", "name": f"vertex_{name}"} for name in names}
     body |= {"type": "principled", "specular": 0.5, "base_color": {"type": "bitmap", "bitmap": mi.Bitmap(picture)}}
@@ -312,7 +360,7 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
     albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
     albedo = np.clip(albedo, 0.04, 1)
-    light = _calm(np.minimum(light / albedo, 12))
+    light = _calm(np.minimum(light / albedo, 60))
     likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)], 2)
     for step in (1, 2, 4, 8):
         light = _smooth(light, likeness, step)
@@ -320,8 +368,16 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
 
 
 def expose(light: np.ndarray) -> np.ndarray:
-    """Return light as a picture, with a soft shoulder for bright parts."""
-    seen = 0.62 * light
+    """Return light as a picture: very bright parts glow, corners are darker, highlights are soft."""
+    high, wide = light.shape[:2]
+    level = light.max(2, keepdims=True)
+    glow = light * np.clip(1 - 3 / np.maximum(level, 1e-6), 0, 1)
+    for axis, n in ((0, high), (1, wide)):
+        far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / n
+        spread = 0.8 * np.exp(-((far / 0.012) ** 2)) + 0.2 * np.exp(-((far / 0.05) ** 2))
+        glow = np.moveaxis(np.tensordot(spread / spread.sum(1).max(), glow, (1, axis)), 0, axis)
+    y, x = np.mgrid[-1 : 1 : high * 1j, -1 : 1 : wide * 1j]
+    seen = 0.57 * (light / np.maximum(level / 4, 1) + 0.25 * glow) * (1 - 0.1 * (x**2 + y**2))[..., None]
     mapped = seen * (2.51 * seen + 0.03) / (seen * (2.43 * seen + 0.59) + 0.14)
     coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
     return (np.clip(coded, 0, 1) * 255 + 0.5).astype(np.uint8)
@@ -347,7 +403,7 @@ def _smooth(light: np.ndarray, guide: np.ndarray, step: int) -> np.ndarray:
         for dx in (0, step, 2 * step):
             other = wide[dy : dy + high, dx : dx + across]
             apart = ((near[dy : dy + high, dx : dx + across] - guide) ** 2).sum(2, keepdims=True)
-            apart = apart + 10.0 / step * (np.log(other.mean(2, keepdims=True) + 0.05) - level) ** 2
+            apart = apart + 10.0 / step**0.8 * (np.log(other.mean(2, keepdims=True) + 0.05) - level) ** 2
             weight = np.exp(-apart) * (2 - (dy != step)) * (2 - (dx != step))
             total += weight * other
             weights += weight

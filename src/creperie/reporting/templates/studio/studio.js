@@ -10,6 +10,8 @@
   const typing = () => /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName) && !/^(checkbox|radio)$/.test(document.activeElement.type);
   const later = (ms, work) => { let timer; return (...values) => { clearTimeout(timer); timer = setTimeout(() => work(...values), ms); }; };
 
+  $(".rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); // on a phone the rail is a strip
+
   // Filters: a form with data-live replaces the results while somebody types; without it, a choice submits the form.
   let latest = 0;
   const refresh = async (address) => {
@@ -24,6 +26,7 @@
   };
   for (const form of document.querySelectorAll("form[data-auto]")) form.addEventListener("change", () => form.requestSubmit());
   for (const form of document.querySelectorAll("form[data-live]")) {
+    $("[type=submit]", form).hidden = true;
     const address = () => form.getAttribute("action") + "?" + new URLSearchParams([...new FormData(form)].filter(([, v]) => v));
     form.addEventListener("input", later(150, () => refresh(address())));
     form.addEventListener("submit", (event) => { event.preventDefault(); refresh(address()); });
@@ -40,6 +43,9 @@
   // A folder: its table is read as above; its pictures are sent one by one before the import.
   const drop = $("[data-drop]");
   if (drop) {
+    const show = () => { drop.open ||= location.hash === "#import"; };
+    show();
+    window.addEventListener("hashchange", show);
     const form = $("form", drop), TABLE = /\.(csv|tsv|jsonl|txt)$/i, PICTURE = /\.(jpe?g|png|webp|gif|bmp|tiff?)$/i;
     let pictures = [];
     const say = (words) => { $("#taken").textContent = words; };

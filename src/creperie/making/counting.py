@@ -1,0 +1,347 @@
+"""Counts changed or exchanged: `a farmer` becomes `two farmers`, and its verbs agree; two numbers change places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+from creperie.lang import COUNTS, agreeing, in_number, is_mass, knows_verb, lemma, reagreed
+from creperie.making.atoms import base_of, dependents, joined, objects, sort_of
+from creperie.making.corpus import WordCounts
+from creperie.making.edits import CaptionEdit, replaced
+from creperie.making.exchanging import ParsedScene, sort_here
+from creperie.making.phrases import lacks_determiner, outer
+from creperie.making.plausible import frames, is_made
+from creperie.making.verbs import topics
+from creperie.making.wording import plain, reworded
+
+#: The largest number that changes places with `a`.
+MOST_TURNED = 6
+_ONE = ("a", "an", "one")
+#: Nouns of what is not counted at a glance, by WordNet's file: acts, states, times, feelings, quantities.
+_UNCOUNTED = frozenset((4, 7, 9, 10, 11, 12, 14, 15, 19, 21, 22, 23, 24, 25, 26, 28))
+
+
+def number_of(token: Any) -> int:
+    """Return the number that a token says; 0 if it says none."""
+    tens = frames()["numbers"]
+    return COUNTS.get(token.lower_) or tens.get(token.lower_) or (int(token.text) if token.text.isdecimal() else 0)
+
+
+# -- other counts ----------------------------------------------------------------------------------------------------
+
+
+def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
+    """Yield edits that change a number, or make two or three of one thing."""
+    said = {t.lower_ for t in doc}
+    for number in (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS" and not is_divided(doc, t)):
+        count, noun = number_of(number), number.head
+        fixed = base_of(noun) in (*frames()["parts"], *frames()["paired"]) or topics(base_of(noun))[:1] in (
+            (28,),
+            (23,),
+        )
+        fixed = fixed or not set(frames()["of_pairs"]).isdisjoint(said)
+        if 1 < count < 13 and not fixed and outer(noun) is noun:
+            words = dict(zip(COUNTS.values(), COUNTS)) if number.text.isalpha() else {k: str(k) for k in range(13)}
+            near = [k for k in (count - 2, count + 2, 2 * count) if 1 < k < 13 and words[k] not in said]
+            yield from (replaced(doc, [number], words[k]) for k in dict.fromkeys(near))
+    for noun in objects(doc):
+        if (alone := _made_alone(doc, noun)) is not None:
+            yield alone
+        changes = _made_several(doc, noun)
+        if changes is None:
+            continue
+        article = next((c for c in noun.lefts if c.lower_ in _ONE), None)
+        place = article.i if article is not None else noun.left_edge.i
+        rest = "" if article is not None else f" {changes.get(place) or plain(doc[place])}"
+        for word in ("two", "three"):
+            if word not in said:
+                first = word.capitalize() if doc[place].text[:1].isupper() else word
+                edit = f"{article or ''} {noun.text} → {word} {changes[noun.i]}".strip()
+                yield CaptionEdit(reworded(doc, changes | {place: first + rest}), edit, place, old=doc[place])
+
+
+def _made_several(doc: Any, noun: Any) -> dict[int, str] | None:
+    """Return the changes that make a noun and its verbs plural; None if other words need the thing to be one."""
+    base, acts = base_of(noun), _is_acting(noun)
+    articles = [c for c in noun.lefts if c.dep_ in ("det", "nummod", "poss", "predet")]
+    listed = not articles and acts and not noun.left_edge.i and _is_headline(noun)
+    if noun.tag_ != "NN" or is_mass(base) or not (listed or [c.lower_ in _ONE for c in articles] == [True]):
+        return None
+    sort = sort_here(noun)
+    seen = sort in ("person", "animal", "vehicle") or sort_of(noun) in ("vehicle", "handheld", "gear", "food")
+    if not (seen or is_made(noun)) or set(topics(base)[:1]) & _UNCOUNTED or "place" in (sort, sort_of(noun)):
+        return None
+    if base in (*frames()["parts"], *frames()["many"]) or is_divided(doc) or _refers_to_one(doc, noun, acts):
+        return None
+    after = doc[noun.i + 1] if noun.i + 1 < len(doc) else None
+    tied = any(c.dep_ in ("appos", "poss", "case") or c.lower_ in ("of", "-") for c in noun.children)
+    if tied or (after is not None and (after.tag_[:2] == "NN" or after.text in ("-", "'s", "’s"))):
+        return None
+    odd = {"most", "more", "first", "second", "same"}
+    if any(
+        c.lower_ in odd or c.tag_ in ("JJS", "JJR") or (c.tag_ == "CD" and c.lower_ not in _ONE) for c in noun.lefts
+    ):
+        return None
+    if not (_may_do_together(noun) if acts else _may_be_several(noun)):
+        return None
+    changes = {noun.i: in_number(plain(noun), True)}
+    return changes | (dict(reagreed(noun, True)) if acts else {})
+
+
+def _is_acting(noun: Any) -> bool:
+    there = noun.dep_ == "attr" and any(c.dep_ == "expl" for c in noun.head.lefts)
+    return there or noun.dep_ in ("nsubj", "nsubjpass", "ROOT")
+
+
+def _is_headline(noun: Any) -> bool:
+    """Return True for a thing that begins a caption without a finite verb: `Silk tie with a paisley pattern`."""
+    doc = noun.doc
+    finite = ("VBZ", "VBP", "VBD", "MD")
+    singles = [
+        t for t in doc if t.dep_ in ("pobj", "conj") and t.tag_ == "NN" and not is_mass(t.lower_) and t.i > noun.i
+    ]
+    if any(lemma(t.text, "VBN") == "wear" or t.lower_ == "as" for t in doc):
+        return False
+    if any(lacks_determiner(t) and t.head.lower_ in ("with", "for", "and") for t in singles):
+        return False  # a teapot with bamboo handle
+    return all(
+        t.tag_ not in finite and t.text not in (",", ":", ";") and (t.tag_ not in ("NNP", "NNPS") or not t.i)
+        for t in doc
+    )
+
+
+def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
+    """Return True if a word of the caption may mean a thing, and needs it to be one."""
+    if any(t.lower_ in (*frames()["of_one"], "one") and t not in noun.lefts for t in doc):
+        return True
+    meant = ("it", "its", "itself", "they", "them", "their", "which", "whose")
+    every = acts or sort_here(noun) in ("person", "animal")
+    return any(t.tag_[:3] == "PRP" or t.tag_ == "WP$" if every else t.lower_ in meant for t in doc)
+
+
+def _may_do_together(noun: Any) -> bool:
+    """Return True if several could do what one is said to do: nobody shares a hat, a chair or a horse."""
+    verb = noun.head if noun.dep_ in ("nsubj", "nsubjpass") else None
+    doc = noun.doc
+    if verb is not None and (
+        verb.dep_ not in ("ROOT", "relcl") or (verb.tag_ in ("VBZ",) and not list(agreeing(noun)))
+    ):
+        return False
+    if verb is not None and any(
+        c.dep_ in ("aux", "auxpass") and c.tag_ == "VBZ" and c not in list(agreeing(noun)) for c in verb.lefts
+    ):
+        return False
+    if any(t.tag_ == "VBZ" and t not in list(agreeing(noun)) and _is_about(t, noun) for t in doc):
+        return False
+    own = [noun, *(c for c in noun.rights if c.dep_ in ("acl", "relcl")), *([verb] if verb is not None else ())]
+    stray = [t for t in doc[noun.i + 1 :] if t.tag_ == "NNS" and t.nbor(-1).tag_ in ("NN", "CC")]
+    if any(knows_verb(lemma(t.text, "VBZ")) for t in stray):
+        return False  # `leaps into the circle and shoots`, as some parsers tag it
+    own += [c for t in own for c in t.rights if c.dep_ in ("conj", "advcl", "xcomp") and c.tag_[:2] == "VB"]
+    for word in own if sort_here(noun) in ("person", "animal") else ():
+        jointly = lemma(word.text, word.tag_) in frames()["jointly"] if word.tag_[:2] == "VB" else False
+        for c in word.rights:
+            inner = (
+                [c]
+                if c.dep_ in ("dobj", "attr", "oprd")
+                else dependents(c, "pobj", "pcomp")
+                if c.dep_ in ("prep", "agent")
+                else []
+            )
+            for thing in inner:
+                single = thing.tag_ == "NN" and any(d.lower_ in _ONE for d in thing.lefts)
+                place = c.dep_ == "prep" and c.lower_ in ("in", "on") and sort_of(thing) != "clothing"
+                touching = c.dep_ in ("attr", "oprd") or c.lower_ in ("with", "in", "on", "as", "like", "wearing")
+                touching = touching or (c.dep_ == "dobj" and not jointly)
+                if single and touching and not (place and base_of(thing) not in frames()["for_one"]):
+                    return False
+                place = place and base_of(thing) not in frames()["for_one"]
+                if base_of(thing) in (*frames()["for_one"], *frames()["parts"]) and not place:
+                    return False
+    return not dependents(noun, "conj") and noun.dep_ != "conj"
+
+
+def _is_about(verb: Any, noun: Any) -> bool:
+    """Return True if a finite verb may have the noun as its subject, whatever the parse says."""
+    return not any(c.dep_ in ("nsubj", "nsubjpass", "expl") and c != noun and c.tag_[:1] != "W" for c in verb.lefts)
+
+
+def _may_be_several(noun: Any) -> bool:
+    """Return True if somebody could hold, see or be beside several of a thing in the place of one."""
+    link = noun.head
+    if any(c.dep_ in ("relcl", "acl") for c in noun.rights) or sort_of(noun) == "clothing" or dependents(noun, "conj"):
+        return False
+    if noun.dep_ == "dobj":
+        around = any(c.lower_ in ("over", "around", "through") for c in dependents(link, "prep"))
+        return lemma(link.text, link.tag_) in frames()["held_together"] and not around
+    near = link.lower_ in frames()["stand_by"] or (link.lower_ == "of" and link.head.lower_ == "front")
+    if noun.dep_ != "pobj" or not near or base_of(noun) in frames()["for_one"]:
+        return False
+    counted = sort_here(noun) in ("person", "animal", "vehicle")
+    room = link.lower_ == "with" and link.head.tag_[:2] == "NN" and sort_here(link.head) == "place"
+    if room and (sort_of(noun) in ("furniture", "handheld") or is_made(noun)):
+        return True  # a hotel lobby with a spiral staircase
+    return (
+        counted
+        and (link.lower_ != "of" or link.head.lower_ == "front")
+        and link.head.lower_ not in ("turn", "dress", "look")
+    )
+
+
+def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
+    """Return the edit that makes one of several people, animals or things; None if it could not be alone."""
+    sort, base = sort_here(noun), base_of(noun)
+    acts = noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ == "ROOT"
+    shown = noun.dep_ == "ROOT" and _is_headline(noun) and (is_made(noun) or sort == "food")
+    counted = (acts or noun.dep_ == "dobj") and sort in ("person", "animal", "vehicle")
+    pairs = frames()["paired"]
+    if noun.tag_ != "NNS" or not (shown or counted) or base in pairs or noun.lower_ in pairs or sort == "place":
+        return None
+    many = {*frames()["of_many"], "each", "both", "several", "many", "few", "most", "more", "some", "other", "various"}
+    if any(t.tag_[:3] == "PRP" or t.tag_ in ("WP$", "CD") or t.lower_ in many for t in doc):
+        return None
+    if any(lemma(t.text, "VBG") in (*many, "wear") for t in doc) or is_divided(doc) or sort_of(noun) == "clothing":
+        return None
+    before = list(noun.lefts)
+    plain_words = all(c.dep_ in ("amod", "compound", "nmod") and c.tag_ not in ("JJR", "JJS", "PDT") for c in before)
+    joint = any(c.lower_ == "of" or c.dep_ in ("conj", "cc", "appos") for c in noun.rights) or noun.dep_ == "conj"
+    if not plain_words or joint or (acts and not _may_do_alone(noun)):
+        return None
+    first = doc[min([noun.i, *(c.left_edge.i for c in before)])]
+    word = "lone" if sort in ("person", "animal") else "single"
+    changes = {noun.i: in_number(plain(noun), False)} | (dict(reagreed(noun, False)) if acts else {})
+    start = changes.get(first.i, plain(first))
+    article = "A" if first.text[:1].isupper() and not first.i else "a"
+    changes[first.i] = f"{article} {word} {start}"
+    change = f"{noun.text} → a {word} {base}"
+    return CaptionEdit(reworded(doc, changes), change, noun.i, told="one, not several", old=noun)
+
+
+def _may_do_alone(noun: Any) -> bool:
+    """Return True if the verb agrees with a noun, and nothing that it does needs as many things as there are doers."""
+    verb, agrees = noun.head, {t.i for t in agreeing(noun)}
+    finite = [
+        t for t in verb.subtree if t.tag_ == "VBP" and t.i not in agrees and not dependents(t, "nsubj", "nsubjpass")
+    ]
+    bare = verb.tag_ in ("VBP", "VB") and not dependents(verb, "aux", "auxpass") and verb.i not in agrees
+    things = [t for t in verb.subtree if t.tag_ == "NNS" and t.i > noun.i and t.dep_ == "dobj" and not list(t.lefts)]
+    worn = [t for t in noun.subtree if t.tag_ == "NNS" and t != noun]
+    return not (bare or finite or things or worn or lemma(verb.text, "VBP") in frames()["of_many"])
+
+
+# -- exchanged counts ------------------------------------------------------------------------------------------------
+
+
+def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
+    """Yield edits that swap the numbers of two things: `one bottle and three glasses`."""
+    scene = ParsedScene(doc)
+    counted = [(t, noun) for t in doc if (noun := _counted(t)) is not None]
+    for (one, left), (other, right) in combinations(counted, 2):
+        values = [1 if t.lower_ in ("a", "an") else number_of(t) for t in (one, other)]
+        if values[0] == values[1] or is_divided(doc, one, other) or max(values) > 3 * min(values) + 3:
+            continue
+        if left.lower_ == right.lower_ and left.nbor(-1).lower_ == right.nbor(-1).lower_:
+            continue
+        changes = {one.i: plain(other), other.i: plain(one)}
+        if 1 in values:
+            if not _may_be_numbered(scene, left, right, values):
+                continue
+            changes |= _renumbered(left, values[1] > 1) | _renumbered(right, values[0] > 1)
+        told = "each has the number of the other"
+        yield CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, (left, right), told=told)
+
+
+def _counted(number: Any) -> Any | None:
+    """Return the noun that a number or `a` counts."""
+    doc, i = number.doc, number.i
+    near = {t.lower_ for t in doc[max(0, i - 2) : i]}
+    if near & {"least", "than", "-", "about", "some", "nearly", "number", "including", "up", "under", "over"}:
+        return None
+    if i + 1 < len(doc) and doc[i + 1].text == "-":
+        return None
+    if number.lower_ in ("a", "an"):
+        noun = number.head if number.dep_ == "det" and number.head.tag_ == "NN" else None
+    elif (
+        number.tag_ != "CD"
+        or not (number.text.isalpha() or number.text.isdecimal())
+        or any(c.i < i for c in number.children)
+    ):
+        return None
+    else:
+        noun = number.head if number.dep_ in ("nummod", "quantmod") and number.head.i > i else None
+    if noun is None:
+        return None
+    measured = base_of(noun) in frames()["paired"] or is_mass(base_of(noun)) or outer(noun) is not noun
+    return None if measured or noun.tag_ not in ("NN", "NNS") or topics(base_of(noun))[:1] in ((28,), (23,)) else noun
+
+
+def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
+    """Return True if one of two things may become many, and the other one single: both are told alike, or one acts on
+    the other, and nothing else in the caption depends on their numbers.
+    """
+    doc = scene.doc
+    if "CD" in (left.tag_, right.tag_):
+        return False
+    refers = (t.tag_ in ("PRP", "PRP$", "WP$", "JJR", "JJS") or t.lower_ in ("ones", "both", "each") for t in doc)
+    ones = (t.lower_ == "one" and t.dep_ not in ("nummod", "quantmod") for t in doc)
+    many = (t.lower_ in frames()["of_many"] or lemma(t.text, "VBG") in frames()["of_many"] for t in doc)
+    if (
+        any(refers)
+        or any(ones)
+        or any(many)
+        or any(c.lower_ in frames()["of_one"] for t in (left, right) for c in t.lefts)
+    ):
+        return False
+    if joined(left, right) or (right.dep_ == "appos" and right.head == left):
+        first = left
+        while first.dep_ == "conj":
+            first = first.head
+        parts = first.dep_ == "pobj" and first.head.lower_ == "with"  # a pen with three nibs and a cartridge
+        return max(values) <= (2 if parts else MOST_TURNED) and not any(c.dep_ in ("prep", "acl") for c in left.rights)
+    links = scene.between(left, right)
+    acts = any(not f.is_relation and {a, b} <= {"agent", "patient", "recipient"} for f, a, b in links)
+    plain_right = not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]
+    alike = sort_here(left) == sort_here(right) in ("person", "animal")
+    return acts and alike and plain_right
+
+
+def _renumbered(noun: Any, plural: bool) -> dict[int, str]:
+    if plural == (noun.tag_ == "NNS"):
+        return {}
+    alone = not dependents(noun, "conj") and noun.dep_ != "conj"
+    return {noun.i: in_number(plain(noun), plural)} | (dict(reagreed(noun, plural)) if alone else {})
+
+
+# -- numbers that other words depend on ------------------------------------------------------------------------------
+
+
+def is_divided(doc: Any, *numbers: Any) -> bool:
+    """Return True if other words depend on numbers: `six dogs, one brown and one grey`, `the older of the two`."""
+    counts = [t for t in doc if t.tag_ == "CD" and t not in numbers]
+    if any(map(picks_again, doc)) or any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
+        return True
+    values = [number_of(t) for t in (*numbers, *counts)]
+    total = max(values, default=0)
+    parted = 2 * total == sum(values) and len(values) > 1 and total in values[: len(numbers)]
+    loose = [t for t in counts if t.head.tag_[:2] != "NN" and t.text.isalpha()]
+    return parted or (len(numbers) < 2 and bool(loose)) or any(t.lower_ == "one" for t in loose)
+
+
+def picks_again(token: Any) -> bool:
+    """Return True for a word that picks some of the things named before: `a third`, `the others`, `both`."""
+    after = token.nbor(1).tag_[:2] if token.i + 1 < len(token.doc) else ""
+    before = token.nbor(-1).lower_ if token.i else ""
+    ordinal = token.lower_ in frames()["ordinals"] and (after not in ("NN", "JJ") or before == "a")
+    if token.tag_ in ("JJR", "JJS") and before == "the" and after not in ("NN", "JJ", "IN"):
+        return True  # washes the feet of the youngest
+    part = token.lower_ in ("half", "rest") and after not in ("IN", ".", ",")
+    return ordinal or (token.lower_ in frames()["divided"] and token.tag_[:2] != "VB" and not part)
+
+
+def _stands_for_one(adjective: Any) -> bool:
+    """Return True for an adjective that picks one of several: `the upper one`, `the younger of them`."""
+    after = adjective.nbor(1) if adjective.i + 1 < len(adjective.doc) else adjective
+    picked = after.lower_ in ("one", "ones") or (adjective.tag_ != "JJ" and after.tag_[:1] not in ("N", "J"))
+    return bool(picked and adjective.i and adjective.nbor(-1).lower_ in ("the", "a", "an"))

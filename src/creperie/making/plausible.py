@@ -1,0 +1,145 @@
+"""One judgement of plausibility, for every foil by rule: would a person expect to see this?
+
+A rule vouches for a foil if nothing speaks against it whatever else the caption says: another colour of a made thing,
+another number, a woman for a man, two people of equal standing in each other's roles. Any other foil needs a corpus
+that has its new words beside each other, or a judge; `--plausible no` makes it without, in a kind of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from creperie.lang import age_of, dimension_of, kind_of, lemma
+from creperie.making.atoms import base_of, dependents, look_of, look_of_word, name_words, sort_of
+from creperie.making.data import read_data
+from creperie.making.verbs import is_name, topics
+
+ANIMATE = frozenset(("person", "animal"))
+#: Kinds of manufactured things, which come in all colours, sizes and patterns.
+MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
+_ARTEFACT, _ANIMAL, _PERSON, _GROUP = 6, 5, 18, 14
+#: Dimensions in which rules know what a thing may be like.
+_SEEN_AT_ONCE = frozenset(("colour", "size", "pattern", "shape"))
+_TURNED = {"left": "right", "right": "left", "above": "below", "below": "above", "upper": "lower", "lower": "upper"}
+
+
+def frames() -> Any:
+    return read_data("frames")
+
+
+# -- replacements ----------------------------------------------------------------------------------------------------
+
+
+def is_vouched(kind: str, old: Any, new: str) -> bool:
+    """Return True if rules vouch for a word in place of a token, whatever the corpus has."""
+    what = kind.rpartition("-")[2]
+    if what == "count":
+        return True
+    if what == "object":
+        return _is_vouched_thing(old, new)
+    if what == "attribute":
+        return _is_vouched_look(old, new)
+    return _is_vouched_place(old, new)
+
+
+def _is_vouched_thing(old: Any, new: str) -> bool:
+    """Return True for people whom only age, sex or family tell apart, and for things of one kind of which nothing
+    special is said: held, carried or washed, standing somewhere, or beside something.
+    """
+    base, kind = base_of(old), kind_of(base_of(old))
+    singular = lemma(new, "NNS")
+    if kind == "person":
+        general = {*frames()["anybody"]}
+        return base in general and singular in general and not general_pair(old.doc)
+    if kind not in ("animal", "vehicle", "food", "handheld") or kind_of(singular) != kind:
+        return False
+    if old.dep_ in ("dobj", "nsubj", "nsubjpass") and old.head.tag_[:2] == "VB":
+        verbs = (*frames()["of_all_things"], *frames()["jointly"], *frames()["held_together"])
+        return base_of(old.head) in verbs
+    beside = old.head.lower_ in ("beside", "near", "behind", "past", "by")
+    within = (
+        old.head.lower_ in ("to", "of") and old.head.i > 0 and old.head.nbor(-1).lower_ in ("next", "front", "close")
+    )
+    return old.dep_ == "pobj" and (beside or within)
+
+
+def general_pair(doc: Any) -> bool:
+    """Return True if a caption says of two people that they belong together: `a couple`, `twins`."""
+    return any(t.lower_ in ("couple", "twin", "twins", "parents") for t in doc)
+
+
+def _is_vouched_look(old: Any, new: str) -> bool:
+    if old.lower_ in _TURNED:
+        return True
+    noun, look = old.head, look_of_word(new, "JJ")
+    if old.tag_ == "CD" or old.tag_[:3] == "PRP":
+        return True
+    own = base_of(noun)
+    if (old.dep_ != "pobj" and noun.tag_[:2] != "NN") or is_name(f"{old.lower_} {own}"):
+        return False
+    if look == "age":
+        return sort_of(noun) in ANIMATE and old.lower_ != "new" and new != "new"
+    if look == "colour":
+        if old.dep_ == "pobj":
+            return True  # a hat in cream
+        known = old.tag_[:2] == "JJ" or old.lower_ in frames()["colours"]
+        return look_of(old) == "colour" and known and (is_made(noun) or sort_of(noun) == "animal")
+    if {old.lower_, new} == {"open", "closed"}:
+        return is_made(noun)
+    return look in _SEEN_AT_ONCE and (is_made(noun) or sort_of(noun) in ANIMATE)
+
+
+def is_made(noun: Any) -> bool:
+    """Return True for a thing that people make, by its kind or its first sense."""
+    base = base_of(noun)
+    return sort_of(noun) in MADE or topics(base)[:1] == (_ARTEFACT,)
+
+
+def _is_vouched_place(old: Any, new: str) -> bool:
+    """Return True if a thing may as well be in the opposite place: to the right, below, behind."""
+    if old.lower_ in _TURNED:
+        return new == _TURNED[old.lower_] and base_of(old.head) in ("be", "stand", "park", "place")
+    if {old.text.lower(), new.split()[0]} <= {"behind", "in"}:
+        ends = [t for t in (old.head, *dependents(old, "pobj")) if t.tag_[:2] == "NN"]
+        return bool(ends) and all(kind_of(base_of(t)) in (*ANIMATE, "vehicle") for t in ends)
+    return False
+
+
+# -- exchanges -------------------------------------------------------------------------------------------------------
+
+
+def standing(noun: Any, sort: str) -> str:
+    """Return how two people or animals are of equal standing: `name`, `adult`, `child`, `animal`; empty if somebody is
+    known to be acted upon, or to be helpless: `patient`, `baby`.
+    """
+    base = base_of(noun)
+    if sort == "animal":
+        return "animal"
+    if base in frames()["weak"] or age_of(base) == "baby" or topics(base)[:1] == (_GROUP,):
+        return ""
+    own = {t.i for t in name_words(noun)}
+    state = [
+        c for c in noun.lefts if c.dep_ == "amod" and c.tag_ != "VBG" and c.i not in own and not _is_plain_quality(c)
+    ]
+    if state:
+        return ""  # an injured cyclist
+    return "name" if sort == "name" else "child" if age_of(base) == "child" else "adult"
+
+
+def _is_plain_quality(adjective: Any) -> bool:
+    return dimension_of(adjective.lower_) in ("size", "age", "colour") or adjective.text[:1].isupper()
+
+
+def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str]) -> bool:
+    """Return True if either of two people or animals could do to the other what the verbs say."""
+    both = {standing(t, s) for t, s in zip((left, right), sorts)}
+    if "" in both:
+        return False
+    if "animal" in both and len(both) > 1:
+        return bool(verbs) and all(verb.split()[0] in frames()["crossed"] for verb in verbs)
+    if "animal" in both:
+        return all(verb.split()[0] in frames()["between_animals"] for verb in verbs)
+    if any(verb.split()[0] not in frames()["between_people"] for verb in verbs):
+        return False
+    grown = any(verb.split()[0] in frames()["grown"] for verb in verbs)
+    return not (grown and "child" in both and len(both) > 1)
