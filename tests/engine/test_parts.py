@@ -130,7 +130,9 @@ def test_pieces_of_a_dead_worker_go_to_others_and_only_the_one_it_was_at_is_blam
     assert sorted(crew.driven(3, range(12))) == list(range(12)), "each once"
     assert crew.most == AHEAD, "several in flight, and never more"
     assert crew.hands[1].ended
-    assert {number for hand in crew.hands if hand.ended for number, _ in hand.given} <= {None}, "no piece before a start"
+    assert {number for hand in crew.hands if hand.ended for number, _ in hand.given} <= {None}, (
+        "a piece was given before a start"
+    )
     assert len(crew.hands) == 3 + 3
 
 
