@@ -138,6 +138,12 @@ BAD = [
         '{"id": "a", "subset": "s", "images": ["i", "j"], "captions": ["a"], "match": [[true]]}',
         "'match' is not a matrix of 2 × 1",
     ),
+    (
+        "jsonl",
+        "t.jsonl",
+        '{"id": "a", "subset": "s", "images": ["i"], "captions": ["a", "b"], "match": [[1, 2]]}',
+        "true and false, or 1 and 0",
+    ),
     ("parquet", "t.parquet", "nothing", "cannot be read as Parquet"),
 ]
 
@@ -201,3 +207,9 @@ def test_hard_positives_must_be_aligned(tmp_path: Path) -> None:
     (tmp_path / "swapped_data" / "a.json").write_text(f"[{row % 'x'}]")
     for path in (tmp_path, tmp_path / "data", tmp_path / "data" / "a.json"):
         assert len(read_format(format, str(path))) == 1
+
+
+def test_a_match_may_be_written_in_ones_and_zeros(load: Load) -> None:
+    item = '{"id": "a", "subset": "s", "images": ["i"], "captions": ["a", "b"], "match": [[MATCH]]}'
+    numbers, words = (load("jsonl", "t.jsonl", item.replace("MATCH", match)) for match in ("1, 0", "true, false"))
+    assert numbers.hash == words.hash

@@ -141,3 +141,11 @@ def test_captions_of_a_text_file_are_lines_as_written(tmp_path: Path) -> None:
     file.write_bytes(b"ok\n\xff\xfe")
     with pytest.raises(Exception, match=r"captions\.txt:2: is not UTF-8"):
         read_captions(file)
+
+
+def test_a_table_of_captions_says_how_its_column_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "c.jsonl"
+    file.write_text('{"key": "a", "cap": "A dog runs."}\n')
+    with pytest.raises(UsageError, match=r"put \?text=COLUMN behind the name, one of: key, cap"):
+        read_captions(file)
+    assert [s.text for s in read_captions(f"{file}?text=cap").sources] == ["A dog runs."]

@@ -201,6 +201,7 @@ def test_a_study_of_runs(make_run: Callable[..., Run], tmp_path: Path) -> None:
     assert ("than guesses would" in text, "log odds" in text) == (False, False)
     assert "−z of its correlation with the other items" in text
     assert "without a response model" in text
+    assert "of 6 models, one below -0.74 makes an item suspicious" in text  # tanh(1.645 / sqrt(3))
     doubts = [v for v in sorted(cr.difficulty(alike).suspicion, reverse=True) if v > 1.645]
     top = next(k for k in range(1, len(doubts)) if math.isclose(doubts[k - 1], doubts[k]))
     folders = [str(run.save(tmp_path / "few").path) for run in alike]

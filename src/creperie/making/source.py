@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 HELD = 50_000
 #: Options of a table of captions → the role of the column in a benchmark.
 _COLUMNS = {"text": "positive", "id": "id", "image": "image"}
+#: how a benchmark's table, and how a file of captions says where its captions are
+_AS_OPTION = "pass `positive='COLUMN'`", "put ?text=COLUMN behind the name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,11 @@ def _read(spec: str, images: str | Path | None) -> Captions:
         for name in options:
             if name not in _COLUMNS:
                 raise unknown("option of a table of captions", name, _COLUMNS, where=spec)
-        return captions_of(load(place, images=images, **{_COLUMNS[name]: column for name, column in options.items()}))
+        roles = {_COLUMNS[name]: column for name, column in options.items()}
+        try:
+            return captions_of(load(place, images=images, **roles))
+        except UsageError as e:
+            raise UsageError(e.what, where=e.where, hint=e.hint.replace(*_AS_OPTION)) from None
     if path.suffix == ".json" and path.is_file():
         raise UsageError("is JSON, not one caption per line", where=spec, hint=f"name its format: coco-captions:{spec}")
     if path.is_file():  # one caption per line, unchanged, with the line number as its id

@@ -41,6 +41,8 @@ _RIGHT = re.compile(
 #: the whole answer is a label (_WHOLE), or begins with one and a full stop, colon or bracket (_OPENING)
 _WHOLE = re.compile(rf"\s*(?:{_NOUN}\s*)?[\"'(\[]*({_LABEL}|{'|'.join(WORDS)})[\"')\].:,;!]*\s*")
 _OPENING = re.compile(r"\s*([1-9]|[a-h])\s*[.:)]\s+\S")
+#: a label alone at the end, with which an answer that began with a label may take it back
+_CLOSING = re.compile(rf"(?<![\w'\ue000-])({_LABEL})[\s.!\"')\]]*$")
 _FINAL = re.compile(r"(?:final answer|the answer is|answer is|my answer|answer)\s*(?:is\b|would be\b)?\s*[:=\-]?\s*")
 _NONE = re.compile(
     r"\bnone\b|\bneither\b|\bno (?:caption|option|one|such|statement|sentence)\b|\bnot any\b|\bn/?a\b|\bnothing\b"
@@ -191,7 +193,8 @@ def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
     contrary = _WRONG if asks == "match" else _RIGHT
     opening = _OPENING.match(text)
     if opening:
-        named.add(_number(opening[1], count))
+        closing = _CLOSING.search(text, opening.end())
+        named |= {_number(label[1], count) for label in (opening, closing) if label}
     for pattern in (_BRACKETED, _BARE_BRACKET, _NAMED, _PLACED, _QUOTED):
         for match in pattern.finditer(text):
             label = next(group for group in match.groups() if group)

@@ -166,8 +166,12 @@ class ItemStudy(Framed):
         meaning = CORRELATED if self.fit is None else SUSPICIOUS
         notes = [*self.answers.notes, *([meaning] if "suspicious" in self.kinds else [])]
         if self.fit is None:
+            models = self.answers.right.shape[1]
+            limit = -np.tanh(1.645 / np.sqrt(models - 3)) if models > 3 else -1
+            needed = f"below {limit:.2f}" if models > 3 else "of more than 3 models"
             notes.append(
-                "without a response model (from eight runs on), items are judged by their correlation with the others"
+                "without a response model (from eight runs on), items are judged by their correlation with the others: "
+                f"of {models} models, one {needed} makes an item suspicious"
             )
         if self.fit is not None and not self.fit.converged:
             notes.append("the item response model did not converge: difficulties and suspicions are uncertain")

@@ -78,16 +78,21 @@ def _add_row(columns: Columns, fields: dict[str, Any], where: str) -> None:
 def _flat_match(record: Record, images: int, captions: int) -> list[bool]:
     match = record.fields["match"]
     rows = max(1, images)
-    if isinstance(match, list) and len(match) == rows * captions and all(isinstance(c, bool) for c in match):
-        return match
+    if isinstance(match, list) and len(match) == rows * captions and all(map(_is_truth, match)):
+        return [bool(cell) for cell in match]
     right = (
         isinstance(match, list)
         and len(match) == rows
         and all(isinstance(r, list) and len(r) == captions for r in match)
     )
-    if not right or not all(isinstance(cell, bool) for row in match for cell in row):
-        raise record.error(f"'match' is not a matrix of {rows} × {captions} (images × captions) of true and false")
-    return [cell for row in match for cell in row]
+    if not right or not all(_is_truth(cell) for row in match for cell in row):
+        what = f"'match' is not a matrix of {rows} × {captions} (images × captions) of true and false, or 1 and 0"
+        raise record.error(what)
+    return [bool(cell) for row in match for cell in row]
+
+
+def _is_truth(cell: Any) -> bool:
+    return isinstance(cell, int) and cell in (0, 1)
 
 
 def _parquet_items(path: Path) -> pa.Table:
