@@ -126,7 +126,9 @@ def test_the_order_of_the_items_changes_nothing(planted: Planted) -> None:
         for key, measured in one.items():
             # Fits depend a little on the order in which numbers are added; boosted trees may turn over an item.
             trees = key[1] in ("learned-boosted", "ensemble")
-            assert two[key] == pytest.approx(measured, abs=0.04 if trees else 2e-3), key
+            for was, now in zip(measured, two[key], strict=True):  # the item may be a tie, which is counted
+                near = 1 if isinstance(was, int) else 0.04
+                assert now == pytest.approx(was, abs=near if trees else 2e-3), key
             assert two[key][2] == pytest.approx(measured[2], abs=0.02 if trees else 1e-12), key  # the accuracy
 
     straight, kept = figures(items)
