@@ -110,7 +110,7 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path, monkeypatch: pytest.Monke
         "no.parquet": "not a complete Parquet file",
         "a.parquet?text=text": "unknown column 'text'; did you mean 'TEXT'",
         "nothing.txt": "cannot be read",
-        "*.gif": "names no file",
+        "*.gif": "matches no file",
         "a.doc": "can be streamed",
     }
     for name, message in cases.items():
@@ -148,7 +148,7 @@ def test_a_field_that_is_no_text_is_refused(tmp_path: Path) -> None:
         data = json.dumps({"captions": ["a dog", "a cat"], "title": "a dog"}).encode()
         (about := tarfile.TarInfo("0.json")).size = len(data)
         tar.addfile(about, io.BytesIO(data))
-    with pytest.raises(CreperieError, match="'captions' is no text; name one that is: title"):
+    with pytest.raises(CreperieError, match="'captions' is not text; name one that is: title"):
         texts_of(open_captions(f"{tmp_path}/a.tar?text=json.captions"))
 
 

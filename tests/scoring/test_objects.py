@@ -521,7 +521,7 @@ def test_plug_ins_that_cannot_be_are_refused_in_one_line() -> None:
         (cr.register_attacker, "length-words", "models"),
         (cr.register_format, "sugarcrepe", "source"),
     ):
-        with pytest.raises(UsageError, match=f"{own!r} is one of creperie's own; register yours under another name"):
+        with pytest.raises(UsageError, match=f"built-in .* called {own!r}; register yours under another name"):
             register(lambda *given: None, name=own)
         with pytest.raises(UsageError, match=rf"'mine' cannot be called .*; write a function of \({arguments}\)"):
             register(lambda: None, name="mine")

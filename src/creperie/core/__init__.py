@@ -1,4 +1,4 @@
-"""The lowest layer: errors, progress reporting, the version, where files are stored. It imports no other room."""
+"""The lowest layer: errors, options, files, progress reporting. It imports no other package of creperie."""
 
 from creperie.core.doors import front_door
 

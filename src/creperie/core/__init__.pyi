@@ -55,6 +55,7 @@ from creperie.core.limits import parse_toml as parse_toml
 from creperie.core.limits import parse_yaml as parse_yaml
 from creperie.core.limits import read_lines as read_lines
 from creperie.core.limits import read_text as read_text
+from creperie.core.limits import unreadable as unreadable
 from creperie.core.options import OptionField as OptionField
 from creperie.core.options import check_options as check_options
 from creperie.core.options import option as option

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def explained(function: Callable[P, T]) -> Callable[P, T]:
-    """Return the function with errors that name the argument of a wrong type.
+    """Return the function, wrapped so that an error caused by an argument of the wrong type names that argument.
 
     >>> @explained
     ... def shout(text: str) -> str:
@@ -68,7 +68,7 @@ def wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], given: M
 
 
 def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
-    """Return an annotation as a type; Any if it names something that is imported for type checkers only."""
+    """Return the type that an annotation stands for; Any if it uses a name that is imported only for type checkers."""
     if not isinstance(annotation, str):
         return annotation
     try:
@@ -78,7 +78,7 @@ def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Return False if a value certainly has another type than an annotation says.
+    """Return False only if a value certainly does not have the type that an annotation states.
 
     >>> from collections.abc import Sequence
     >>> fits("a", str | Sequence[str]), fits([1], Sequence[str]), fits(2, float), fits(None, Literal["a"])

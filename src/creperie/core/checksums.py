@@ -1,4 +1,4 @@
-"""Checksums of what creperie writes, so that no damaged or edited file is taken for what was written.
+"""Checksums of the files that creperie writes: they reveal files that were damaged or edited later.
 
 A JSON document holds the SHA-256 of its own content, in canonical form, and of the files beside it:
 
@@ -46,10 +46,10 @@ def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None 
 
 
 def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[str, str] | None]:
-    """Return a document without its checksums, and the checksums of the files beside it; None if it holds none.
+    """Verify a document; return it without checksums, and the checksums of the files beside it (None if it has none).
 
-    Raise a DataError if the document is not what was written. `again` says how to make it again, unless the document
-    states the command itself.
+    Raise a DataError if the content does not match its checksum. The hint says how to make the file again: by the
+    command that the document states, or else as `again` says.
     """
     # Damage to one of the two names must not make the document look like one of an older version.
     marked = isinstance(document, dict) and (
@@ -79,7 +79,7 @@ def check_files(folder: Path, sums: Mapping[str, str] | None, again: str = "") -
 
 
 def how_again(document: Mapping[str, Any], otherwise: str = "") -> str:
-    """Return how a file is made again: by the command that its document states, or as `otherwise` says.
+    """Return a hint on how to make a file again: the command that its document states, or `otherwise`.
 
     >>> how_again({"command": "creperie score mine --model blind:length"})
     'make it again: creperie score mine --model blind:length'

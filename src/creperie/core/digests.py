@@ -1,4 +1,4 @@
-"""Digests that decide whether a stored result may be used: of values, and of files that are not read twice."""
+"""Digests of values and files, which decide whether a stored result may be used again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGE = 2**24
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of named values. It does not depend on the order of the names; arrays count in full.
+    """Return the SHA-256 of named values. The order of the names does not matter; arrays are hashed completely.
 
     >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": (2,), "a": 1}) != digest_of({"a": "1", "b": [2]})
     True

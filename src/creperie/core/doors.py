@@ -19,14 +19,14 @@ _LINE = re.compile(r"^(?:# )?from (\S+) import (\w+) as (\w+)\r?$", re.MULTILINE
 
 
 def late(package: str, name: str) -> Any:
-    """Return a public name of a package when it is called for: for a method of a class that the package stands on."""
+    """Import a public name of a package only now; methods use it where an import at the top would be circular."""
     return getattr(import_module(package), name)
 
 
 def front_door(
     package: str, *, public: bool = False
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package; functions of a `public` one explain wrong arguments.
+    """Return `__all__`, `__getattr__` and `__dir__` of a package. With `public`, its functions explain wrong arguments.
 
     >>> names, get, _ = front_door("creperie.metrics")
     >>> "wilson" in names, get("wilson").__module__
@@ -59,6 +59,6 @@ def _explained(function: FunctionType, package: str) -> Callable[..., Any]:
 
 
 def _listed(package: str) -> dict[str, tuple[str, str]]:
-    """Return each public name with the module that defines it (a submodule: the package itself) and its name there."""
+    """Map each public name to the module that defines it (for a submodule, the package) and its name in that module."""
     stub = pkgutil.get_data(package, "__init__.pyi") or b""
     return {public: (module, name) for module, name, public in _LINE.findall(stub.decode())}

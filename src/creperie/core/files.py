@@ -57,7 +57,7 @@ def write_json(
     """Write a JSON document atomically. See `json_value` for NaN, numpy numbers and paths.
 
     An object is written with its checksum and those of `files`, which are in the same folder; `read_json` checks them.
-    With `plain` it has none: for files whose format others define.
+    With `plain` it is written without checksums: for formats that are defined elsewhere.
     """
     if isinstance(document, Mapping) and not plain:
         document = with_checksums(json_value(document), {name: sha256_of(path.parent / name) for name in files})
@@ -87,9 +87,9 @@ def packaged_toml(package: str, *path: str) -> dict[str, Any]:
 
 def read_json(path: Path, *, strict: bool = False, again: str = "") -> Any:
     """Return the content of a JSON file; raise a DataError with file, line and column if it is not valid, or if it has
-    a checksum that does not match. `again` says how the file is made again.
+    a checksum that does not match. `again` is a hint that says how to make the file again.
 
-    With `strict`, for files of others, repeated keys, NaN and Infinity are errors.
+    With `strict`, repeated keys, NaN and Infinity are errors: for files that creperie did not write.
     """
     return parse_json(read_text(path), str(path), strict=True) if strict else read_checked(path, again)[0]
 
@@ -111,7 +111,7 @@ def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
     A folder may be replaced with `force`, and only if it holds one of the files in `written`.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError("expected a folder, found a file", where=str(folder), hint="choose another name")
+        raise UsageError("expected a folder, found a file", where=str(folder), hint="give the path of a folder")
     if not folder.exists() or not any(folder.iterdir()):
         return
     if not force:

@@ -1,6 +1,6 @@
 """Parsers for untrusted files: each raises a one-line error for a file that would exhaust memory or time.
 
-JSON and YAML have limits on size, depth and, for YAML's aliases, on what they expand to; tables on columns and cells.
+They limit the size and depth of JSON and YAML, the expansion of YAML aliases, and the columns and cells of tables.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from creperie.core.errors import DataError, UsageError
+from creperie.core.errors import CreperieError, DataError, UsageError
 
 if TYPE_CHECKING:
     import yaml
@@ -30,6 +30,14 @@ MAX_COLUMNS = 2_000
 MAX_MEMBERS = 2_000_000
 
 BOM = "\ufeff"
+FLATTER = f"nest at most {MAX_DEPTH} levels"
+
+
+def unreadable(path: Path, error: OSError | ValueError) -> CreperieError:
+    """Return the error for a file that cannot be opened; Python raises a ValueError for a path with a NUL byte."""
+    if isinstance(error, OSError):
+        return DataError(f"cannot be read ({error.strerror})", where=path, hint="check the path and its permissions")
+    return UsageError("is not a valid file path", where=repr(str(path)), hint="remove the NUL byte from it")
 
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
@@ -37,10 +45,8 @@ def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
-    except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
-    except ValueError:  # a path with a NUL byte
-        raise UsageError("is not a valid file path", where=repr(str(path))) from None
+    except (OSError, ValueError) as e:
+        raise unreadable(path, e) from None
     if len(data) > max_bytes:
         raise DataError(f"has more than {max_bytes:,} bytes", where=str(path), hint="give a smaller file")
     try:
@@ -63,7 +69,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError:
         raise DataError("is not UTF-8 text", where=f"{path}:{number}", hint="save the file as UTF-8") from None
     except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+        raise unreadable(path, e) from None
 
 
 # -- JSON ------------------------------------------------------------------------------------------------------------
@@ -105,20 +111,20 @@ def parse_json(text: str, where: str, *, strict: bool = False) -> Any:
         value = (_STRICT if strict else _PLAIN).decode(text.removeprefix(BOM))
     except json.JSONDecodeError as e:
         what = f"is not JSON: {e.msg}" if text.removeprefix(BOM).strip() else "is empty"
-        raise DataError(what, where=f"{where}:{e.lineno}:{e.colno}") from None
+        raise DataError(what, where=f"{where}:{e.lineno}:{e.colno}", hint="correct the file there") from None
     except _RefusedError as e:
-        raise DataError(str(e), where=where) from None
+        raise DataError(str(e), where=where, hint="correct the file") from None
     except RecursionError:
-        raise DataError("is nested too deeply", where=where) from None
+        raise DataError("is nested too deeply", where=where, hint=FLATTER) from None
     except ValueError:  # Python refuses to read integers of thousands of digits
-        raise DataError("contains a number with too many digits", where=where) from None
+        raise DataError("contains a number with too many digits", where=where, hint="write it as text") from None
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         containers = [v for v in level if isinstance(v, (dict, list))]
         if not containers:
             return value
         level = [v for c in containers for v in (c.values() if isinstance(c, dict) else c)]
-    raise DataError(f"is nested too deeply: more than {MAX_DEPTH} levels", where=where)
+    raise DataError(f"is nested too deeply: more than {MAX_DEPTH} levels", where=where, hint=FLATTER)
 
 
 def parse_toml(text: str, where: object) -> dict[str, Any]:
@@ -147,13 +153,15 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
     import yaml
 
     if len(text) > MAX_YAML_BYTES:
-        raise DataError(f"is YAML of {len(text):,} characters, at most {MAX_YAML_BYTES:,} are read", where=where)
+        what = f"is YAML of {len(text):,} characters, but at most {MAX_YAML_BYTES:,} are read"
+        raise DataError(what, where=where, hint="split the file")
     try:
         depth = 0
         for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH or count > MAX_YAML_VALUES:
-                raise DataError("is nested too deeply, or has too many values", where=where)
+                limits = f"at most {MAX_DEPTH} levels and {MAX_YAML_VALUES:,} values are read"
+                raise DataError("is nested too deeply, or has too many values", where=where, hint=limits)
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is not None and _expanded(node, {}, where) > MAX_YAML_VALUES:
@@ -177,7 +185,8 @@ def _expanded(node: yaml.Node, sizes: dict[int, int], where: str) -> int:
         sizes[id(node)] = 1 + sum(_expanded(child, sizes, where) for child in children)
     if not sizes[id(node)]:
         line = node.start_mark.line + 1
-        raise DataError("an alias refers to a value that contains it", where=f"{where}:{line}")
+        what = "an alias refers to a value that contains it"
+        raise DataError(what, where=f"{where}:{line}", hint="write the value out instead of the alias")
     return sizes[id(node)]
 
 
@@ -221,10 +230,8 @@ def csv_rows(
     except csv.Error as e:
         hint = "if quotation marks are ordinary characters, pass `no_quotes=True` (or ?quotes=no)" if quotes else ""
         raise DataError(f"is not a table that can be read ({e})", where=f"{path}:{line}", hint=hint) from None
-    except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
-    except ValueError:  # a path with a NUL byte
-        raise UsageError("is not a valid file path", where=repr(str(path))) from None
+    except (OSError, ValueError) as e:
+        raise unreadable(path, e) from None
     if not names:
         raise DataError("is empty", where=str(path), hint="the first line must name the columns")
 
@@ -241,14 +248,15 @@ def _check_header(names: list[str], where: str, most: int) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise DataError(f"names the column {name[:60]!r} twice", where=where)
+            raise DataError(f"names the column {name[:60]!r} twice", where=where, hint="rename or remove one")
         seen.add(name)
 
 
 def check_columns(count: int, where: str, most: int = MAX_COLUMNS) -> None:
     """Raise a DataError if a table has more than `most` columns."""
     if count > most:
-        raise DataError(f"has {count:,} columns, at most {most:,} are read", where=where)
+        what = f"has {count:,} columns, but at most {most:,} are read"
+        raise DataError(what, where=where, hint="leave out columns that are not needed")
 
 
 # -- archives --------------------------------------------------------------------------------------------------------

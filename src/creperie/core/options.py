@@ -91,7 +91,7 @@ class OptionField:
 
     @property
     def label(self) -> str:
-        """The name of a value in error messages, from the name of the flag."""
+        """The name of the option in error messages: its first flag, without dashes."""
         return (self.flags.split("/")[0].split() or [self.name])[0].strip("-").replace("-", " ").replace("_", " ")
 
     def _typed(self, value: Any) -> Any:
@@ -166,7 +166,7 @@ def check_options(value: Any) -> None:
 
 
 def with_options(**kinds: type) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Return a decorator that adds the fields of dataclasses as keywords; the function gets each as one value.
+    """Return a decorator that adds the fields of dataclasses as keywords; the function receives the filled dataclasses.
 
     With `@with_options(options=MakerOptions)`, `make(…, seed=1)` and `make(…, options=MakerOptions(seed=1))` both work.
     The function's signature and docstring list the keywords; its attribute `options` holds the dataclasses.

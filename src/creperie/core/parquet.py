@@ -19,7 +19,7 @@ _CHECKED: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 
 @contextmanager
 def reading_parquet(place: object, hint: str = "") -> Iterator[None]:
-    """Raise a DataError that names the place if Parquet cannot be read during the block."""
+    """Turn an error of Parquet in the block into a DataError that names the place."""
     import pyarrow as pa
 
     try:
@@ -42,7 +42,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
 
 
 def write_parquet(table: pa.Table, path: Any, *, dictionary_limit: int | None = None) -> None:
-    """Write a table into a file (a path, or a file object); a column's dictionary may have `dictionary_limit` bytes."""
+    """Write a table to a path or file object; `dictionary_limit` bounds the bytes of each column's dictionary."""
     import pyarrow.parquet as pq
 
     _make_folder(path)
@@ -50,7 +50,7 @@ def write_parquet(table: pa.Table, path: Any, *, dictionary_limit: int | None = 
 
 
 class TableWriter:
-    """A writer of a table in pieces, with the same result as `write_parquet`; it buffers about one row group."""
+    """A writer that takes a table in pieces and writes what `write_parquet` would; it buffers about one row group."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         import pyarrow.parquet as pq

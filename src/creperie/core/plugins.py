@@ -49,7 +49,7 @@ _GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, str]]] = {
 
 
 def _check_plugin(group: str, name: str, plugin: Any) -> None:
-    """Raise a UsageError where a plug-in does not take the arguments of its group."""
+    """Raise a UsageError if a plug-in cannot be called with the arguments that its group requires."""
     kind, arguments, _ = _GROUPS[group]
     try:
         signature(getattr(plugin, "read", plugin)).bind(*arguments)
@@ -73,7 +73,7 @@ def _register(group: str, plugin: Any, name: str) -> Any:
     if not known:
         raise UsageError("a plug-in needs a name", hint='write `@creperie.register_…("name")`')
     if known.lower() in _own_names(group):
-        what = f"the {_GROUPS[group][0]} {known!r} is one of creperie's own"
+        what = f"creperie has a built-in {_GROUPS[group][0]} called {known!r}"
         raise UsageError(what, hint="register yours under another name")
     _check_plugin(group, known, plugin)
     _REGISTERED.setdefault(group, {})[known] = RegisteredPlugin(known, plugin)
@@ -81,18 +81,19 @@ def _register(group: str, plugin: Any, name: str) -> Any:
 
 
 def register_model(plugin: Any = None, name: str = "") -> Any:
-    """Register a function of (uri, options, place) that returns what `score` takes, as a kind of model URI. Also a
-    decorator."""
+    """Register a kind of model URI: a function of (uri, options, place) that returns a model, in any form that `score`
+    takes. It can be used as a decorator.
+    """
     return _register("creperie.models", plugin, name)
 
 
 def register_maker(plugin: Any = None, name: str = "") -> Any:
-    """Register a function of (name, options, captions) that returns a maker. Also a decorator."""
+    """Register a function of (name, options, captions) that returns a maker. It can be used as a decorator."""
     return _register("creperie.makers", plugin, name)
 
 
 def register_attacker(plugin: Any = None, name: str = "") -> Any:
-    """Register a function of `AttackerModels` that returns an attacker. Also a decorator."""
+    """Register a function of `AttackerModels` that returns an attacker. It can be used as a decorator."""
     return _register("creperie.attackers", plugin, name)
 
 
@@ -111,7 +112,7 @@ def installed_plugins(group: str) -> dict[str, EntryPoint | RegisteredPlugin]:
 
 
 def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
-    """Return the plug-in of this name, ignoring case; raise an error that lists the known names if there is none."""
+    """Return the plug-in with this name in any case; if there is none, raise an error that lists the known names."""
     points = {known.lower(): point for known, point in installed_plugins(group).items()}
     name = name.lower()
     if name not in points:

@@ -29,7 +29,7 @@ def with_interval(
     digits: int = 1,
     form: Callable[[float | None, int], str] = percent,
 ) -> str:
-    """Return a share as a percentage with its interval, if there is one. `form` shows another kind of value.
+    """Return a share as a percentage with its interval, if there is one. `form` formats values that are not shares.
 
     >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6, 0), with_interval(None, 0.4, 0.6)
     ('50.0 [40.0, 60.0]', '50', '–')

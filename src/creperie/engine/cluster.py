@@ -90,7 +90,7 @@ class Ray:
 
 
 class _Actor:
-    """An actor as the driver sees it. One that cannot read the pieces, on a machine without the files, is sent them."""
+    """The driver's handle on an actor. An actor that cannot read the files, on another machine, is sent the pieces."""
 
     def __init__(self, actor: Any, job: Any, pieces: Pieces) -> None:
         self.actor, self.pieces = actor.remote(job), pieces

@@ -1,4 +1,4 @@
-"""Captions, or the items of a benchmark, in Parquet files. A piece lies within one row group, and only that is read."""
+"""Captions, or the items of a benchmark, in Parquet files. To read a piece, at most one row group is read."""
 
 from __future__ import annotations
 
@@ -49,11 +49,12 @@ class Columnar:
         try:
             return pa.table([ids.cast(pa.string()), table.column(self.text).cast(pa.string()), image], schema=CAPTIONS)
         except (pa.ArrowException, ValueError, TypeError) as e:
-            raise DataError(f"has a column that is not text ({str(e)[:80]})", where=self.files[file]) from None
+            what = f"has a column that is not text ({str(e)[:80]})"
+            raise DataError(what, where=self.files[file], hint="name columns of text: ?text=COLUMN") from None
 
     def _images(self, table: pa.Table, number: int) -> pa.Array:
-        """Return the names of images: a column of paths or URLs; of pictures, their paths or `COLUMN/ROW`, as image
-        stores name them.
+        """Return the names of images: paths or URLs as they are in the column; for embedded pictures, their paths or,
+        like image stores, `COLUMN/ROW`.
         """
         column = table.column(self.image)
         if not pa.types.is_struct(column.type):
@@ -140,4 +141,5 @@ def _row_group(path: str, group: int, names: tuple[str, ...]) -> pa.Table:
         try:
             return _opened(file, path).read_row_group(group, columns=list(names))
         except (pa.ArrowException, OSError) as e:
-            raise DataError(f"cannot be read ({str(e)[:80]})", where=f"{path} row group {group}") from None
+            what = f"cannot be read ({str(e)[:80]})"
+            raise DataError(what, where=f"{path} row group {group}", hint="fetch the file again") from None

@@ -1,4 +1,4 @@
-"""The driver's books: which worker computes which piece, and what is left."""
+"""The driver keeps track of which worker computes which piece, and which pieces are left."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Worker(Protocol):
     """Computes one piece after another, in the order in which they are begun."""
 
     def begin(self, number: int | None) -> Future[Any]:
-        """Begin a piece; None: only answer, once the worker has started. The future fails if the worker dies."""
+        """Begin a piece; with None, only answer once the worker has started. The future fails if the worker dies."""
         ...
 
     def end(self) -> None:
-        """End the worker, also if it has not started or is at a piece."""
+        """End the worker, even if it has not started or is computing a piece."""
         ...
 
 
@@ -42,7 +42,7 @@ def driven(
     """Yield (number, answer) in order of completion, each number once; a worker that dies (`lost`) is replaced.
 
     Each step costs the same however many workers there are. A worker that starts late, or never, holds no piece. The
-    pieces of a dead worker go to others, and the one it was at may kill `LIVES` workers.
+    pieces of a dead worker go to others; a piece at which `LIVES` workers died ends the run.
     """
     waiting, deaths = deque(numbers), Counter[int | None]()
     left, ended = len(waiting), SimpleQueue[tuple[int, int | None, Any]]()

@@ -107,7 +107,7 @@ class Local:
 
 
 class _Process:
-    """A worker process; a pool of one, so that its death concerns no other."""
+    """A worker process in a pool of its own, so that its death does not end the others."""
 
     def __init__(self, stage: Stage, pieces: Pieces) -> None:
         from concurrent.futures import ProcessPoolExecutor

@@ -26,7 +26,7 @@ LONGEST = 1 << 20
 class Lines(FilePieces):
     """A text file in pieces. `text`, `image` and `id` are columns, counted from zero, or fields of JSON lines.
 
-    None: the whole line, no image, the number of the line.
+    By default the whole line is the caption, there is no image, and the id is the number of the line.
     """
 
     text: int | str | None = None
@@ -66,12 +66,12 @@ class Lines(FilePieces):
         """Return id, caption and image from the fields of an object."""
         names = [name for name in (self.text, self.image, self.id) if isinstance(name, str)]
         if not isinstance(record, dict):
-            raise DataError("is not a JSON object", where=where)
+            raise DataError("is not a JSON object", where=where, hint="write one object per line")
         for name in names:
             if name not in record:
                 raise unknown("field", name, record, where=where)
         if not isinstance(record[names[0]], str):
-            raise DataError(f"{names[0]!r} is not text", where=where)
+            raise DataError(f"{names[0]!r} is not text", where=where, hint="name a field of text: ?text=FIELD")
         image = None if self.image is None else str(record[self.image])
         return str(record[self.id]) if self.id else number, record[names[0]], image
 

@@ -78,13 +78,13 @@ class Held:
 
 
 def is_held(pieces: Pieces) -> bool:
-    """Return True if pieces are in this process's memory; all others are small to send and read by any worker."""
+    """Return True if pieces are in this process's memory; others are small to send, and any worker can read them."""
     return bool(getattr(pieces, "in_memory", False))
 
 
 @dataclass(frozen=True)
 class FilePieces:
-    """A file in pieces of `size` rows; `starts` are the bytes at which they begin."""
+    """A file in pieces of `size` rows; `starts` holds the byte offset of each piece."""
 
     path: str
     starts: tuple[int, ...]

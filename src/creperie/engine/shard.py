@@ -31,9 +31,7 @@ class Shard:
         """Return the elements of this shard; raise a UsageError if there are none."""
         own = self.range(len(things))
         if not own:
-            raise UsageError(
-                f"shard {self} is empty: there are only {len(things)} to share out", hint="use fewer shards"
-            )
+            raise UsageError(f"shard {self} is empty: there are only {len(things)} elements", hint="use fewer shards")
         return things[own.start : own.stop]
 
     def __str__(self) -> str:

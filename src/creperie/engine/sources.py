@@ -1,7 +1,7 @@
-"""Captions from files larger than memory, here or remote (hf://, s3://), one or many of a kind.
+"""Captions from one file or many of the same format, local or remote (hf://, s3://), also if larger than memory.
 
 captions.txt, captions.txt.gz, .zst   one caption per line
-cc3m.tsv?text=0&image=1               columns by tabs
+cc3m.tsv?text=0&image=1               columns separated by tabs
 captions.jsonl?text=caption&image=url fields of JSON lines
 shards/*.parquet?text=TEXT&image=URL  columns by name; an image column may hold pictures
 shards/*.tar?text=json.caption        WebDataset
@@ -72,7 +72,7 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     path, options = split_spec(spec)
     files = listed(path)
     if not files:
-        raise UsageError("names no file", where=path, hint="check the pattern or the folder")
+        raise UsageError("matches no file", where=path, hint="check the pattern or the folder")
     chosen = [name for name in files if kind_of(name)]
     kinds = sorted({str(kind_of(name)) for name in chosen})
     if len(kinds) != 1:

@@ -21,7 +21,7 @@ PICTURES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
 
 @dataclass(frozen=True)
 class Samples(FilePieces):
-    """A tar file in pieces. `text`: the ending of the file with the caption (txt), or also its field (json.caption)."""
+    """A tar file in pieces. `text` is the suffix of the caption file (txt), or suffix and field (json.caption)."""
 
     text: str = "txt"
 
@@ -45,11 +45,12 @@ class Samples(FilePieces):
             if isinstance(document, dict) and isinstance(document.get(field), str):
                 return str(document[field])
         except ValueError as e:
-            raise DataError(f"has no caption ({type(e).__name__}: {str(e)[:60]})", where=where) from None
+            what = f"the caption cannot be read ({type(e).__name__}: {str(e)[:60]})"
+            raise DataError(what, where=where, hint="name another file or field: ?text=") from None
         texts = (
             [name for name, value in document.items() if isinstance(value, str)] if isinstance(document, dict) else []
         )
-        what = f"its field {field!r} is no text"
+        what = f"the field {field!r} is not text"
         raise DataError(what, where=where, hint=f"name one that is: {', '.join(texts)}" if texts else "")
 
 

@@ -21,7 +21,7 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def one_per_caption(pairs: Pairs, seed: int) -> np.ndarray:
-    """Return a mask over the items: one random item of all that have the same images, subset and true caption."""
+    """Return a mask that keeps one random item of each group with the same images, subset and true caption."""
     first = np.flatnonzero(np.r_[True, pairs.item[1:] != pairs.item[:-1]])
     item = np.random.default_rng(seed).permutation(pairs.item[first])
     caption = np.zeros(pairs.n_items, dtype=np.int64)

@@ -31,7 +31,7 @@ class _Programme:
 
     @property
     def mirrored(self) -> np.ndarray:
-        """Amounts that surely balance: for a signature and its mirror image, as many as the rarer has."""
+        """Amounts that always balance: for a signature and its mirror image, the count of the rarer of the two."""
         count = {tuple(cell): n for cell, n in zip(self.cells.tolist(), self.count.tolist())}
         return np.array([min(n, count.get(tuple(-x for x in cell), 0.0)) for cell, n in count.items()])
 
@@ -214,7 +214,7 @@ def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
         method="highs",
     )
     if answer.status != 0:
-        raise CreperieError(f"the linear programme was not solved ({answer.message})", hint="use fewer bins")
+        raise CreperieError(f"the linear programme was not solved ({answer.message})", hint="use fewer `bins=`")
     price = np.abs(answer.lower.marginals) + np.abs(answer.upper.marginals)
     return np.asarray(answer.x), float(-answer.fun), np.asarray(price)
 

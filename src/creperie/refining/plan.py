@@ -20,9 +20,11 @@ class RefinePlan:
     method: str = option(
         "grid", "How to choose. " + " ".join(f"{m.name}: {m.does}." for m in METHODS.values()), choices=METHODS
     )
-    attackers: tuple[str, ...] = option((), "Select against these (by default the method's own).", metavar="NAMES")
+    attackers: tuple[str, ...] = option((), "Attackers to select against (default: the method's own).", metavar="NAMES")
     held_out: tuple[str, ...] = option(
-        (), "Run the final audit with these and those selected against, not the standard battery.", metavar="NAMES"
+        (),
+        "Run the final audit with these attackers and those selected against, not with the standard battery.",
+        metavar="NAMES",
     )
     bins: int | None = option(None, "Bins per sign of a gap (grid 50, others 10); 1 balances signs alone.")
     repair: bool = option(False, "First give the captions of every item one surface style.")
@@ -53,7 +55,7 @@ class RefinePlan:
                 f"`bins={self.bins}` is out of range", hint="choose from 1 (only the signs balance) to 10000"
             )
         if self.method == "syntaxbias" and len(self.attackers) > 1:
-            raise UsageError("syntaxbias filters by one attacker", hint="name one, or none for lm-mean")
+            raise UsageError("syntaxbias filters by one attacker", hint="name one in `attackers=`, or none for lm-mean")
 
     @property
     def how(self) -> RefinementMethod:
@@ -62,7 +64,7 @@ class RefinePlan:
 
     @property
     def by_gaps(self) -> bool:
-        """True if items are chosen by the attackers' gaps alone, in their own style."""
+        """True if items are chosen by the attackers' gaps alone, and their captions stay unchanged."""
         return not (self.how.asks or self.how.surplus or self.repair)
 
     @property
@@ -109,5 +111,5 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit: those asked for, if the user names the attackers to select against."""
+        """Return the models for the final audit: if the user names attackers to select against, only what they need."""
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

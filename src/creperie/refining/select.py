@@ -18,7 +18,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """The surplus of one item: for each thing counted, how much more often it is true than false."""
+    """The surplus of one item: for each word or pair counted, how much more often it is true than false."""
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
     asks: str = ""  #: key shared by items with the same images and true captions: at most one is kept

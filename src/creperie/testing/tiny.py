@@ -52,7 +52,7 @@ def tiny_sentence_encoder(folder: Folder, seed: int = 0, *, pooling: str = "mean
 def tiny_clip(
     folder: Folder, seed: int = 0, *, activation: str = "quick_gelu", context: int = 77, legacy_eos: bool = False
 ) -> Path:
-    """Write a CLIP model and return its folder. `legacy_eos`: the end token has the id 2, as in old checkpoints."""
+    """Write a CLIP model and return its folder. With `legacy_eos` the end token has the id 2, as in old checkpoints."""
     from transformers import CLIPConfig, CLIPModel
 
     tokenizer = tokenizers.clip_tokenizer(context)

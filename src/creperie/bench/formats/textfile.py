@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from creperie.core import DataError, UsageError, sha256_of
+from creperie.core import DataError, UsageError, sha256_of, unreadable
 
 
 def file_digest(path: Path) -> str:
@@ -15,7 +15,7 @@ def file_digest(path: Path) -> str:
     try:
         return sha256_of(path)
     except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=path) from None
+        raise unreadable(path, e) from None
 
 
 def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
@@ -27,15 +27,13 @@ def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bo
         if path.is_file():
             return [(path.name, path)]
         if not path.is_dir():
-            raise UsageError("there is no such file or folder", where=path)
+            raise UsageError("there is no such file or folder", where=path, hint="check the path")
         for root in (path, path / "data"):
             files = [(name, root / name) for name in sorted(_names(root, deep), key=_natural) if wanted(name)]
             if files:
                 return files
-    except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=path) from None
-    except ValueError:  # a path with a NUL byte
-        raise UsageError("is not a valid file path", where=repr(str(path))) from None
+    except (OSError, ValueError) as e:
+        raise unreadable(path, e) from None
     raise DataError(f"this folder holds no {what}", where=path, hint="give the folder or the file that holds them")
 
 
