@@ -195,6 +195,8 @@ def test_a_narrower_audit_does_not_replace_a_fuller_one(tmp_path: Path) -> None:
     for one in (narrow, full, narrow, {**full, "hash": "of another content"}):
         record_audit(tmp_path / "b", one)
     assert standing_audit(load(tmp_path / "b"))["attackers"] == full["attackers"]
+    sheet = (tmp_path / "b" / "DATASHEET.md").read_text(encoding="utf-8")
+    assert f"60 items, {len(full['attackers'])} attackers" in sheet  # on which the smallest leak that is seen depends
 
 
 def figures(bench: Benchmark, margins: np.ndarray, *, directed: bool = False) -> AttackerMargins:

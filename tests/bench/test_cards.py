@@ -102,6 +102,7 @@ def test_the_datasheet_answers_what_is_known_and_asks_the_rest(folder: Path) -> 
         "- read (format=x, sha256=abababababab of a.json)",
         "CC BY 4.0",
         "`odd name`: text",
+        "byte for byte, blanks at their ends included; what was made or corrected stands above.",  # it was "Yes: …"
     ]:
         assert part in text
     assert "to be answered by the authors" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,13 @@ def test_sades_branches_have_the_chance_of_their_score_and_are_counted_after_fil
         f"{what} after stage validate" for what in ("images", "references", "random results")
     }
     assert found[-1].values == {"winoground": 16.7, "crepe_negate": 16.7}
+    text = render_table(fill_table(published_table("sade/1"), rows=found), "csv")
+    (ours,) = (line.split(",") for line in text.splitlines() if line.startswith("run") and "random results" in line)
+    assert [cell for cell in ours if cell.startswith("16")] == ["16.7", "16.7"]  # as many digits as Table 1 prints
+
+
+def effect(name: str) -> dict[str, Any]:
+    return {"name": name, "estimate": -0.1, "statistic": -2.0, "low": -0.2, "high": 0.0}
 
 
 def test_trainings_and_effects() -> None:
@@ -142,10 +150,7 @@ def test_trainings_and_effects() -> None:
                         "label": "active or passive",
                         "sample": "all models",
                         "n": 90,
-                        "coefficients": [
-                            {"name": name, "estimate": -0.1, "statistic": -2.0, "low": -0.2, "high": 0.0}
-                            for name in ("grammaticality[foil]", "type[passive]")
-                        ],
+                        "coefficients": [effect("grammaticality[foil]"), effect("type[passive]")],
                     }
                 ]
             }
@@ -155,6 +160,8 @@ def test_trainings_and_effects() -> None:
     for model in (("RN50", "NegCLIP from scratch (negate)"), ("ViT-B/32", "NegCLIP finetuned (negate)")):
         assert got[model] == {"aro_negate": 99.0, "swap": 61.0}
     assert got["ViT-B/32", "CLIP pretrained"] == {"aro_negate": 50.0, "swap": 60.0}
+    twice = replace(found, runs=(("small:/out/14-student/model", "biased", ()),))  # its seven figures were two rows
+    assert set(rows("sugarcrepe/5", found)) - set(rows("sugarcrepe/5", twice)) == {("ViT-B/32", "CLIP pretrained")}
     said = "trained with world-train, 1 seed (too few for an interval)"  # the paper refined these
     arms = [f"scratch: small: student of this run, {arm}, {said}" for arm in ("no foils", "negate foils")]
     assert [row.label for row in fact_rows("sugarcrepe/10", found)] == arms
@@ -164,6 +171,10 @@ def test_trainings_and_effects() -> None:
     (row,) = (row for row in fact_rows("sugarcrepe/5", seeds) if row.intervals)
     assert row.intervals["aro_negate"] == pytest.approx((92.03, 100.0), abs=0.01)  # 97 ± 4.303 · 2 / √3
     assert rows("hit-or-be-hit/C", found) == {("first model", "grammaticality foil"): {"beta": -0.1, "t": -2.0}}
+    # appendix C: "ternary factors (i.e. grammaticality, model)" compare a level to the mean of the other two
+    assert fact_rows("hit-or-be-hit/C", found)[0].label.endswith(", foil against caption alone")
+    found.fits["stats"]["fits"][0]["coefficients"].append(effect("grammaticality[equal]"))
+    assert not any("alone" in row.label for row in fact_rows("hit-or-be-hit/C", found))
 
 
 def test_interactions_and_single_models_of_table_c_are_filled_from_the_fits() -> None:

@@ -206,7 +206,9 @@ def test_figures_of_benchmarks(room: Path, tmp_path: Path) -> None:
     words = draw_figure("words", [whole], FigureOptions(most=3)).axes[0]
     assert len(words.get_yticklabels()) == 3
     pytest.importorskip("rapidfuzz")
-    assert "P1-P2" in [t.get_text() for t in draw_figure("likeness", [whole], FigureOptions()).legends[0].get_texts()]
+    likeness = draw_figure("likeness", [whole], FigureOptions())
+    assert "P1-P2" in [t.get_text() for t in likeness.legends[0].get_texts()]
+    assert "1 − edit distance" in likeness.axes[0].get_ylabel()  # VISLA's Figure 8 has distances
 
 
 def test_topics_part_what_is_about_different_things() -> None:

@@ -426,6 +426,12 @@ def test_rows_that_do_not_belong_to_a_table_are_not_in_it() -> None:
     twelve, two = published_table("sugarcrepe++/12"), published_table("sugarcrepe++/2")
     assert misplaced(twelve, hand_run("sugarcrepe++", HITS)) == "the table is about models that see the image"
     assert not misplaced(two, hand_run("sugarcrepe++", HITS, "human:study/everybody"))  # Human has both tasks there
+    texts, images = (hand_run("b", HITS, "small:/out/9-student/model", needs=n) for n in ("text_text", "image_text"))
+    at = texts.table.column_names.index("image_text")
+    both = Run(texts.document, texts.table.set_column(at, "image_text", images.table.column("image_text")))
+    for key in ("sugarcrepe++/16", "visla/2"):  # section 4.2: "unimodal text encoders"
+        assert misplaced(published_table(key), both) == "the table is about text encoders"
+    assert not misplaced(two, both)
     assert misplaced(two, clip) == "the papers have this model in other tables"
     assert not misplaced(twelve, clip)
     asked = hand_run("b", HITS, "vlm:/out/9-x/model?score=vqa", needs="image_text")

@@ -78,7 +78,8 @@ def record_audit(folder: Path, audit: Mapping[str, Any]) -> None:
     old = read_json(folder / AUDIT_FILE) if (folder / AUDIT_FILE).is_file() else {}
     if old.get("hash") == audit["hash"] and len(old.get("attackers", ())) > len(audit["attackers"]):
         return
-    how = f"{audit['items']:,} items, seed {audit['seed']}, creperie {audit['version']}; figures in `{AUDIT_FILE}`"
+    of = f"{audit['items']:,} items, {counted(len(audit['attackers']), 'attacker')}, seed {audit['seed']}"
+    how = f"{of}, creperie {audit['version']}; figures in `{AUDIT_FILE}`"
     stated = f"{audit['text']}.\n\n{audit['power']} ({how}).\n\nNext: `{audit['next']}`\n"
     with suppress(OSError):  # a read-only folder: the audit itself is still valid
         write_json(folder / AUDIT_FILE, audit)

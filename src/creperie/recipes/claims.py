@@ -17,8 +17,8 @@ from creperie.training import STUDY_FILE, seed_interval
 
 ORDER = "order.json"  #: the file that the probe of word order writes
 LOWERED = "refinement lowers what its attackers get"
-SHRINK = "gains from foils in training shrink on honest foils"
-MATCHED = {"replace": "replace", "swap": "swap", "negate": "add"}  #: foils in training → the honest ones of their form
+SHRINK = "gains from foils in training are smaller on SugarCrepe than on ARO+CREPE (Table 5)"
+MATCHED = {"replace": "replace", "swap": "swap", "negate": "add"}  #: foils in training → the form in SugarCrepe
 BLIND = ("blind:", "lm:")  #: kinds of models that see no image
 GENERATIVE = ("lm:", "vlm:")  #: kinds of models that give a likelihood of a caption
 
@@ -103,11 +103,11 @@ def _refinements(stage: Path) -> Iterator[Claim]:
 
 def _gains(stage: Path) -> Iterator[Claim]:
     """Yield one claim per type of foils in training (SugarCrepe, Table 5): what they gain over the training without
-    foils, on rule-made foils of the same type and on honest ones.
+    foils, on rule-made foils of the same type and on SugarCrepe's.
     """
     document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
-    for arm, honest in MATCHED.items() if "sizes" in document else ():
-        columns = (f"biased {arm}", f"clean {honest}")
+    for arm, form in MATCHED.items() if "sizes" in document else ():
+        columns = (f"biased {arm}", f"clean {form}")
         if not {*columns} <= set(document["columns"]) or not any(exam["arm"] == arm for exam in document["sat"]):
             continue
         gains = [[exam["values"][c] - plain["values"][c] for c in columns] for exam, plain in _paired(document, arm)]
@@ -153,23 +153,28 @@ def plain_variance(share: float, n: int) -> float:
 
 
 def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[Claim]:
-    """Yield one claim about all columns of a table: whether the best blind model is ahead of the best one that sees."""
+    """Yield one claim about all columns of a table: whether the best blind model is ahead of the best one that sees.
+
+    On stand-in items, a model that sees counts where it is above chance: else any other that is shows nothing.
+    """
     sides = [[row for row in rows if str(row["uri"]).startswith(BLIND) is blind] for blind in (True, False)]
     sets = dict.fromkeys(bench for row in rows if not row.get("released") for bench in row["benchmarks"])
-    who = f"the best of {len(sides[0])} without the image against the best of {len(sides[1])} with it"
+    who = f"in each column the best of {len(sides[0])} without the image against the best of {len(sides[1])} with it"
     who += f", on {', '.join(sets)}, not the published sets" if sets else ""
     found = []
     for column in columns:
         own = [[row for row in side if row.get(column) is not None] for side in sides]
         if all(own):
             blind, seeing = (max(some, key=lambda row: float(row[column])) for some in own)
+            learned = _end(seeing, "low", column) > (seeing.get("chance", {}).get(column) or math.inf)
             above = _end(blind, "low", column) > _end(seeing, "high", column)
             below = _end(blind, "high", column) < _end(seeing, "low", column)
-            found.append((blind[column] > seeing[column], above, below))
+            found.append((blind[column] > seeing[column], above, below, learned, above and (learned or not sets)))
     if found:
-        n, (ahead, clear, behind) = len(found), map(sum, zip(*found))
+        n, (ahead, clear, behind, learned, shown) = len(found), map(sum, zip(*found))
         numbers = f"ahead in {ahead} of {n} columns, beyond both intervals in {clear}, behind beyond them in {behind}"
-        yield claim["says"], who, numbers, held(2 * clear > n, 2 * behind > n, evidence=not sets)
+        numbers += f"; the one with the image is above chance in {learned}" if sets else ""
+        yield claim["says"], who, numbers, held(2 * shown > n, 2 * behind > n, evidence=not sets)
     elif sides[0]:
         yield claim["says"], who, "no image-text model was scored on these benchmarks", "not shown"
 

@@ -200,7 +200,10 @@ def _trained(
     for stage, document in findings.trainings.items():
         if document.get("scratch", False) != (of == "RN50"):
             continue
+        rebuilt = [uri for uri, bench, _ in findings.runs if bench == document["benchmarks"][0]]
         for arm, model in rows.items():
+            if arm == "base" and any(same_model(uri, document["model"]) for uri in rebuilt):
+                continue  # the same items are a row of runs, with intervals
             exams = [exam for exam in (*document["base"], *document["sat"]) if exam["arm"] == arm]
             values = {
                 ours: sum(exam["values"][theirs] for exam in exams) / len(exams)
@@ -413,10 +416,12 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
     for stage, document in findings.fits.items():
         for fit in document["fits"]:
             alone = _alone(fit["sample"])
+            two = all(effect["name"] != "grammaticality[equal]" for effect in fit["coefficients"])
+            by_grammar = f" by {document.get('grammar')}" + ", foil against caption alone" * two
             for effect in fit["coefficients"]:
                 values = {"beta": effect["estimate"], "t": effect["statistic"]}
                 n, intervals = dict.fromkeys(values, fit["n"]), {"beta": (effect["low"], effect["high"])}
-                by = f" by {document.get('grammar')}" if "grammaticality" in effect["name"] else ""
+                by = by_grammar if "grammaticality" in effect["name"] else ""
                 label = f"{stage}, {fit['label']}, {model_label(fit['sample'])}: {effect['name']}{by}"
                 for group, name in printed.intersection(_printed_effects(fit["label"], alone, effect["name"])):
                     sets = tuple(document.get("benchmarks", ()))

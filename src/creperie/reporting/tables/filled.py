@@ -128,6 +128,9 @@ def _printed_document(row: PublishedRow) -> dict[str, Any]:
     return {"model": row.model, "source": "published", "group": row.group, "uris": list(row.uris), **values}
 
 
+_PARTS = ("n", "ties", "low", "high", "chance")
+
+
 def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
     cells = row.figures
     return {
@@ -141,7 +144,7 @@ def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
         "benchmarks": list(row.benchmarks),
         "released": bool(row.benchmarks) and set(row.benchmarks) <= table.item_names(),
         "runs": sorted({cell.run for cell in cells.values()}),
-        **{part: {k: getattr(cell, part) for k, cell in cells.items()} for part in ("n", "ties", "low", "high")},
+        **{part: {k: getattr(cell, part) for k, cell in cells.items()} for part in _PARTS},
         **{part: {k: getattr(row, part)(k) for k in cells} for part in ("difference", "within", "equal")},
         **{k: cell.value for k, cell in cells.items()},
     }
@@ -376,6 +379,8 @@ def misplaced(table: PublishedTable, run: Run) -> str:
     images = [c for c in table.columns if c.measured and task(c.tasks[0]).needs == "image_text"]
     if images and not any(task(name).needs in run.inputs for c in images for name in c.tasks):
         return "the table is about models that see the image"
+    if table.fillable and not images and "image_text" in run.inputs:
+        return "the table is about text encoders"
     if not table.scores and parse_uri(run.model).kind in GENERATIVE:
         return "the table is not about generative models"
     if table.rows_are == "models" and known_model(run.model) and _printed_row(table, run.model, {}) is None:
@@ -425,10 +430,7 @@ def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
             yield "scripts look at no picture: with and without images are not two measurements"
     if tied := [(c.title, cell) for c, cell in cells.items() if cell.ties]:
         rule = tied[0][1].tie_rule
-        many = [rule == "wrong" and cell.below and 2 * cell.ties > cell.n for _, cell in tied]
-        each = [f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied]
-        told = [text + ", hence below chance" * far for text, far in zip(each, many, strict=True)]
-        yield f"{TIES[rule]}: {('; ' if any(many) else ', ').join(told)}"
+        yield f"{TIES[rule]}: {', '.join(f'{title} {cell.ties:,} of {cell.n:,}' for title, cell in tied)}"
     levels = {c.title: f"{cell.chance:.1f}" for c, cell in cells.items() if not math.isnan(cell.chance)}
     if len(set(levels.values())) > 1:
         yield f"chance, %: {', '.join(f'{title} {level}' for title, level in levels.items())}"

@@ -32,11 +32,6 @@ class MeasuredCell:
     clusters: int = 0  #: how many images (or groups of items that share images) the interval is over
     chance: float = math.nan  #: what random scores would reach, in percent
 
-    @property
-    def below(self) -> bool:
-        """True if random scores would reach more than the whole interval."""
-        return self.high < self.chance
-
 
 @dataclass(frozen=True)
 class Unfit:

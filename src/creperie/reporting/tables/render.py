@@ -18,12 +18,13 @@ MARK = "▶"
 MARKS: dict[Kind, str] = {"group": "{}:", "published": "{}", "run": f"{MARK} {{}}"}
 MARKS |= {"interval": "↳ {}", "n": "↳ {}", "difference": "↳ {}"}
 OURS = f"{MARK} marks our rows."
+NONE_COMPARED = f"{MARK} marks our rows. None is compared with the paper's: each has another model or other items."
 DIFFERENCES = (
     "Differences are ours minus the printed figure: = the same to the last printed digit, "
     "✓ the printed figure lies in our interval, ✗ it does not."
 )
 NONE_OF_OURS = "All figures are the paper's: no run fills this table."
-STAND_INS = "Our rows without differences have another model or other items than the paper's and are not compared."
+STAND_INS = "A row of ours that shows no line of differences has another model or other items and is not compared."
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def _notes(filled: FilledTable) -> list[str]:
     notes = [*filled.table.notes, *filled.notes]
     if filled.ours:
         compared = [any(ours.compared(name) for name in ours.figures) for ours in filled.ours]
-        legend = [OURS, DIFFERENCES if any(compared) else "", STAND_INS if not all(compared) else ""]
+        legend = [OURS, DIFFERENCES, "" if all(compared) else STAND_INS] if any(compared) else [NONE_COMPARED]
         notes.append(" ".join(filter(None, legend)))
     else:
         notes.append(NONE_OF_OURS)
@@ -97,6 +98,9 @@ def _value(row: OurRow, column: Column) -> str:
     if column.name not in row.figures:
         return ""
     value = row.figures[column.name].value
+    _, point, digits = (row.row.cells[column.name] if row.row and not column.unit else "").partition(".")
+    if point:  # columns without a unit hold rows of several: shares, ratings
+        return f"{value:z.{len(digits)}f}"
     whole = column.unit in ("count", "") and float(value).is_integer()
     return f"{value:.0f}" if whole else f"{value:z.2f}"
 
