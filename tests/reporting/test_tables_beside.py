@@ -326,7 +326,7 @@ def test_notes_say_that_scripts_checked_the_items_and_that_items_share_images() 
     assert filled.ours[0].label == f"{MINILM} on {items}"
     (made,) = [note for note in filled.notes if note.startswith(f"{items}: ")]
     assert "its drawn world and template sentences" in made  # a set of these names was taken for one of COCO's captions
-    scripts = "scripts, not people, checked 3 (task positive-check) of its 20 items"
+    scripts = "scripts, not people, checked 3 (task positive-check) of 20 items"
     assert made.endswith(f"no item of a published set; {scripts}.")
     whole = replace(filled.ours[0], benchmarks=("everyday-and-world-as-sade-whole",))
     (said,) = _said_of_sets(published_table("sade/2"), [whole, replace(whole, label="another")], {})
@@ -336,7 +336,7 @@ def test_notes_say_that_scripts_checked_the_items_and_that_items_share_images() 
     assert [note for note in notes if scripts in note] == [made]  # a row of trainings is on the same items
     part = run.document["benchmark"] | {"checked": {"people.positive-check": 2}, "items": 16}  # 160 were said of 200
     (both,) = _said_of_sets(published_table("visla/2"), filled.ours, {items: [run.document["benchmark"], part]})
-    assert both.endswith(f"{scripts}; {scripts.replace('checked 3', 'checked 2').replace('20', '16')}.")
+    assert both.endswith(f"{scripts}, 2 (task positive-check) of 16 items.")
     assert not any("one picture" in note for note in filled.notes)  # ten items, ten images
     assert filled.ours[0].figures["spatial"].clusters == 10
     few = replace(filled.ours[0].figures["spatial"], n=60, clusters=26)

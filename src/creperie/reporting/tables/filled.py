@@ -296,7 +296,7 @@ def by_scripts(about: Mapping[str, Any]) -> str:
     tasks = dict.fromkeys(_scripted(about.get("provenance")))
     counts = {task: n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))}
     told = " and ".join(f"{n:,} (task {task})" for task, n in counts.items())
-    return f"scripts, not people, checked {told} of its {about['items']:,} items" if counts else ""
+    return f"{told} of {about['items']:,} items" if counts else ""
 
 
 def _scripted(history: Any) -> Iterator[str]:
@@ -396,8 +396,9 @@ def _said_of_sets(
     for name in dict.fromkeys(name for row in ours for name in row.benchmarks):
         made = [text for word, text in STAND_IN_SETS.items() if f"{word}-" in name and name not in table.item_names()]
         parts = [" and ".join(made) + "; no item of a published set"] * bool(made)
-        parts += dict.fromkeys(by_scripts(head) for head in about.get(name, ()))
-        said.setdefault("; ".join(filter(None, parts)), []).append(name)
+        checked = dict.fromkeys(filter(None, map(by_scripts, about.get(name, ()))))
+        parts += [f"scripts, not people, checked {', '.join(checked)}"] * bool(checked)
+        said.setdefault("; ".join(parts), []).append(name)
     return [f"{', '.join(names)}: {text}." for text, names in said.items() if text]
 
 
