@@ -187,7 +187,7 @@ def test_repeated_and_reversed_pairs_stay_in_one_fold(twice: bool) -> None:
     assert not row.leaks
     (judgement,) = found.judgements
     assert (judgement.measured.repeated, judgement.measured.reversed) == ((1.0, 0.0) if twice else (0.0, 1.0))
-    assert judgement.power.endswith("another item has " + ("too" if twice else "with true and false exchanged"))
+    assert judgement.power.endswith("100 % " + ("in the same roles" if twice else "with true and false exchanged"))
 
 
 @pytest.mark.slow

@@ -146,8 +146,8 @@ class Measurements:
     abstained: tuple[str, ...] = ()  #: attackers for which there are too few pairs to learn from
     enough: int = 0  #: number of pairs from which on they would answer
     sample: tuple[tuple[int, tuple[str, ...]], ...] = ()  #: numbers of items that slow attackers saw, and these
-    repeated: float = 0.0  #: share of items whose two captions also occur with another image
-    reversed: float = 0.0  #: share of items with a pair of captions that another item has with true and false exchanged
+    repeated: float = 0.0  #: share of items that share a pair of captions with another, in the same roles
+    reversed: float = 0.0  #: share of items that share a pair of captions with another, with true and false exchanged
     drawn: int = 0  #: if these items are a random sample: the number of all
     models: Mapping[str, str] = field(default_factory=dict)  #: the model used by each family
 
@@ -246,9 +246,9 @@ class Judgement:
             found = "too few items: even an attacker that is always right could stay unseen"
         if seen.all_balanced:
             found = "captions alone are right exactly half of the time, so nothing is left for an attacker"
-        shares = [(seen.repeated, "too"), (seen.reversed, "with true and false exchanged")]
-        pairs = "of the items have a pair of captions that another item has"
-        return "; ".join([found, *(f"{percent(share, 0)} % {pairs} {how}" for share, how in shares if share >= 0.01)])
+        shares = [(seen.repeated, "in the same roles"), (seen.reversed, "with true and false exchanged")]
+        told = ", ".join(f"{percent(share, 0)} % {how}" for share, how in shares if share >= 0.01)
+        return f"{found}; items that share a pair of captions with another: {told}" if told else found
 
     def document(self, next: str) -> dict[str, Any]:
         """Return the verdict, with the command to type next, as a document for JSON."""
