@@ -61,7 +61,7 @@ def test_what_is_optional_and_absent_is_skipped_with_what_follows(cooked: Path) 
 def test_a_table_of_counts_says_that_scripts_checked_the_items(cooked: Path) -> None:
     """SugarCrepe's items are checked by people (section 4.1)."""
     text = " ".join((cooked / "06-table" / "sugarcrepe-2.txt").read_text(encoding="utf-8").split())
-    assert "scripts, not people, checked 6 (task foil-check) of its 16 items" in text
+    assert "scripts, not people, checked 6 (task foil-check) of 16 items" in text
 
 
 def test_the_status_of_every_table_and_figure(cooked: Path) -> None:
