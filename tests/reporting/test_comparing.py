@@ -285,7 +285,7 @@ def test_a_share_below_chance_is_explained_by_its_ties() -> None:
     run = run_of("sugarcrepe", "blind:length", {"swap_obj": [RIGHT] + [same] * 79 + [WRONG] * 5})
     filled = fill_table(published_table("sugarcrepe/6"), [run])
     assert round(filled.ours[0].figures["swap_obj"].value, 1) == 1.2
-    rule = "ties are counted as wrong, so that many of them put a figure below chance"
+    rule = "ties are counted as wrong (many can put a figure below chance)"
     assert f"blind:length: {rule}: Swap obj 79 of 85." in filled.notes
     several = {"swap_obj": [same] * 9 + [WRONG], "swap_att": [RIGHT] * 60 + [same] * 40, "replace_obj": [RIGHT, same]}
     (*_, note) = fill_table(published_table("sugarcrepe/6"), [run_of("sugarcrepe", "blind:length", several)]).notes
