@@ -212,7 +212,7 @@ def test_paired_p_values_are_uniform_under_the_null_down_to_five_clusters() -> N
 def test_comparing_what_cannot_be_compared() -> None:
     with pytest.raises(UsageError, match="x has 2 items, y has 1"):
         compare(np.ones(2), np.ones(1), names=("x", "y"))
-    with pytest.raises(UsageError, match="one cluster label per item, given 1 for 2 items"):
+    with pytest.raises(UsageError, match="given 1 cluster labels for 2 items"):
         compare(np.ones(2), np.ones(2), clusters=np.zeros(1))
     with pytest.raises(UsageError, match="no covered item in common"):
         compare(np.array([VOID]), np.array([HIT]))

@@ -64,9 +64,9 @@ def test_many_blocks_give_the_same_outcomes_as_one(monkeypatch: pytest.MonkeyPat
 
 def test_lengths_that_do_not_fit_are_refused() -> None:
     layout = layout_of([[[1, 0]], [[1, 0, 0]]])
-    with pytest.raises(DataError, match="image_text has 4 scores, the items need 5"):
+    with pytest.raises(DataError, match="image_text has 4 scores, but the items need 5"):
         outcomes("itt", layout, np.zeros(4))
-    with pytest.raises(DataError, match="have 3 cells, their shapes need 4"):
+    with pytest.raises(DataError, match="have 3 cells, but rows × columns add up to 4"):
         Layout(np.array([2]), np.array([2]), np.ones(3, dtype=bool))
     with pytest.raises(UsageError, match="rows and columns have shapes"):
         Layout(np.array([1, 1]), np.array([2]), np.ones(2, dtype=bool))
@@ -111,5 +111,5 @@ def test_a_long_chain_of_shared_images_is_one_cluster() -> None:
 
 
 def test_keys_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(DataError, match="2 keys, the items' counts add up to 3"):
+    with pytest.raises(DataError, match="2 keys, but the counts of the items add up to 3"):
         clusters_of(np.array([1, 2]), ["a", "b"])

@@ -156,9 +156,9 @@ def test_a_task_that_applies_to_nothing_says_which_do() -> None:
 
 
 def test_labels_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(UsageError, match="one subset label per item, given 1 for 2 items"):
+    with pytest.raises(UsageError, match="given 1 subset labels for 2 items"):
         evaluate("itt", layout_of([PAIR] * 2), np.zeros(4), subsets=["a"])
-    with pytest.raises(UsageError, match="one cluster label per item, given 3 for 2 items"):
+    with pytest.raises(UsageError, match="given 3 cluster labels for 2 items"):
         evaluate("itt", layout_of([PAIR] * 2), np.zeros(4), clusters=np.zeros(3))
 
 

@@ -96,10 +96,10 @@ def test_an_audit_of_a_sample_says_so_and_counts_exactly(bench: Benchmark, large
 def test_attackers_that_know_english_leave_other_languages_alone(texts: tuple[str, str], language: str) -> None:
     items = [Item(str(i), "s", (), tuple(f"{t} {i}" for t in texts), ((True, False),)) for i in range(30)]
     found = audit(from_items("b", items), ("length-chars", "negation"))
-    why = f"knows English alone; most captions are in {language}"
+    why = f"knows only English; most captions are in {language}"
     assert found.not_sent == ({"negation": why} if language else {})
     assert "incomplete" not in found.verdict, "nothing is missing that could be said"
-    assert ("makers know English alone" in found.next) == bool(language), "no maker would take these captions"
+    assert ("makers know only English" in found.next) == bool(language), "no maker would take these captions"
 
 
 @pytest.mark.parametrize("method", ["grid", "optimal"])

@@ -244,7 +244,7 @@ def test_orders_and_repeated_answers_are_said_where_there_are_any(world: Benchma
     bench = pairs_of(world)
     rows = [answered_sample(k, item, form) for k, item in enumerate(bench)]
     notes = import_replies(log_of(rows, form, tmp_path / "once"), bench).document["notes"]
-    assert any("in one order" in note for note in notes) == (form not in ("lm-eval", "place"))
+    assert any("in only one order" in note for note in notes) == (form not in ("lm-eval", "place"))
     again = [{**rows[0], "id": "again"} if form == "inspect" else rows[0]]
     if form == "inspect":
         again[0]["metadata"] = {"item": next(iter(bench)).id}
@@ -321,7 +321,7 @@ def test_answers_that_follow_the_order_of_options_are_ties_and_said_to_be(world:
 @pytest.mark.parametrize(
     ("kept", "says", "scored"),
     [
-        (lambda k: k % 2 == 0, "every question was asked in one order", 8),
+        (lambda k: k % 2 == 0, "every question was asked in only one order", 8),
         (lambda k: k not in (1, 3), "2 items were asked in fewer orders", 6),
     ],
 )
@@ -395,7 +395,7 @@ def test_a_response_matrix_becomes_runs_with_blind_twins(tmp_path: Path) -> None
         says = {"one": r"no column matches 'y\*'", "two": "no column begins with '!'"}[name]
         with pytest.raises(UsageError, match=says):
             import_responses(tmp_path / "m.csv", options=ResponseOptions(4, **row))
-    for group, says in (("(", "no regular expression"), ("z", "matches none of the")):
+    for group, says in (("(", "not a regular expression"), ("z", "matches none of the")):
         with pytest.raises(UsageError, match=says):
             import_responses(tmp_path / "m.csv", options=ResponseOptions(4, columns="x*", group=group))
 

@@ -88,7 +88,7 @@ def test_runs_on_different_items_are_refused_unless_common() -> None:
 
 def test_items_with_another_match_matrix_are_not_common() -> None:
     items = [Item("0", "s0", (), ("true 0", "false 0"), choice(1, 1))]
-    with pytest.raises(UsageError, match="no item in common"):
+    with pytest.raises(UsageError, match="no item with the same subset, id and match matrix"):
         compare([run_of("a", range(9)), run_of("b", range(9), bench=from_items("x", items))], common=True)
 
 
@@ -132,5 +132,5 @@ def test_an_external_column(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'imagenet'"):
         compare(runs, against=path, column="imagnet")
     path.write_text("model,imagenet\nguess:a,seventy\n")
-    with pytest.raises(DataError, match=r"imagenet\.csv:2: 'seventy' is not a number"):
+    with pytest.raises(DataError, match=r"imagenet\.csv:2: 'seventy' in column 'imagenet' is not a number"):
         compare(runs, against=path, column="imagenet")

@@ -133,7 +133,7 @@ def test_answers_are_read_and_strays_left_out(tmp_path: Path) -> None:
 
 def test_wrong_answer_files_are_said(tmp_path: Path) -> None:
     (tmp_path / "list.json").write_text("[]")
-    with pytest.raises(CreperieError, match=r"list\.json: is not a JSON object of records"):
+    with pytest.raises(CreperieError, match=r"list\.json: is not a JSON object"):
         import_answers(tmp_path / "list.json")
     with pytest.raises(CreperieError, match="which caption was offered first"):
         import_answers(answers_file(tmp_path / "talker-s.json", a=record("(1)", "a dog", True)))

@@ -18,7 +18,7 @@ COMMANDS = {
     "more items": "creperie make all --captions {captions} --out {more}",
     "install": "pip install {packages}",
     "name models": "creperie audit {bench} --lm lm:MODEL --encoder st:MODEL",
-    "write foils": "creperie data import --help  # add foils of your own to {bench}: makers know English alone",
+    "write foils": "creperie data import --help  # add foils of your own to {bench}: makers know only English",
     "audit": "creperie audit {bench}",
     "audit all items": "creperie audit {bench} --full",
     "check": "creperie data check {bench}",
@@ -45,8 +45,8 @@ class Advice:
     afresh: bool = False  #: so little is left that more of the same would go the same way: start from the original
 
     def command(self, spec: str, part: str = "", original: str = "", items: int = 0) -> str:
-        """Return the command to type. `spec` names the benchmark, `part` holds the options that select the part that
-        was judged as they are typed, `original` names what it was refined from.
+        """Return the command to type. `spec` names the benchmark, `part` holds the command-line options that select the
+        judged part, `original` names the benchmark before refinement.
         """
         source = original if self.afresh else spec
         names = {"foils": f"{_last(source)}-foils", "more": f"{_last(source)}-more", "out": f"{_last(spec)}-refined"}
@@ -64,8 +64,8 @@ def _last(spec: str) -> str:
 
 
 def advice_on(judgement: Judgement, before: int = 0, *, english: bool = True) -> Advice:
-    """Return what to do after a verdict. `before` is the number of items before a refinement; captions that are not
-    in `english` get no advice to make others.
+    """Return what to do after a verdict. `before` is the number of items before a refinement; without `english` the
+    advice is never to make captions, since makers know only English.
     """
     advice = _advice_on(judgement, before)
     return advice if english or advice.action not in ("new foils", "more items") else Advice("write foils")

@@ -40,7 +40,7 @@ class AttackerModels:
     plausibility: str = option("", "A Vera checkpoint, for plausibility.", metavar="URI")
     grammar: str = option("", "A CoLA classifier, for grammar (else link-grammar).", metavar="URI")
     corpus: str = option(
-        "", "Captions that ngram-N and cooccurrence learn from [the benchmark's own].", metavar="FILE|BENCH"
+        "", "Captions that ngram-N and cooccurrence learn from (default: the benchmark's own).", metavar="FILE|BENCH"
     )
     seed: int = option(0, "Seed of draws, folds and models.")
     cache: bool = option(True, "Store the outputs of models, and reuse stored ones.")
@@ -94,7 +94,8 @@ class AttackerModels:
 
         model = load_model(self.image_encoder)
         if not isinstance(model, ImageEncoder):
-            raise UsageError("this model does not encode images: name an image encoder", where=self.image_encoder)
+            what = "this model does not encode images"
+            raise UsageError(what, where=self.image_encoder, hint="name an image encoder, such as hf:openai/clip-…")
         prefers = "the image whose embedding is more like those of the true images in the other folds"
 
         def encode(names: Sequence[str]) -> np.ndarray:

@@ -119,8 +119,8 @@ def strongest_cue(
 
 
 def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return the cues for the table of cues. One above the threshold is a leak or is not listed: it is corrected for
-    all tests of the audit.
+    """Return the cues to list in a table. A cue above the threshold is listed only if it is significant after
+    correction for all tests of the audit: it is then a leak.
     """
     sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
     return _different(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
@@ -136,7 +136,7 @@ def _cue(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
 
 
 def _weighed(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.ndarray]:
-    """Return a cue with its accuracy, upper limit and p-value, measured as an attacker, and its margins."""
+    """Measure a cue like an attacker; return it with its accuracy, upper limit and p-value, and its margins."""
     there = pairs.per_item > 0
     wins, clusters = item_wins(pairs, margins)[there], pairs.cluster[there]
     wins = wins if mean_of(wins) >= 0.5 else 1 - wins
@@ -159,7 +159,7 @@ def _different_answers(answers: Iterable[np.ndarray]) -> int:
 
 
 def _rare(pairs: Pairs, tallies: Mapping[str, tuple[OneSided, np.ndarray]], tested: set[tuple[str, str]]) -> list[Cue]:
-    """Return the other cues that differ from chance by the normal approximation, corrected for all cues."""
+    """Return the cues outside `tested` that differ from chance by the normal approximation, corrected for all cues."""
     count, cues = sum(len(tally.T) for _, tally in tallies.values()), []
     for kind, (_, tally) in tallies.items():
         seen = (tally[1] + tally[2]).astype(np.float64)
@@ -174,7 +174,7 @@ def _rare(pairs: Pairs, tallies: Mapping[str, tuple[OneSided, np.ndarray]], test
 
 
 def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield, for each of these cues, 1 for pairs where only the true caption has it, -1 for the false one, 0 else."""
+    """Yield one array per cue: 1 where only the true caption has it, −1 where only the false one has, else 0."""
     parts: list[tuple[np.ndarray, ...]] = []
     for rows in _pieces(pairs) if len(digests) else []:
         digest, pair, true = alone(pairs, rows)

@@ -134,13 +134,13 @@ def audit_page(document: Mapping[str, Any]) -> str:
 
 
 def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what leaks, in which subset; if no subset does by itself, what leaks in all items together."""
+    """Return the rows of leaks by subset; if no subset leaks on its own, the rows that leak over all items together."""
     own = [{**leak, "subset": judged["subset"]} for judged in document["subsets"] for leak in judged["through"]]
     return own or [row for row in (*document["results"], *document.get("views", ())) if row["leaks"]]
 
 
 def cell_name(row: Mapping[str, Any]) -> str:
-    """Return the part of a benchmark that a figure is of, in words."""
+    """Return, in words, the part of a benchmark that a row measures."""
     words = {"P1-N": "first true captions against false ones", "P2-N": "second true captions against false ones"}
     view, subset = str(row.get("view", "")), str(row["subset"])
     if not view:

@@ -94,8 +94,8 @@ class GruenScorer:
     def perplexities(self, sentences: Sequence[str]) -> np.ndarray:
         """Return perplexities of a masked model, as published: from the loss of all tokens with nothing masked.
 
-        They lie near 1. A causal or n-gram model has none of this kind: its own are 50 and more, of which exp(−x / 2)
-        is 0 for every text. It gets infinity, which leaves the term out.
+        They lie near 1. Perplexities of causal and n-gram models are 50 and more, for which exp(−x / 2) is about 0
+        whatever the text. For such models infinity is returned, which leaves the term out.
         """
         model = self.language_model
         if isinstance(model, MaskedLM):

@@ -1,5 +1,5 @@
-"""Benchmarks too large to be held: attackers learn and are measured on a stated random sample, and what needs no
-learning is counted on every item, a row group at a time.
+"""Benchmarks too large for memory: attackers learn and are measured on a stated random sample; attackers that need no
+learning are counted on every item, one row group at a time.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class ExactCount:
 
 @dataclass(frozen=True)
 class GapStage:
-    """An engine stage from items to one row each: whether it can be attacked and solved, and, of every attacker that
-    scores captions one by one, its gap, its win and its ties.
+    """An engine stage that returns one row per item: whether it can be attacked and solved, and its gap, win and ties
+    for every attacker that scores captions one by one.
     """
 
     names: tuple[str, ...]

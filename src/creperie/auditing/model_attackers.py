@@ -61,8 +61,9 @@ class Ensemble(MarginSource):
     members: Sequence[Attacker]
 
     def _parts(self, pairs: Pairs) -> Iterator[tuple[np.ndarray, Pairs | None]]:
-        """Yield, per fold, a mask of its items, and the pairs of the other folds, on which members are trained, or
-        None if none is."""
+        """Yield, per fold, a mask of its items and the pairs of the other folds, on which members are trained; None
+        instead of the pairs if no member is trained.
+        """
         fold = np.zeros(pairs.n_items, dtype=np.int64)
         for keep in training_blocks(pairs):
             fold[keep] = grouped_folds(pairs.own_group[keep], STACKING_FOLDS, self.seed)
@@ -71,7 +72,7 @@ class Ensemble(MarginSource):
             yield fold == k, replace(pairs.of_items(fold != k), fold=None) if learning else None
 
     def train_members(self, pairs: Pairs) -> None:
-        """Train the members that learn on the other folds of every fold; they keep their answers for `margins`."""
+        """For every fold, train the learning members on the other folds; they cache their answers for `margins`."""
         for _, part in self._parts(pairs.by_content[0]):
             if part is not None:
                 self._answers([a for a in self.members if learns(a)], part, silent)

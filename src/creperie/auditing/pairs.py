@@ -174,7 +174,8 @@ class Pairs:
 
     @cached_property
     def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
-        """The same pairs in an order that depends on the captions alone, and where its items and its pairs are here.
+        """The same pairs in an order that depends only on the captions, with the indices of items and pairs in this
+        one.
 
         What is drawn or learned in this order does not depend on the order of a file.
         """

@@ -287,5 +287,6 @@ def _item(source: SourceCaption, subset: str, captions: tuple[str, ...], true: i
 
 def _benchmark(bench: Benchmark, probe: str, items: Sequence[Item]) -> Benchmark:
     if not items:
-        raise UsageError(f"no caption can be used for the probe {probe!r}", where=bench.name)
+        what = f"no caption can be used for the probe {probe!r}"
+        raise UsageError(what, where=bench.name, hint="give a benchmark with more and longer captions")
     return from_items(f"{bench.name}~{probe}", items, images=bench.images)

@@ -72,5 +72,5 @@ def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
 
 
 def several_learned(attackers: Iterable[str]) -> bool:
-    """Return True if attackers of several families learn: an ensemble of them is then worth its time."""
+    """Return True if attackers of several families learn, so that an ensemble of them is worth its time."""
     return len({family_of(name) for name in attackers} & LEARNED_FAMILIES - {"ensemble"}) > 1

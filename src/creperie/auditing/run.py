@@ -141,7 +141,7 @@ def _sent(
     foreign = {}
     if not language.startswith("en"):
         english = [name for name in (*names, *not_sent) if entry_of(name).english]
-        foreign = dict.fromkeys(english, f"knows English alone; most captions are in {language}")
+        foreign = dict.fromkeys(english, f"knows only English; most captions are in {language}")
         names = [name for name in names if name not in foreign]
         not_sent = {name: why for name, why in not_sent.items() if name not in foreign}
     if several_learned(names) and ENSEMBLE not in not_sent:

@@ -68,7 +68,7 @@ def looks_of(items: int) -> int:
 
 
 def last_look(looks: int) -> float:
-    """Return the factor by which p-values of the last of so many looks are multiplied.
+    """Return the factor by which the p-values of the last look are multiplied, out of `looks` looks.
 
     >>> round(last_look(3), 4)
     1.0417

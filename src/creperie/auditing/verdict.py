@@ -4,7 +4,7 @@ Everything that states a verdict (audit, refine, validate, reports, cards, datas
 here. All tests of an audit (every attacker on every subset and view) are one family of hypotheses with one correction.
 
 - *leaks*: an attacker does better than chance after correction for all attackers and subsets, above the threshold;
-- *anti-learned*: an attacker is surely wrong, and believed the other way round it may pass the threshold. The items
+- *anti-learned*: an attacker is surely wrong, and its reversed answers may pass the threshold. The items
   were selected against such an attacker (or mirror each other);
 - *clean*: the upper limit of every attacker's interval lies below the threshold. It names the attackers it means;
 - *not shown*: neither. There are too few items; the text says how many are needed;
@@ -270,7 +270,7 @@ def _anti_text(j: Judgement) -> str:
     row = j.strongest
     where = f" in {row.place if j.worst_subsets else row.view}" if row and (j.worst_subsets or row.view) else ""
     reached = f"{row.attacker} is right on only {percent(row.measure.accuracy)} %" if row else "an attacker is"
-    otherwise = f"believed the other way round it may pass {percent(j.measured.threshold, 0)} %"
+    otherwise = f"reversed, its answers may pass {percent(j.measured.threshold, 0)} %"
     return f"anti-learned{where}: {reached}, surely below chance; {otherwise}"
 
 

@@ -1,6 +1,6 @@
 """Numbers from (match, scores): outcomes, accuracies, ties, intervals, paired tests, agreement. Pure functions on
-arrays that import numpy and no other room. A `Layout` of match matrices and a flat column of scores go into `evaluate`,
-which returns one `Result` per task and subset; `outcomes` returns what `compare` takes.
+arrays, which need only numpy. A `Layout` of match matrices and a flat column of scores go into `evaluate`, which
+returns one `Result` per task and subset; `outcomes` returns what `compare` takes.
 """
 
 from creperie.core.doors import front_door

@@ -106,7 +106,8 @@ def compare(
     worth_a, worth_b = (settings.worth(x[both]) for x in (a, b))
     n = int(both.sum())
     if not n:
-        raise UsageError(f"{names[0]} and {names[1]} have no covered item in common")
+        what = f"{names[0]} and {names[1]} have no covered item in common"
+        raise UsageError(what, hint="compare runs on the same items, or name another task")
     confidence = difference_confidence(worth_a, worth_b, own[both])
     interval = confidence.interval(settings.level)
     return Comparison(

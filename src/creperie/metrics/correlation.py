@@ -110,8 +110,8 @@ def ranks_of(values: np.ndarray) -> np.ndarray:
 
 
 def _fisher(value: float, n: int, kind: str, level: float, p: float) -> tuple[float, float]:
-    """Return the interval on Fisher's scale. Where it and p disagree about 0, the end next to 0 is the one at which
-    they agree: the distance of the value from 0 in standard errors is then that of p.
+    """Return the interval on Fisher's scale. If it and p disagree about whether the value differs from 0, the end next
+    to 0 is computed with the standard error that p implies, so that they agree.
     """
     if n < 4 or (kind == "pearson" and abs(value) >= 1):
         return (value, value) if n > 3 else (math.nan, math.nan)

@@ -318,9 +318,9 @@ def _score_mean(
     """Return the confidence of a mean over groups, some with few clusters: a score interval that varies the mean by
     adding one shift to the logits of all groups.
 
-    The variance is that of right and wrong answers, times the variance ratio observed over all answers together; few
-    clusters show no negative correlation, by which it would vanish.
-    Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
+    The variance is that of right and wrong answers, times the variance ratio observed over all answers together.
+    Negative correlations between groups count as 0: few clusters cannot show them, and with them the variance could
+    vanish. Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
     """
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
     sizes = np.array([len(pull) for pull in pulled])
@@ -400,8 +400,8 @@ def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) ->
 
 
 def tango(gap: np.ndarray, group: np.ndarray, widening: float = 1.0, freedom: int = 0) -> Ends:
-    """Return Tango's score interval of the mean over groups of a difference (1 a win, −1 a loss): the differences whose
-    test, with the variance that each implies, does not reject them. At 0 this is McNemar's test without correction.
+    """Return Tango's score interval of the mean over groups of a difference (1 a win, −1 a loss): the differences that
+    a test with the variance implied by each of them does not reject. At 0 this is McNemar's test without correction.
 
     Several groups are tested as if they had the difference in common. `widening` is the variance ratio of clusters.
     """

@@ -42,12 +42,12 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.rows.shape != self.columns.shape or self.rows.ndim != 1:
-            raise UsageError(
-                f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}; expected a number per item"
-            )
+            what = f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}"
+            raise UsageError(what, hint="give one number per item in each")
         cells = int((self.rows * self.columns).sum())
         if len(self.match) != cells:
-            raise DataError(f"the match matrices have {len(self.match)} cells, their shapes need {cells}")
+            what = f"the match matrices have {len(self.match)} cells, but rows × columns add up to {cells}"
+            raise DataError(what, hint="build the layout with `layout_of`")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -104,7 +104,7 @@ class Layout:
         expected = int(self.widths(needs).sum())
         if flat.ndim != 1 or len(flat) != expected:
             raise DataError(
-                f"{needs} has {flat.size} scores, the items need {expected}",
+                f"{needs} has {flat.size} scores, but the items need {expected}",
                 hint="fill the items that were not scored with NaN (Layout.fill)",
             )
 
@@ -117,7 +117,8 @@ class Layout:
         widths = self.widths(needs)
         where = np.repeat(np.asarray(present, bool), widths)
         if int(where.sum()) != len(values):
-            raise DataError(f"{needs} has {len(values)} scores, the scored items need {int(where.sum())}")
+            what = f"{needs} has {len(values)} scores, but the scored items need {int(where.sum())}"
+            raise DataError(what, hint="give one score per cell of each scored item")
         flat = np.full(int(widths.sum()), np.nan, dtype=np.float32)
         flat[where] = values
         return flat
@@ -186,7 +187,7 @@ def cluster_labels(clusters: np.ndarray | None, size: int) -> np.ndarray:
     if clusters is None:
         return np.arange(size)
     if len(clusters) != size:
-        raise UsageError(f"expected one cluster label per item, given {len(clusters)} for {size} items")
+        raise UsageError(f"given {len(clusters)} cluster labels for {size} items", hint="give one label per item")
     return np.asarray(clusters)
 
 
@@ -201,7 +202,8 @@ def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np
     """
     counts = np.asarray(counts)
     if int(counts.sum()) != len(keys):
-        raise DataError(f"given {len(keys)} keys, the items' counts add up to {int(counts.sum())}")
+        what = f"given {len(keys)} keys, but the counts of the items add up to {int(counts.sum())}"
+        raise DataError(what, hint="list the keys of every item, and count them in `counts`")
     label = np.arange(len(counts))
     if not len(keys):
         return label

@@ -137,8 +137,8 @@ def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
 
 
 def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return the log-likelihoods (correlations, shares) of an urn in which each answer makes the next of its kind
-    likelier.
+    """Return the log-likelihoods (correlations, shares) of an urn model, in which each answer makes further answers of
+    its kind likelier.
     """
     likelihood = np.zeros((len(correlations), 1))
     for counts, prior, sign in ((right, shares, 1), (n - right, 1 - shares, 1), (n, np.ones(1), -1)):

@@ -166,7 +166,7 @@ def macro(
 def _groups(labels: Sequence[Hashable] | np.ndarray, size: int) -> dict[Hashable, np.ndarray]:
     """Return the items of each label, with labels in order of first appearance."""
     if len(labels) != size:
-        raise UsageError(f"expected one subset label per item, given {len(labels)} for {size} items")
+        raise UsageError(f"given {len(labels)} subset labels for {size} items", hint="give one label per item")
     codes, names = codes_of(labels)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(names)))

@@ -149,7 +149,7 @@ Judge = Callable[[np.ndarray, np.ndarray], "bool | None"]
 
 @dataclass(frozen=True)
 class JudgedBy:
-    """A function judges items that have a true and a false caption, one by one."""
+    """The rule of a user's function, which is called for each item that has a true and a false caption."""
 
     judge: Judge
 

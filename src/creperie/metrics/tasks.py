@@ -155,7 +155,7 @@ def _preferred(name: str, key: str) -> Task:
         raise _unknown(name)
     i, j = int(numbers[1]), int(numbers[2])
     if i == j:
-        raise UsageError(f"{name} compares caption {i} with itself: write two different numbers")
+        raise UsageError(f"{name} compares caption {i} with itself", hint="write two different numbers")
     return Task(f"prefer:{i}-{j}", f"caption {i} outranks caption {j}", "image_text", Outrank(CaptionPreference(i, j)))
 
 
@@ -173,7 +173,7 @@ def own_task(judge: Judge) -> str:
     """
     name = getattr(judge, "__name__", "")
     if not name.isidentifier() or name in {*TASKS, *_ALIASES}:
-        what = f"{name!r} is one of creperie's own tasks" if name.isidentifier() else "a task of your own needs a name"
+        what = f"creperie has a built-in task {name!r}" if name.isidentifier() else "a task of your own needs a name"
         raise UsageError(what, hint="write the rule as a function with a name of its own: `def clearly(match, scores)`")
     about = " ".join((judge.__doc__ or "a rule of your own").split("\n\n")[0].split())
     _OWN[name] = Task(name, about, "image_text", JudgedBy(judge))

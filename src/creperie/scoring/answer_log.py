@@ -1,4 +1,4 @@
-"""What generative models wrote, with their thoughts apart: kept beside the scores in the store, and in runs by item."""
+"""The answers of generative models, with their thoughts kept apart: in the store beside the scores, in runs by item."""
 
 from __future__ import annotations
 

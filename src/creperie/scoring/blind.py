@@ -64,7 +64,8 @@ class BlindImages:
             except DataError:
                 continue
         if not pictures:
-            raise UsageError("none of the images can be read, so they have no mean", where=self.store.location)
+            what = "none of the images can be read, so they have no mean"
+            raise UsageError(what, where=self.store.location, hint="check them with `creperie data check`")
         return mean_image(pictures)
 
 
@@ -76,7 +77,7 @@ def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
         raise UsageError("has no images to replace", where=bench.name, hint="give them with `images=`")
     keys = image_keys(bench)
     if kind == "shuffled" and len(keys) < 2:
-        raise UsageError("has one image only, which cannot be shuffled", where=bench.name)
+        raise UsageError("has only one image, which cannot be shuffled", where=bench.name, hint="use noise instead")
     boxes = any(split_reference(str(r))[1] is not None for r in bench.ragged("images")[1].to_pylist())
     store = BlindImages(bench.images, kind, seed, keys, boxes=boxes)
     step = ProvenanceStep("blind images", {"kind": kind, "seed": seed}, (bench.hash,))

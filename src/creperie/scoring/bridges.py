@@ -16,8 +16,9 @@ from typing import Any
 from PIL import Image
 
 from creperie.bench import Benchmark, check_images, new_folder, picture_file
-from creperie.core import UsageError, packaged
+from creperie.core import packaged
 from creperie.models import ChoiceQuestion, orders_of, read_form
+from creperie.scoring.choice import no_question
 
 #: questions per row group of the Parquet file
 ROW_GROUP = 256
@@ -108,7 +109,7 @@ def _all_questions(bench: Benchmark) -> list[HarnessQuestion]:
     check_images(bench)
     if questions := list(questions_of(bench)):
         return questions
-    raise UsageError("no item has exactly one true or exactly one false caption", where=bench.name)
+    raise no_question(bench)
 
 
 def _fill(path: Path, template: str, **values: object) -> None:

@@ -74,7 +74,7 @@ class Asked:
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
     def void(self, code: str) -> list[str]:
-        """Return the answers that were cut off or cannot be read, as the code says, each with the reason."""
+        """Return the reasons of the answers with this code: they were cut off, or cannot be read."""
         return [reason(c) for c in self.answers if code_of(c) == code]
 
     def written(self) -> list[Written]:
@@ -86,8 +86,8 @@ class Asked:
 def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
     """Fill the image_text column with a chooser.
 
-    Rows with unparsable answers are not cached, so that the next run asks again. A case of which an answer was cut off,
-    in any order, has no scores.
+    Rows with unparsable answers are not cached, so that the next run asks again. A case has no scores if its answer was
+    cut off in any order.
     """
     by_subset = "demonstrations" in filler.handle.fingerprint.options
     owned = [list(cases_of(part, by_subset=by_subset)) for part in filler.plan.parts]
@@ -190,6 +190,12 @@ def ask(
         if isinstance(one, Asked):
             one.answers = [next(answers) for _ in one.orders]
     return replies
+
+
+def no_question(bench: Benchmark) -> UsageError:
+    """Return the error for a benchmark whose items make no multiple-choice question."""
+    what = "no item has exactly one true or exactly one false caption"
+    return UsageError(what, where=bench.name, hint="give a benchmark with one foil, or one true caption, per item")
 
 
 def open_case(plan: ScoringPlan, case: Case) -> Image.Image | Fault:

@@ -203,7 +203,8 @@ def on_shared_items(runs: Sequence[Run]) -> list[Run]:
     keyed = [{key: k for k, key in enumerate(item_keys(run.table))} for run in runs]
     shared = [key for key in keyed[0] if all(key in other for other in keyed[1:])]
     if not shared:
-        raise UsageError("the runs have no item in common, by subset, id and match matrix")
+        what = "the runs have no item with the same subset, id and match matrix"
+        raise UsageError(what, hint="compare runs of one benchmark")
     return [Run(r.document, r.table.take(pa.array([rows[k] for k in shared])), r.path) for r, rows in zip(runs, keyed)]
 
 
@@ -311,5 +312,6 @@ def read_column(path: Path, name: str, key: str = "model") -> dict[str, float]:
         try:
             values[row[key]] = float(row[name])
         except (TypeError, ValueError):
-            raise DataError(f"{row[name]!r} is not a number", where=f"{path}:{line}") from None
+            what = f"{row[name]!r} in column {name!r} is not a number"
+            raise DataError(what, where=f"{path}:{line}", hint="correct the cell, or name another column") from None
     return values

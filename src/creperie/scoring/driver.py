@@ -168,7 +168,7 @@ class Driver:
         return answer.astype(np.float32, copy=False)
 
     def parts(self, what: str, forward: Callable[[Sequence[Any]], Any], batch: Sequence[Any], units: int) -> list[Any]:
-        """Run a forward pass and return its outputs, in as many parts as the memory asks for."""
+        """Run a forward pass and return its outputs, in as many parts as the memory requires."""
         try:
             return self.pace.run(what, forward, batch, units)
         except CreperieError:
@@ -177,6 +177,7 @@ class Driver:
             raise ModelError(
                 f"the model fails on a batch of {len(batch)}: {type(e).__name__}: {one_line(e)}",
                 where=self.model.fingerprint.uri,
+                hint="run the model on one input by itself to see where",
             ) from e
 
     def unit(self, vectors: np.ndarray) -> np.ndarray:
@@ -189,7 +190,7 @@ class Driver:
         worst = float(off[np.isfinite(off)].max(initial=0.0))
         if worst > 1e-3:
             raise ModelError(
-                f"the model's vectors are not of length one (off by {worst:.3g})",
+                f"the model's vectors do not have unit length (off by {worst:.3g})",
                 where=self.model.fingerprint.uri,
                 hint="divide them by their norm in the adapter",
             )

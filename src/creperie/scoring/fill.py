@@ -166,9 +166,8 @@ def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) 
     if left.size == 0 or right.size == 0:
         return scores
     if left.shape[-1] != right.shape[-1]:
-        raise ModelError(
-            f"the model's image vectors have {left.shape[-1]} dimensions, its caption vectors {right.shape[-1]}"
-        )
+        what = f"the model's image vectors have {left.shape[-1]} dimensions, its caption vectors {right.shape[-1]}"
+        raise ModelError(what, hint="return the projected vectors of both encoders")
     there = np.flatnonzero((a >= 0) & (b >= 0))
     codes, back = np.unique(a[there] * len(right) + b[there], return_inverse=True)
     i, j = np.divmod(codes, len(right))

@@ -164,7 +164,8 @@ def handle_of(model: Model) -> Handle:
     abilities = frozenset(name for name in abilities_of(model) if ABILITIES[name].column)
     if not abilities:
         able = in_words(abilities_of(model)) or "do nothing that creperie uses"
-        raise ModelError(f"this model gives no scores: it can {able}", where=model.fingerprint.uri)
+        what = f"this model gives no scores: it can {able}"
+        raise ModelError(what, where=model.fingerprint.uri, hint="name one that encodes or scores captions")
     handle = Handle(model.fingerprint, abilities, lambda: model, count_weights(model))
     _ = handle.model
     return handle

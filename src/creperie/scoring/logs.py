@@ -127,7 +127,7 @@ def _members(file: Path) -> dict[str, Any]:
             own = [n for n in names if re.search(r"^samples/.*_epoch_\d+(/sample)?\.json$", n)]
             read = {n: parse_json(_unpacked(archive, raw, n), f"{file}:{n}") for n in (header, *own) if n}
     except (zipfile.BadZipFile, OSError) as e:
-        raise DataError(f"is not a complete Inspect log ({e})", where=file) from None
+        raise DataError(f"is not a complete Inspect log ({e})", where=file, hint="copy the file again") from None
     return {**read.pop(header, {}), "samples": list(read.values())}
 
 
@@ -148,7 +148,8 @@ def _inspect(document: Record, file: Path) -> HarnessLog:
     samples = document["samples"]
     done = [s for s in samples if not s.get("error")]
     if not done:
-        raise DataError(f"has no answers: {len(samples)} samples, and all ended with an error", where=file)
+        what = f"has no answers: all {len(samples)} samples ended with an error"
+        raise DataError(what, where=file, hint="repeat the evaluation")
     model = str(document.get("eval", {}).get("model", file.stem))
     return HarnessLog(model, tuple(map(_inspect_row, done)), len(samples) - len(done))
 
@@ -213,7 +214,7 @@ def _vlmeval(row: Record, number: int) -> LoggedAnswer:
 
 
 def _key(target: Any) -> str:
-    """Return the right answer by a log; empty if there are several or none."""
+    """Return the right answer that a log states; empty if it states several or none."""
     (one,) = target if isinstance(target, list) and len(target) == 1 else (target,)
     return "" if one is None or isinstance(one, (list, dict)) else str(one).strip()
 

@@ -87,7 +87,7 @@ class ItemFinder:
         return placed if placed.question.strip() in answer.about else None
 
     def placed(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the reply of a row that says no more than its place in the task."""
+        """Return the reply of a row that is identified only by its position in the task."""
         number = answer.position
         known: Sequence[Any] = self.items if answer.scores else self.asked
         if number is None or number >= len(known):

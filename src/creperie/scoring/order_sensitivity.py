@@ -24,7 +24,7 @@ from creperie.models import (
     prompts_of,
 )
 from creperie.scoring.answer_log import CUT_OFF, code_of
-from creperie.scoring.choice import Asked, Case, ask, cases_of, open_case
+from creperie.scoring.choice import Asked, Case, ask, cases_of, no_question, open_case
 from creperie.scoring.handle import open_model
 from creperie.scoring.matrix import score
 from creperie.scoring.options import ScoreOptions
@@ -165,7 +165,8 @@ def _of_choices(
 ) -> Sensitivity:
     model: Any = open_model(uri, device=options.device, dtype=options.dtype).model
     if not isinstance(model, Rewordable):
-        raise UsageError("has no multiple-choice prompt that can be reworded", where=uri)
+        what = "has no multiple-choice prompt that can be reworded"
+        raise UsageError(what, where=uri, hint="name a vlm: or api: model with ?score=choice")
     planned = plan([bench], progress=progress)
     (part,) = planned.parts
     cases = [(case, case.subset) for case in cases_of(part, by_subset=True)]
@@ -178,7 +179,7 @@ def _of_choices(
                 _ask_some(asking, planned, fitting[at : at + TOGETHER], prompt, tally)
                 advance(len(fitting[at : at + TOGETHER]))
     if not tally.n:
-        raise UsageError("no item has exactly one true or exactly one false caption", where=bench.name)
+        raise no_question(bench)
     family = {p.id: p.family for p in prompts}
     keys = sorted(tally.n, key=lambda k: ([p.id for p in prompts].index(k[0]), k[1], k[2] == "all", k[2]))
     rows = [

@@ -1,4 +1,4 @@
-"""The plan of a scoring: the unique images and captions of all benchmarks, and which item uses which."""
+"""The plan of what to score: the unique images and captions of all benchmarks, and which item uses which."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ class ModelPass:
             if note:
                 raise ModelError(note, where=self.handle.uri)
             if self.filled.findings[number].counts["not-a-number"]:
-                raise ModelError("every score is NaN or infinite", where=self.handle.uri)
+                what = "every score is NaN or infinite"
+                raise ModelError(what, where=self.handle.uri, hint="try dtype='float32', or check the weights")
         keys = self.plan.image_keys[part.images]
         origin = origin_of(part.bench, keys, self.handle.fingerprint, tasks, self.options.settings)
         document = _document(part.bench, self.handle, origin, self.options)

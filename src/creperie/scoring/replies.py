@@ -52,7 +52,7 @@ def import_replies(path: str | Path, bench: Benchmark, *, model: str = "", parti
 
 
 def _without_dataset(model: str, bench: str) -> str:
-    """Return the model's name without that of the benchmark, as VLMEvalKit puts it behind.
+    """Return the model's name without the name of the benchmark that VLMEvalKit appends to it.
 
     >>> _without_dataset("llava_v1.5_SugarCrepe50", "sugarcrepe"), _without_dataset("my_model", "sugarcrepe")
     ('llava_v1.5', 'my_model')
@@ -129,6 +129,7 @@ def replied_run(
             raise DataError(
                 f"has {len(reply.values)} scores for item {reply.subset}/{reply.item}, which has {width} pairs",
                 where=source[2],
+                hint="give one score per pair of an image and a caption",
             )
         sums[int(starts[number]) + cells] += reply.values
         asked[int(starts[number]) + cells] += 1
@@ -162,7 +163,7 @@ def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]
         most[len(cells)] = max(most[len(cells)], len(asked))
     if most and max(most.values()) == 1:
         notes.append(
-            "every question was asked in one order of its captions: answers that follow the order are not told apart"
+            "every question was asked in only one order of its captions, so answers that follow the order go unnoticed"
         )
     short = {number for (number, cells), asked in orders.items() if len(asked) < most[len(cells)]}
     if short:
@@ -210,6 +211,7 @@ def answered_run(
     return run
 
 
+RECORDS = "give the file of answers that SugarCrepe released, or one of its form"
 FIELDS = {"caption": str, "negative_caption": str, "filename": str, "answer": dict}
 
 
@@ -248,17 +250,18 @@ def _records(file: Path) -> dict[str, dict[str, Any]]:
     """Return the records of the file; keys with other values (a stray number) are ignored."""
     document = read_json(file)
     if not isinstance(document, dict):
-        raise DataError("is not a JSON object of records", where=file)
+        raise DataError("is not a JSON object", where=file, hint=RECORDS)
     records = {key: value for key, value in document.items() if isinstance(value, dict)}
     if not records:
-        raise DataError("holds no records", where=file)
+        raise DataError("holds no records", where=file, hint=RECORDS)
     return records
 
 
 def _check(record: Mapping[str, Any], where: str) -> None:
     for name, kind in FIELDS.items():
         if not isinstance(record.get(name), kind):
-            raise DataError(f"{name!r} is missing, or not {'text' if kind is str else 'an object'}", where=where)
+            what = f"{name!r} is missing, or not {'text' if kind is str else 'an object'}"
+            raise DataError(what, where=where, hint=RECORDS)
 
 
 def _chosen(answer: Mapping[str, Any], captions: tuple[str, str], order: str) -> Parsed:

@@ -36,7 +36,9 @@ class ResponseOptions:
     """How a response matrix is read."""
 
     choices: int | None = option(
-        None, "Matrix: options that each item offered (sets chance); of open questions a large number: 100.", minimum=2
+        None,
+        "Matrix: number of options per item, which sets chance; for open questions a large number: 100.",
+        minimum=2,
     )
     above: float | None = option(None, "Matrix of scores: an answer is right if its score is above this.")
     columns: str = option("", "Matrix: only columns that match this pattern are items.", metavar="PATTERN")
@@ -97,7 +99,8 @@ def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.nd
     values: dict[str, list[float]] = {}
     for line, (name, *cells) in rows:
         if name in values:
-            raise DataError(f"has the {'item' if turned else 'model'} {name!r} twice", where=f"{file}:{line}")
+            what = f"has the {'item' if turned else 'model'} {name!r} twice"
+            raise DataError(what, where=f"{file}:{line}", hint="rename or remove one of the rows")
         values[name] = [_number(cell, f"{file}:{line}", column, how) for column, cell in zip(names, cells, strict=True)]
     if not values:
         raise DataError("has no rows", where=file, hint="give one row per model, one column per item")
@@ -125,9 +128,12 @@ def _number(cell: str, where: str, name: str, how: ResponseOptions) -> float:
     try:
         value = ANSWERS[text] if text in ANSWERS else float(text)
     except ValueError:
-        raise DataError(f"{name}: {cell[:40]!r} is neither right, wrong nor a number", where=where) from None
+        what = f"{name}: {cell[:40]!r} is neither right, wrong nor a number"
+        raise DataError(what, where=where, hint="write 1 or 0, right or wrong, or a score") from None
     if how.above is None and value not in (0, 1) and not np.isnan(value):
-        raise UsageError(f"{name}: {value:g} is a score", where=where, hint="say from where it is right: `above=`")
+        raise UsageError(
+            f"{name}: {value:g} is a score", where=where, hint="pass `above=`: from which score an answer is right"
+        )
     return value
 
 
@@ -154,7 +160,7 @@ def _subsets(names: list[str], group: str, file: Path) -> list[str]:
         found = [re.search(group, name) for name in names]
     except re.error as e:
         raise UsageError(
-            f"`group={group!r}` is no regular expression: {e}", hint=r"write, for instance, '^\d+'"
+            f"`group={group!r}` is not a regular expression: {e}", hint=r"write, for instance, '^\d+'"
         ) from None
     if not any(found):
         what = f"`group={group!r}` matches none of the {len(names):,} item names, of which the first is {names[0]!r}"
@@ -173,7 +179,8 @@ def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str
     owners: dict[int, str] = {}
     for name, number in places.items():
         if owners.setdefault(number, name) != name:
-            raise DataError(f"columns {owners[number]!r} and {name!r} are the same item", where=where)
+            what = f"columns {owners[number]!r} and {name!r} are the same item"
+            raise DataError(what, where=where, hint="remove one of them")
     others = [name for name in names if name not in places]
     return places, [UnmatchedRow(f"column {n}", f"{len(by_id.get(n, ()))} items have this id") for n in others]
 

@@ -409,9 +409,11 @@ def load_run(path: str | Path) -> Run:
         table = read_parquet(folder / SCORES_FILE)
         missing = {"subset", "id", "match", "images", *INPUTS} - set(table.column_names)
     except (KeyError, TypeError) as e:
-        raise DataError(f"is not a complete run ({type(e).__name__}: {e})", where=str(folder / RUN_FILE)) from None
+        what = f"is not a complete run ({type(e).__name__}: {e})"
+        raise DataError(what, where=str(folder / RUN_FILE), hint=AGAIN) from None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({str(e)[:120]})", where=str(folder / SCORES_FILE)) from None
+        what = f"cannot be read ({str(e)[:120]})"
+        raise DataError(what, where=str(folder / SCORES_FILE), hint=AGAIN) from None
     if version != VERSION:
         raise DataError(
             f"is a run of version {version}, this creperie reads {VERSION}",
@@ -419,7 +421,7 @@ def load_run(path: str | Path) -> Run:
             hint="score it again, or read it with the release that wrote it",
         )
     if missing:
-        raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(folder / SCORES_FILE))
+        raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(folder / SCORES_FILE), hint=AGAIN)
     return Run(document, table, folder, unchecked=checksums is None)
 
 

@@ -55,7 +55,8 @@ class Sheet:
             self.vectors = np.full((len(self), *vectors.shape[1:]), np.nan, np.float32)
             self._filled = True
         if self.vectors.shape[1:] != vectors.shape[1:]:
-            raise ModelError(f"the model returns vectors of shape {vectors.shape[1:]} after {self.vectors.shape[1:]}")
+            what = f"the model returns vectors of shape {vectors.shape[1:]} after {self.vectors.shape[1:]}"
+            raise ModelError(what, hint="return vectors of one shape for all inputs")
         finite = np.isfinite(vectors.reshape(len(rows), -1)).all(axis=1)
         self.faults += [
             Fault(int(r), "not-a-number", "the model answers with NaN, infinity or a zero vector")

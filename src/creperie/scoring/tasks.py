@@ -18,11 +18,11 @@ USUAL = ("itt", "t2i", "group", "tot", "blind")
 def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str], *, some: bool = False) -> list[str]:
     """Return the tasks to compute: those requested, or the usual ones that the items and the model allow.
 
-    With `some`, those of the requested that they allow; an error is raised only if there is none.
+    With `some`, requested tasks that they do not allow are left out; an error is raised only if none is left.
     """
     layout = layout_of_bench(bench)
     if not len(layout):
-        raise UsageError("the benchmark has no items", where=bench.name)
+        raise UsageError("the benchmark has no items", where=bench.name, hint="score one that is not empty")
     if asked:
         names = list(dict.fromkeys(task(name).name for name in asked))
         faults = {name: fault for name in names if (fault := _fault(name, bench, layout, handle))}

@@ -145,7 +145,8 @@ def _samples(table: pa.Table, per_model: bool) -> dict[str, pa.Table]:
     samples = {ALL: table}
     if per_model:
         if "model" not in table.column_names:
-            raise DataError("the table has no column 'model', so it cannot be split by model")
+            what = "the table has no column 'model', so it cannot be split by model"
+            raise DataError(what, hint="add the column, or leave out `per_model=`")
         for name in sorted(set(table.column("model").drop_null().to_pylist())):
             samples[name] = table.filter(pc.field("model") == name)
     return samples
@@ -156,7 +157,8 @@ def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish:
     if wish.lenient or sample != ALL:
         analysis, left_out = bearable(rows, analysis)
         if wish.required and wish.required in left_out:
-            raise DataError(f"the column {wish.required!r} is missing or has fewer than two values")
+            what = f"the column {wish.required!r} is missing or has fewer than two values"
+            raise DataError(what, hint="give runs or benchmarks that differ in it, or name other effects")
         notes = (f"not in the model: {', '.join(left_out)} (fewer than two values)",) if left_out else ()
         analysis, vague = sampled_groups(rows, analysis)
         notes += (f"no random effect of {', '.join(vague)}: the rows cannot identify it",) if vague else ()

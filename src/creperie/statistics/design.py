@@ -66,7 +66,7 @@ def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[
         raise unknown("contrast", contrast, _WEIGHTS)
     k = len(levels)
     if k < 2:
-        raise UsageError(f"a contrast needs a factor of at least 2 levels, given {k}")
+        raise UsageError(f"a contrast needs a factor of at least 2 levels, given {k}", hint="leave the factor out")
     middle = np.eye(1, k) if contrast == "treatment" else np.full((1, k), 1.0 / k)
     means = np.concatenate([middle, _WEIGHTS[contrast](k)])
     return np.linalg.inv(means)[:, 1:].round(12), tuple(levels[1:])
@@ -207,7 +207,7 @@ def _text(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     values = table.column(name)
     if not (pa.types.is_boolean(values.type) or _is_number(values.type)):
-        raise DataError(f"the column {name!r} has the type {values.type}, not numbers")
+        raise DataError(f"the column {name!r} holds {values.type}, not numbers", hint="name a numeric column")
     return np.asarray(values.to_numpy(zero_copy_only=False), float)
 
 
@@ -240,7 +240,7 @@ def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
     if _is_number(values.type) and name not in analysis.levels:
         return Coded(part, _transformed(_numbers(table, name), part, call[1] if call else "")[:, None], (part,))
     if call:
-        raise DataError(f"{part}: the column {name!r} is not numeric")
+        raise DataError(f"{part}: the column {name!r} is not numeric", hint=f"write {name} alone, as a factor")
     text = _text(values).to_numpy(zero_copy_only=False).astype(str)
     there = set(text.tolist())
     levels = tuple(v for v in analysis.levels.get(name) or sorted(there) if v in there)
@@ -262,12 +262,12 @@ def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
 def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
     if how in ("log", "log10"):
         if (values <= 0).any():
-            raise DataError(f"{part}: values of zero or less have no logarithm; use z(…) or the plain column")
+            raise DataError(f"{part}: values of zero or less have no logarithm", hint="use z(…) or the plain column")
         return np.log(values) if how == "log" else np.log10(values)
     if how == "z":
         spread = float(values.std())
         if not spread:
-            raise DataError(f"{part}: all values are equal, so they cannot be standardised; leave the term out")
+            raise DataError(f"{part}: all values are equal, so they cannot be standardised", hint="leave the term out")
         return (values - values.mean()) / spread
     return values
 

@@ -31,7 +31,7 @@ class FamilyStudy:
 
 
 def stem_of(uri: str) -> str:
-    """Return the first word of a model's name, for open_clip that of its architecture; a single letter is no word.
+    """Return the first word of a model's name if it has two letters or more; for open_clip, of the architecture.
 
     >>> [stem_of(m) for m in ("hf:openai/clip-vit-base-patch32", "open_clip:ViT-B-32/openai", "api:gpt-4o?seed=1")]
     ['clip', 'vit', 'gpt']

@@ -32,8 +32,8 @@ SUSPICIOUS = (
     f"suspicious: models choose another answer more often than guesses would, above all the better models. {READ}"
 )
 CORRELATED = (
-    "suspicious: of so few models, those that do well on the other items do worse on this one; by chance alone, so do "
-    f"about one in twenty items. {READ}"
+    "suspicious: of so few models, those that do well on the other items do worse on this one; by chance alone, this "
+    f"happens on about one item in twenty. {READ}"
 )
 SOLVED = ("text", "picture", "neither")
 #: Minimum number of models for an item–rest correlation.
@@ -71,7 +71,7 @@ class Answers:
         return list(self.outcomes)
 
     def split(self, models: Sequence[str]) -> tuple[Answers, np.ndarray]:
-        """Return the answers of the first runs, which are of these models, and the matrix of the others."""
+        """Return the answers of these models, whose runs come first, and the matrix of the other runs."""
         n = len(models)
         labels = models if len(set(models)) == n else self.models[:n]
         outcomes = dict(zip(labels, self.outcomes.values()))

@@ -79,7 +79,7 @@ def _moments(y: np.ndarray, x: np.ndarray, groups: Groups) -> _Moments:
     first, *_ = np.linalg.lstsq(scaled, y, rcond=None)
     left = y - scaled @ first
     if not np.sum(left**2) > 1e-20 * max(1.0, float(np.sum(y**2))):
-        raise UsageError("the fixed effects explain the outcome exactly: nothing is left to model")
+        raise UsageError("the fixed effects explain the outcome exactly", hint="leave out a fixed effect")
     return _Moments(
         groups,
         groups.gram(),

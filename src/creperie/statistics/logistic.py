@@ -140,7 +140,7 @@ class _Laplace:
 def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups) -> Fit:
     """Fit logit P(y = 1) = Xβ + Σ intercepts. The columns of X must be linearly independent."""
     if y.min() == y.max():
-        raise DataError(f"the outcome is always {y.min():g}: there is nothing to explain")
+        raise DataError(f"the outcome is always {y.min():g}", hint="choose rows or an outcome with both 0 and 1")
     scale = np.sqrt((x**2).mean(axis=0))
     laplace = _Laplace(np.asarray(y, float), x / scale, groups.sorted())
     try:

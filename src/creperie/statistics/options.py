@@ -29,7 +29,7 @@ class RunsInput:
 class AnalysisOptions:
     """The options of an analysis: its outcome, its fixed and its random effects."""
 
-    preset: str = option("", "foils; or those of Hit or Be Hit: construction, argument-order.")
+    preset: str = option("", "Declared analyses: foils, or (Hit or Be Hit) construction, argument-order.")
     fixed: tuple[str, ...] = option(
         (), "Fixed effects: 'grammaticality*type + log10(size)'.", metavar="TERMS", whole=True
     )
@@ -41,10 +41,13 @@ class AnalysisOptions:
         "Families of models as random effects: auto (by name; the default of foils), none, or a column.",
         metavar="NAME",
     )
-    outcome: str = option("", "chosen (the default), gap, or a column of a table.")
-    family: Family | None = option(None, "linear (as published) is the default.")
+    outcome: str = option("", "The outcome to explain: chosen (the default), gap, or a column of the table.")
+    family: Family | None = option(None, "The kind of model; linear (as published) is the default.")
     contrasts: tuple[str, ...] = option(
-        (), "treatment, centred, rest, orthogonal, sum.", metavar="[X=]KIND", whole=True
+        (),
+        "How a factor's levels are compared: treatment, centred, rest, orthogonal or sum.",
+        metavar="[X=]KIND",
+        whole=True,
     )
     levels: tuple[str, ...] = option((), "Levels of a factor, the reference first.", metavar="NAME=A,B", whole=True)
     where: tuple[str, ...] = option((), "Only rows with these values.", metavar="NAME=A,B", whole=True)

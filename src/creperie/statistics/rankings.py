@@ -235,10 +235,10 @@ def _reversing(lead: float, missed: int, tied: int) -> int | None:
 def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], settings: MetricSettings) -> NoisyAccuracy:
     """Return the observed accuracy, and the accuracy on correct labels.
 
-    If a share e of the labels is wrong, independently of what the model understands, a wrong label turns right answers
-    into wrong ones, and of wrong answers the share r that chose what it names into right ones: the observed accuracy is
-    a·(1 − e) + (1 − a)·e·r. Of k candidates, with wrong answers spread evenly, r is 1/(k − 1), the odds of chance; it
-    is 1 for two. Combining the ends of both intervals covers more than 95 %.
+    If a share e of the labels is wrong, independently of what the model understands, a wrong label turns all right
+    answers into wrong ones, and turns the wrong answers that chose what it names (a share r of them) into right ones:
+    the observed accuracy is a·(1 − e) + (1 − a)·e·r. Of k candidates, with wrong answers spread evenly, r is 1/(k − 1),
+    the odds of chance; it is 1 for two. Combining the ends of both intervals covers more than 95 %.
     """
     outcomes = answers.outcomes[name]
     covered = outcomes != VOID

@@ -37,7 +37,7 @@ class PictureGain:
 
     @cached_property
     def solved_by(self) -> np.ndarray:
-        """What at least half of the models know the answer by: text, picture (if not text), or neither."""
+        """What tells at least half of the models the answer: text, picture (if not text), or neither."""
         half = (1 + self.chance) / 2
         text = self.text.mean(axis=1)
         choices = [text >= half, text + self.picture.mean(axis=1) >= half]

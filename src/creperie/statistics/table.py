@@ -51,7 +51,7 @@ def read_table(path: str | Path) -> pa.Table:
     file = Path(path)
     _check_suffix(file)
     if not file.is_file():
-        raise UsageError("there is no such file", where=str(file))
+        raise UsageError("there is no such file", where=str(file), hint="check the path")
     try:
         if file.suffix == ".parquet":
             check_columns(len(pq.read_schema(file).names), str(file))
@@ -65,7 +65,8 @@ def read_table(path: str | Path) -> pa.Table:
         parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
         return csv.read_csv(file, parse_options=parse, convert_options=convert)
     except (OSError, pa.ArrowException) as e:
-        raise DataError(f"cannot be read as a table ({' '.join(str(e).split())[:160]})", where=str(file)) from None
+        what = f"cannot be read as a table ({' '.join(str(e).split())[:160]})"
+        raise DataError(what, where=str(file), hint="give a CSV, TSV or Parquet file with one header row") from None
 
 
 def write_table(table: pa.Table, path: str | Path) -> Path:
@@ -85,7 +86,7 @@ def write_table(table: pa.Table, path: str | Path) -> Path:
 
 def _check_suffix(file: Path) -> None:
     if file.suffix not in SUFFIXES:
-        raise UsageError("not the name of a table", where=str(file), hint="end it in " + ", ".join(SUFFIXES))
+        raise UsageError("is not the name of a table file", where=str(file), hint="end it in " + ", ".join(SUFFIXES))
 
 
 WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
@@ -134,7 +135,7 @@ def long_table(
 ) -> LongTable:
     """Return runs and the benchmarks that they scored as one long table."""
     if not runs:
-        raise UsageError("no run given: name at least one")
+        raise UsageError("no run given", hint="name at least one")
     reading = reading or TableReading()
     _check_twins(runs)
     parts: list[pa.Table] = []
@@ -213,7 +214,8 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
                     # outcomes are decided in float32; the difference is for display only
                     parts.append((group.items, *same, one.astype(float) - other, one > other, one == other))
     if not parts:
-        raise DataError("no item has both a true and a false caption for an image", where=run.name)
+        what = "no item has both a true and a false caption for an image"
+        raise DataError(what, where=run.name, hint="name a task to get one row per item: `task=`")
     item, row, caption, foil, gap, won, tie = (np.concatenate(p) for p in zip(*parts))
     chosen = np.where(tie, WORTH[reading.ties], won.astype(float))
     chosen[np.isnan(gap)] = np.nan
