@@ -14,8 +14,8 @@ from typing import Any
 from creperie.lang import article_for, dimension_of, is_mass, is_worn, kind_of, lemma, open_wordnet, things
 from creperie.making.atoms import attributes, base_of, dependents, is_compound_head, objects, sort_of
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import CaptionEdit, holder_of, scene_of
-from creperie.making.plausible import ANIMATE, frames
+from creperie.making.edits import CaptionEdit, scene_of
+from creperie.making.plausible import ANIMATE, frames, holder_of
 from creperie.making.verbs import listed
 from creperie.making.wording import reworded
 

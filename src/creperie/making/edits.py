@@ -14,29 +14,23 @@ from creperie.lang import (
     age_of,
     basic_colour,
     dimension_of,
-    doers,
     facts,
     gender_of,
     in_one_group,
     in_other_gender,
-    inflected,
     is_above,
     is_mass,
     is_worn,
     kind_of,
-    lemma,
     listed_for,
     nouns_of,
     numbered,
     open_wordnet,
     things,
-    whole_preposition,
 )
 from creperie.making.atoms import (
-    actions,
     attributes,
     base_of,
-    dependent,
     dependents,
     has_of,
     is_compound_head,
@@ -284,129 +278,3 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
         return kind in ANIMATE and age_of(base) not in ("child", "baby")
     seen = _SEEN | {27} if dimension in ("colour", "state", "age") else _SEEN
     return bool(kind) or not topics(base)[:2] or not seen.isdisjoint(topics(base)[:1])  # no long nap, light rain
-
-
-# -- relations -------------------------------------------------------------------------------------------------------
-
-
-def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that replace a preposition by one that excludes it, or a verb by one with the same arguments."""
-    for preposition in (t for t in doc if t.dep_ == "prep"):
-        span, place = prepositional_span(preposition)
-        if place is not None and not _is_fixed(span):
-            for new in other_prepositions(" ".join(t.lower_ for t in span), base_of(place)):
-                if _fits_there(span, new):
-                    yield replace(replaced(doc, span, new), old=preposition)
-    for verb in actions(doc):
-        if not is_bound(verb):
-            scene = scene_of(doc, verb.i)
-            fitted = (inflected(new, verb.tag_) for new in other_actions(verb))
-            yield from (replaced(doc, [verb], new) for new in fitted if new not in scene)
-
-
-@cache
-def other_prepositions(preposition: str, noun: str) -> tuple[str, ...]:
-    """Return the prepositions that can replace this one before this noun.
-
-    >>> other_prepositions("behind", "car"), "under" in other_prepositions("on", "table")
-    (('in front of',), True)
-    """
-    rows, kind = frames()["prepositions"].get(preposition, {}), kind_of(noun)
-    named = (choices for names, choices in rows.items() if noun in str(frames().get(names, names)).split("|"))
-    own = next(named, None)
-    if own is None and kind in ("clothing", "food"):
-        return ()
-    return tuple(own if own is not None else rows.get(kind) or rows.get("*") or ())
-
-
-def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
-    """Return the tokens of a preposition, such as `in front of`, and the noun that it governs, or None if that noun
-    cannot locate anything.
-    """
-    doc, i = preposition.doc, preposition.i
-    lowered = [t.lower_ for t in doc]
-    first = i - 1 if i and lowered[i - 1] in ("next", "close") else i
-    for parts in frames()["spans"]:
-        end = first + len(parts)
-        if lowered[first:end] == parts:
-            inner = (g for t in doc[first:end] for g in t.children if g.dep_ == "pobj" and g.i >= end)
-            return list(doc[first:end]), _thing(next(inner, None))
-    leads = i and lowered[i - 1] in frames()["leading"]
-    return [preposition], None if leads else _thing(dependent(preposition, "pobj"))
-
-
-def _thing(noun: Any) -> Any | None:
-    """Return the noun if other things can be located by it, else None: not `the middle of`, `one hand`, `the air`."""
-    if noun is None or noun.tag_ not in ("NN", "NNS") or noun.lower_ in vague_nouns():
-        return None
-    joined = dependents(noun, "conj") and noun.head.lower_ != "between"
-    return None if joined or has_of(noun) or noun.lower_ in frames()["no_place"] else noun
-
-
-def _is_fixed(span: Sequence[Any]) -> bool:
-    """Return True if a preposition belongs to its verb (`looks at`) or follows an adverb (`up in a tree`)."""
-    head = span[0].head
-    if span[0].i and span[0].nbor(-1).tag_ in ("RB", "RP"):
-        return True
-    fixed = head.tag_ == "VBN" and base_of(head) not in frames()["placed"]
-    return fixed or base_of(head) in frames()["unturned"]
-
-
-def holder_of(link: Any) -> Any | None:
-    """Return the noun whose place a preposition describes: its head, or the subject of the verb that it depends on;
-    None if that verb has no subject.
-    """
-    head = whole_preposition(link)[1]
-    return next(iter(doers(head)), None) if head.tag_.startswith("VB") else head
-
-
-def _fits_there(span: Sequence[Any], new: str) -> bool:
-    """Return True if a thing there would not be here as well: who runs on the beach near the ocean does not run in it,
-    and who rows a boat is in it.
-    """
-    holder = holder_of(span[0])
-    kind = sort_of(holder) if holder is not None else ""
-    elsewhere = any(c.lower_ in frames()["places"] and c not in span for c in span[0].head.rights)
-    if new in ("on", "in", "inside", "on top of"):
-        return not elsewhere and kind in (*ANIMATE, "food", "handheld")
-    moving = any(base_of(v) not in frames()["static"] for v in actions(span[0].doc))
-    return not (moving and span[0].lower_ in ("in", "on", "inside")) and not (elsewhere and moving)
-
-
-def other_actions(verb: Any) -> list[str]:
-    """Return the dictionary forms of verbs that can replace a verb: they take the same kind of object, or none."""
-    base, doer = base_of(verb), next(iter(doers(verb)), None)
-    thing = dependent(verb, "dobj")
-    acted = doer if thing is None else thing
-    if doer is None or is_compound_head(acted):
-        return []
-    kind = sort_of(acted)
-    known = frames()["intransitive" if thing is None else "transitive"].get(kind, ())
-    fit = frames()["animals"].get(kind, ()) if thing is not None and sort_of(doer) != "person" else known
-    if base not in (*known, *fit):
-        return []
-    static, around = set(frames()["static"]), {t.lower_ for t in verb.subtree}
-    barred = {base} | ({"sleep"} if len(actions(verb.doc)) > 1 else set())  # who also does something else is awake
-    settled = any(c.lower_ in ("on", "in", "at", "under", "beside") for c in verb.rights)
-    if base == "jump" or not around.isdisjoint((*frames()["paths"], *frames()["moving"])):
-        barred |= static
-    if thing is None and base in static and settled:
-        barred |= set(fit) - static
-    return [v for v in fit if v not in barred]
-
-
-def is_bound(verb: Any) -> bool:
-    """Return True if a verb has a dependent that another verb might not take, such as a particle, a complement, a body
-    part or an adverb in -ly, or if it is joined to another verb.
-    """
-    for c in verb.children:
-        goal = c.dep_ == "prep" and c.lower_ in frames()["goals"]  # `throws a ball to a dog`
-        purpose = c.dep_ == "advcl" and c.left_edge.tag_ == "TO"  # `jumps to make a hoop`
-        if goal or purpose or c.dep_ in frames()["bound"] or (c.dep_ == "advmod" and c.lower_.endswith("ly")):
-            return True
-    after = verb.doc[verb.i + 1 :]
-    if any(t.lower_ in ("toward", "towards") for t in after):
-        return True
-    parts = any(lemma(t.lower_, "NNS") in frames()["parts"] for t in verb.subtree if t.i > verb.i)
-    loose = after and after[0].lower_ in frames()["loose"]
-    return bool(parts or loose or verb.dep_ == "conj")

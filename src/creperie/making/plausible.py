@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.lang import age_of, dimension_of, kind_of, lemma
-from creperie.making.atoms import base_of, dependents, look_of, look_of_word, name_words, sort_of
+from creperie.lang import age_of, dimension_of, doers, kind_of, lemma, whole_preposition
+from creperie.making.atoms import base_of, look_of, look_of_word, name_words, sort_of
 from creperie.making.data import read_data
 from creperie.making.verbs import is_name, topics
 
@@ -20,7 +20,7 @@ MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 _ARTEFACT, _ANIMAL, _PERSON, _GROUP = 6, 5, 18, 14
 #: Dimensions in which rules know what a thing may be like.
 _SEEN_AT_ONCE = frozenset(("colour", "size", "pattern", "shape"))
-_TURNED = {"left": "right", "right": "left", "above": "below", "below": "above", "upper": "lower", "lower": "upper"}
+TURNED = {"left": "right", "right": "left", "above": "below", "below": "above", "upper": "lower", "lower": "upper"}
 
 
 def frames() -> Any:
@@ -30,16 +30,14 @@ def frames() -> Any:
 # -- replacements ----------------------------------------------------------------------------------------------------
 
 
-def is_vouched(kind: str, old: Any, new: str) -> bool:
-    """Return True if rules vouch for a word in place of a token, whatever the corpus has."""
-    what = kind.rpartition("-")[2]
+def is_vouched(kind: str, old: Any, change: str) -> bool:
+    """Return True if rules vouch for a change (`dog → cat`) of a token, whatever the corpus has."""
+    what, new = kind.rpartition("-")[2], change.lower().partition(" → ")[2]
     if what == "count":
         return True
     if what == "object":
         return _is_vouched_thing(old, new)
-    if what == "attribute":
-        return _is_vouched_look(old, new)
-    return _is_vouched_place(old, new)
+    return what == "attribute" and _is_vouched_look(old, new)
 
 
 def _is_vouched_thing(old: Any, new: str) -> bool:
@@ -69,7 +67,7 @@ def general_pair(doc: Any) -> bool:
 
 
 def _is_vouched_look(old: Any, new: str) -> bool:
-    if old.lower_ in _TURNED:
+    if old.lower_ in TURNED:
         return True
     noun, look = old.head, look_of_word(new, "JJ")
     if old.tag_ == "CD" or old.tag_[:3] == "PRP":
@@ -95,14 +93,12 @@ def is_made(noun: Any) -> bool:
     return sort_of(noun) in MADE or topics(base)[:1] == (_ARTEFACT,)
 
 
-def _is_vouched_place(old: Any, new: str) -> bool:
-    """Return True if a thing may as well be in the opposite place: to the right, below, behind."""
-    if old.lower_ in _TURNED:
-        return new == _TURNED[old.lower_] and base_of(old.head) in ("be", "stand", "park", "place")
-    if {old.text.lower(), new.split()[0]} <= {"behind", "in"}:
-        ends = [t for t in (old.head, *dependents(old, "pobj")) if t.tag_[:2] == "NN"]
-        return bool(ends) and all(kind_of(base_of(t)) in (*ANIMATE, "vehicle") for t in ends)
-    return False
+def holder_of(link: Any) -> Any | None:
+    """Return the noun whose place a preposition describes: its head, or the subject of the verb that it depends on;
+    None if that verb has no subject.
+    """
+    head = whole_preposition(link)[1]
+    return next(iter(doers(head)), None) if head.tag_.startswith("VB") else head
 
 
 # -- exchanges -------------------------------------------------------------------------------------------------------

@@ -38,12 +38,13 @@ from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
 from creperie.making.contrasts import swapped_attributes
 from creperie.making.corpus import WordCounts, corpus_of
 from creperie.making.counting import other_counts, swapped_counts
-from creperie.making.edits import CaptionEdit, other_attributes, other_objects, other_relations, replaced
+from creperie.making.edits import CaptionEdit, other_attributes, other_objects, replaced
 from creperie.making.judges import NOT_VOUCHED
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import EVIDENCE, ParsedMaker
 from creperie.making.plausible import is_vouched
 from creperie.making.published import PublishedReplacer, other_verbs, propose_swaps
+from creperie.making.relating import is_vouched_relation, other_relations
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import absurd_swaps, swapped_objects, swapped_phrases
 from creperie.making.taste import distasteful
@@ -147,7 +148,7 @@ class RuleProposer:
         if not edits:
             return [], refused or NO_EDIT.get(kind, NO_MATERIAL)
         width = options.band * (
-            2 if kind.startswith(("swap", "add")) else 4 if "count" in kind else 1
+            2 if kind.startswith(("swap", "add")) or kind.endswith("relation") else 4 if "count" in kind else 1
         )  # more words change
         compared = zip(edits, gaps(source.text, [edit.text for edit in edits], options.lm))
         ranked = [_Ranked(e, gap, round(self.corpus.support(e.text, source.text), 2)) for e, gap in compared]
@@ -161,7 +162,11 @@ class RuleProposer:
 
     def _is_unsure(self, source: SourceCaption, kind: str, edit: CaptionEdit) -> bool:
         """Return True if neither rules nor the corpus vouch for an edit that replaces a word."""
-        if edit.old is None or is_vouched(kind, edit.old, edit.change.partition(" → ")[2]):
+        if edit.old is None:
+            return False
+        if kind == "replace-relation" and is_vouched_relation(edit.old, edit.change):
+            return False
+        if is_vouched(kind, edit.old, edit.change):
             return False
         return not self.corpus.attests(edit.text, source.text)
 

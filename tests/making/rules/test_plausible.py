@@ -28,9 +28,10 @@ from creperie.making import (
 from creperie.making.additions import added_objects
 from creperie.making.checks import why_unfit
 from creperie.making.corpus import WordCounts, count_words
-from creperie.making.edits import other_objects, other_prepositions
+from creperie.making.edits import other_objects
 from creperie.making.options import TRIGRAM
 from creperie.making.pipeline import CandidateVerdict, SourceOutcome
+from creperie.making.relating import other_prepositions
 from creperie.making.rules import gaps
 from creperie.making.run import preview
 

@@ -1,0 +1,231 @@
+"""Replacement of a relation: another preposition, a verb that excludes it, another posture, `without` for `with`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from creperie.lang import doers, inflected, is_above, is_mass, kind_of, lemma
+from creperie.making.atoms import (
+    actions,
+    base_of,
+    dependent,
+    dependents,
+    has_of,
+    is_compound_head,
+    look_of,
+    vague_nouns,
+)
+from creperie.making.corpus import WordCounts
+from creperie.making.edits import CaptionEdit, replaced, scene_of
+from creperie.making.exchanging import sort_here
+from creperie.making.phrases import lacks_determiner
+from creperie.making.plausible import ANIMATE, TURNED, frames, holder_of, is_made
+from creperie.making.verbs import topics
+from creperie.making.wording import reworded
+
+#: WordNet's file of groups.
+_GROUP = 14
+
+
+def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
+    """Yield edits that replace a preposition by one that excludes it, or a verb by one with the same arguments."""
+    for preposition in (t for t in doc if t.dep_ == "prep"):
+        span, place = prepositional_span(preposition)
+        if place is not None and not _is_fixed(span):
+            for new in other_prepositions(" ".join(t.lower_ for t in span), base_of(place)):
+                if _fits_there(span, new):
+                    yield replace(replaced(doc, span, new), old=preposition)
+        if preposition.lower_ == "with":
+            yield from _without(preposition)
+    for verb in actions(doc):
+        if not is_bound(verb):
+            opposite, scene = _opposites(verb), scene_of(doc, verb.i)
+            for base in dict.fromkeys([*opposite, *other_actions(verb)]):
+                new = inflected(base, verb.tag_)
+                edit = replaced(doc, [verb], new)
+                if new not in scene:
+                    yield replace(edit, told="the opposite action", old=None) if base in opposite else edit
+
+
+def _without(link: Any) -> Iterator[CaptionEdit]:
+    """Yield `a dog without a collar` for `a dog with a red collar`: nothing more is said of what is not there."""
+    doc, thing, owner = link.doc, dependent(link, "pobj"), link.head
+    if thing is None or thing.tag_ not in ("NN", "NNS") or owner.tag_[:2] != "NN" or owner.i > link.i:
+        return
+    before = [doc[i] for i in range(link.i + 1, thing.i)]
+    own = [t for t in before if t.head == thing and not list(t.children)]
+    told = [t for t in own if t.dep_ == "amod" or look_of(t) == "colour"]
+    article = [t for t in before if t.lower_ in ("a", "an")]
+    named = [t for t in own if t.dep_ == "compound" and t not in told]
+    counted = thing.tag_ == "NN" and not is_mass(base_of(thing))
+    part = is_above("body part", base_of(thing)) or base_of(thing) in (*frames()["parts"], *vague_nouns())
+    if len(told) + len(article) + len(named) < len(before) or list(thing.rights):
+        return
+    if thing.i + 1 < len(doc) and doc[thing.i + 1].tag_ in ("IN", "CC", ",", "POS"):
+        return  # what follows may belong to it
+    if counted != bool(article) and not (counted and lacks_determiner(owner)):
+        return
+    if not part and (
+        sort_here(thing) in ("animal", "person", "place", "clothing", "handheld", "food") or is_made(thing)
+    ):
+        changes = {t.i: "" for t in told} | {link.i: "without"}
+        yield CaptionEdit(reworded(doc, changes), "with → without", link.i, told="it is not there")
+
+
+def _opposites(verb: Any) -> list[str]:
+    """Return the verbs that say the opposite of an action: `leave` a shop for `enter`, `pull` a cart for `push`."""
+    base, thing = base_of(verb), dependent(verb, "dobj")
+    doer = next(iter(doers(verb)), None)
+    if thing is None or doer is None or is_compound_head(thing) or verb.tag_ == "VB":
+        return []
+    sorts = {sort_here(thing), *_groups(base_of(thing))}
+    rows = (pair for pair, who, fit in frames()["turned"] if base in pair and sort_here(doer) in who and sorts & {*fit})
+    return [new for pair in rows for new in pair if new != base]
+
+
+@cache
+def _groups(noun: str) -> tuple[str, ...]:
+    """Return the names of the lists of nouns that have this one."""
+    return tuple(name for name, nouns in frames().items() if isinstance(nouns, str) and noun in nouns.split("|"))
+
+
+@cache
+def other_prepositions(preposition: str, noun: str) -> tuple[str, ...]:
+    """Return the prepositions that can replace this one before this noun.
+
+    >>> other_prepositions("behind", "car"), "under" in other_prepositions("on", "table")
+    (('in front of',), True)
+    """
+    rows, kind = frames()["prepositions"].get(preposition, {}), kind_of(noun)
+    named = (choices for names, choices in rows.items() if noun in str(frames().get(names, names)).split("|"))
+    own = next(named, None)
+    if own is None and kind in ("clothing", "food"):
+        return ()
+    return tuple(own if own is not None else rows.get(kind) or rows.get("*") or ())
+
+
+def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
+    """Return the tokens of a preposition, such as `in front of`, and the noun that it governs, or None if that noun
+    cannot locate anything.
+    """
+    doc, i = preposition.doc, preposition.i
+    lowered = [t.lower_ for t in doc]
+    first = i - 1 if i and lowered[i - 1] in ("next", "close") else i
+    for parts in frames()["spans"]:
+        end = first + len(parts)
+        if lowered[first:end] == parts:
+            inner = (g for t in doc[first:end] for g in t.children if g.dep_ == "pobj" and g.i >= end)
+            return list(doc[first:end]), _thing(next(inner, None))
+    leads = i and lowered[i - 1] in frames()["leading"]
+    return [preposition], None if leads else _thing(dependent(preposition, "pobj"))
+
+
+def _thing(noun: Any) -> Any | None:
+    """Return the noun if other things can be located by it, else None: not `the middle of`, `one hand`, `the air`."""
+    if noun is None or noun.tag_ not in ("NN", "NNS") or noun.lower_ in vague_nouns():
+        return None
+    joined = dependents(noun, "conj") and noun.head.lower_ != "between"
+    return None if joined or has_of(noun) or noun.lower_ in frames()["no_place"] else noun
+
+
+def _is_fixed(span: Sequence[Any]) -> bool:
+    """Return True if a preposition belongs to its verb (`looks at`) or follows an adverb (`up in a tree`)."""
+    head = span[0].head
+    if span[0].i and span[0].nbor(-1).tag_ in ("RB", "RP"):
+        return True
+    fixed = head.tag_ == "VBN" and base_of(head) not in frames()["placed"]
+    return fixed or base_of(head) in frames()["unturned"]
+
+
+def _fits_there(span: Sequence[Any], new: str) -> bool:
+    """Return True if a thing there would not be here as well: who runs on the beach near the ocean does not run in it,
+    and who rows a boat is in it.
+    """
+    holder = holder_of(span[0])
+    kind = sort_here(holder) if holder is not None else ""
+    elsewhere = any(c.lower_ in frames()["places"] and c not in span for c in span[0].head.rights)
+    if new in ("into", "out of"):
+        return base_of(span[0].head) in frames()["motion"]
+    if new in ("on", "in", "inside", "on top of"):
+        return not elsewhere and kind in (*ANIMATE, "food", "handheld")
+    moving = any(base_of(v) not in frames()["static"] for v in actions(span[0].doc))
+    return not (moving and span[0].lower_ in ("in", "on", "inside")) and not (elsewhere and moving)
+
+
+def other_actions(verb: Any) -> list[str]:
+    """Return the dictionary forms of verbs that can replace a verb: they take the same kind of object, or none."""
+    base, doer = base_of(verb), next(iter(doers(verb)), None)
+    thing = dependent(verb, "dobj")
+    acted = doer if thing is None else thing
+    if doer is None or is_compound_head(acted):
+        return []
+    kind = sort_here(acted)
+    known = frames()["intransitive" if thing is None else "transitive"].get(kind, ())
+    fit = frames()["animals"].get(kind, ()) if thing is not None and sort_here(doer) != "person" else known
+    if base not in (*known, *fit):
+        return []
+    static, around = set(frames()["static"]), {t.lower_ for t in verb.subtree}
+    barred = {base} | ({"sleep"} if len(actions(verb.doc)) > 1 else set())  # who also does something else is awake
+    settled = any(c.lower_ in ("on", "in", "at", "under", "beside") for c in verb.rights)
+    if base == "jump" or not around.isdisjoint((*frames()["paths"], *frames()["moving"])):
+        barred |= static
+    if thing is None and base in static and settled:
+        barred |= set(fit) - static
+    return [v for v in fit if v not in barred]
+
+
+def is_bound(verb: Any) -> bool:
+    """Return True if a verb has a dependent that another verb might not take, such as a particle, a complement, a body
+    part or an adverb in -ly, or if it is joined to another verb.
+    """
+    for c in verb.children:
+        goal = c.dep_ == "prep" and c.lower_ in frames()["goals"]  # `throws a ball to a dog`
+        purpose = c.dep_ == "advcl" and c.left_edge.tag_ == "TO"  # `jumps to make a hoop`
+        if goal or purpose or c.dep_ in frames()["bound"] or (c.dep_ == "advmod" and c.lower_.endswith("ly")):
+            return True
+    after = verb.doc[verb.i + 1 :]
+    if any(t.lower_ in ("toward", "towards") for t in after):
+        return True
+    parts = any(lemma(t.lower_, "NNS") in frames()["parts"] for t in verb.subtree if t.i > verb.i)
+    loose = after and after[0].lower_ in frames()["loose"]
+    return bool(parts or loose or verb.dep_ == "conj")
+
+
+# -- what rules vouch for ---------------------------------------------------------------------------------------------
+
+
+def is_vouched_relation(old: Any, change: str) -> bool:
+    """Return True if rules vouch for a change, whatever the corpus has: somebody or something may as well be in the
+    opposite place, move the other way, or sit instead of standing.
+    """
+    was, _, new = change.lower().partition(" → ")
+    if old.tag_[:2] == "VB":
+        return _is_vouched_posture(old, lemma(new, old.tag_))
+    if old.lower_ in TURNED:
+        return new == TURNED[old.lower_] and base_of(old.head) in ("be", "stand", "park", "place")
+    pair = next((p for p in frames()["turned_places"] if {*p["pair"]} == {was, new}), None)
+    figure = holder_of(old)
+    ground = next((g for t in reversed(old.doc[old.i : old.i + 3]) for g in dependents(t, "pobj")), None)
+    if pair is None or figure is None or ground is None or base_of(old.head) in ("hide", "peek", "peer", "look"):
+        return False
+    verb = base_of(old.head) if old.head.tag_[:2] == "VB" else "be"
+    fits = _is_listed(figure, pair["figures"]) and _is_listed(ground, pair["grounds"])
+    return fits and verb in frames()[pair["verbs"]]
+
+
+def _is_listed(noun: Any, lists: list[str]) -> bool:
+    """Return True if a noun is of one of these sorts, or in one of these lists of nouns."""
+    sort = sort_here(noun) or ("person" if topics(base_of(noun))[:1] == (_GROUP,) else "")
+    return sort in lists or any(base_of(noun) in str(frames().get(name, "")).split("|") for name in lists)
+
+
+def _is_vouched_posture(verb: Any, new: str) -> bool:
+    """Return True if somebody may as well sit, stand or lie where they are."""
+    doer = next(iter(doers(verb)), None)
+    if doer is None or new not in frames()["postures"].get(sort_here(doer), ()) or base_of(verb) == "swim":
+        return False
+    places = [g for c in verb.children if c.lower_ in ("in", "into") for g in dependents(c, "pobj")]
+    return not any(sort_here(g) == "furniture" or base_of(g) in (*frames()["for_one"], "direction") for g in places)
