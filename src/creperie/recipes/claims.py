@@ -171,9 +171,9 @@ def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns:
             below = _end(blind, "high", column) < _end(seeing, "low", column)
             found.append((blind[column] > seeing[column], above, below, learned, above and (learned or not sets)))
     if found:
-        n, (ahead, clear, behind, learned, shown) = len(found), map(sum, zip(*found))
+        n, (ahead, clear, behind, seen, shown) = len(found), map(sum, zip(*found))
         numbers = f"ahead in {ahead} of {n} columns, beyond both intervals in {clear}, behind beyond them in {behind}"
-        numbers += f"; the one with the image is above chance in {learned}" if sets else ""
+        numbers += f"; the one with the image is above chance in {seen}" if sets else ""
         yield claim["says"], who, numbers, held(2 * shown > n, 2 * behind > n, evidence=not sets)
     elif sides[0]:
         yield claim["says"], who, "no image-text model was scored on these benchmarks", "not shown"
