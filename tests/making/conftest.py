@@ -18,9 +18,9 @@ from creperie.making.llm.prompts import PromptStep, read_template
 NEW = {
     "dog": "goat",
     "cat": "hen",
-    "boat": "raft",
+    "boat": "truck",
     "brown": "black",
-    "white": "grey",
+    "white": "red",
     "chases": "feeds",
     "behind": "above",
 }

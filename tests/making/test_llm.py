@@ -50,7 +50,7 @@ def outcome_rows(made: Any) -> list[tuple[str, str, str]]:
     ("maker", "foil", "steps"),
     [
         ("replace-object", {"A brown goat chases a white cat.", "A brown dog chases a white hen."}, 3),
-        ("replace-attribute", {"A black dog chases a white cat.", "A brown dog chases a grey cat."}, 3),
+        ("replace-attribute", {"A black dog chases a white cat.", "A brown dog chases a red cat."}, 3),
         ("replace-relation", {"A brown dog feeds a white cat."}, 3),
         ("swap-object", {"A brown cat chases a white dog."}, 1),
         ("swap-attribute", {"A white dog chases a brown cat."}, 1),
@@ -95,6 +95,26 @@ def test_a_swap_that_is_true_as_well_is_rejected_and_foils_carry_their_evidence(
         ("A cat chases a dog.", ""),
     ]
     assert [item.tags["evidence"] for item in made.items] == ["likely"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("dog", "animal"), ("dog", "puppy"), ("brown", "big"), ("chases", "follows")])
+def test_a_replacement_that_may_be_true_too_is_asked_for_again_then_quarantined(chat: Any, old: str, new: str) -> None:
+    pytest.importorskip("spacy")
+    kind = {"dog": "object", "brown": "attribute", "chases": "relation"}[old]
+    chat.script = lambda q: {"locate": json.dumps({"concepts": [old]}), "propose": f'{{"new": "{new}"}}'}.get(q.step)
+    (row,) = outcome_rows(made_by(f"llm:replace-{kind}", chat.uri, DOG))
+    assert row[2].startswith("quarantined: may be true as well: ")
+    assert [q.tries for q in chat.asked if q.step == "propose"] == [0] + [1] * (TRIES - 1)
+    published = made_by(f"llm:replace-{kind}", chat.uri, DOG, as_published=True)
+    assert [item.negatives for item in published.items] == [(DOG.replace(old, new),)]
+
+
+def test_a_composed_caption_that_may_be_true_too_is_rejected(chat: Any) -> None:
+    pytest.importorskip("spacy")
+    added = '{"sentence": "A brown dog chases a goat and a white cat."}'
+    chat.script = lambda q: {"locate": '{"concepts": ["dog"]}', "compose": added}.get(q.step)
+    ((_, _, why),) = outcome_rows(made_by("llm:replace-object", chat.uri, DOG))
+    assert why.startswith("may be true as well")
 
 
 def test_nothing_to_swap_is_said(chat: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any, Final, Literal
 
 from creperie.lang.comparison import ReadingComparison, best_comparison
@@ -130,23 +131,26 @@ def _adds_up(caption_words: Sequence[str]) -> bool:
 
 
 _READINGS: dict[str, Reading] = {}
+_READING = RLock()  #: makers that wait for a server ask from several threads
 _MOST_READINGS = 50_000
 
 
 def reading_of(caption: str) -> Reading:
     """Return the reading of a caption, parsed once."""
-    if caption not in _READINGS:
-        read_together([caption])
-    return _READINGS[caption]
+    with _READING:
+        if caption not in _READINGS:
+            read_together([caption])
+        return _READINGS[caption]
 
 
 def read_together(captions: Iterable[str]) -> None:
     """Parse captions in batches, three times as fast as one by one, so that `truth` finds them read."""
-    fresh = [caption for caption in dict.fromkeys(captions) if caption not in _READINGS]
-    if len(_READINGS) + len(fresh) > _MOST_READINGS:
-        _READINGS.clear()
-    for caption, doc in zip(fresh, parse(fresh), strict=True):
-        _READINGS[caption] = read(mended(doc))
+    with _READING:
+        fresh = [caption for caption in dict.fromkeys(captions) if caption not in _READINGS]
+        if len(_READINGS) + len(fresh) > _MOST_READINGS:
+            _READINGS.clear()
+        for caption, doc in zip(fresh, parse(fresh), strict=True):
+            _READINGS[caption] = read(mended(doc))
 
 
 def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from creperie.core import MissingExtraError, ModelError, installed
-from creperie.lang import language_of, lemma, tidy, words
+from creperie.lang import COMPATIBLE, ENTAILED, UNKNOWN, Truth, language_of, lemma, tidy, truth, words
 from creperie.making.candidate import Candidate, Check
 from creperie.making.data import read_data
 from creperie.making.source import SourceCaption
@@ -80,6 +80,29 @@ def vocabulary_extended(source: SourceCaption, candidate: Candidate) -> str | No
 
 def _bag(text: str) -> Counter[str]:
     return Counter("a" if w == "an" else w for w in word_key(text))
+
+
+def truth_of(source: SourceCaption, text: str) -> Truth:
+    """Return the truth layer's verdict on another caption of a source; unknown without the packages that it needs."""
+    try:
+        return truth(source.text, text, source.others)
+    except MissingExtraError:
+        return Truth(UNKNOWN, "the packages of the truth layer are not installed")
+
+
+def true_too(source: SourceCaption, text: str) -> str:
+    """Return why a caption may be true of the same picture, or an empty text.
+
+    >>> true_too(SourceCaption("1", "A cat sleeps."), "An animal sleeps.")
+    'may be true as well: one is a kind of the other'
+    """
+    verdict = truth_of(source, text)
+    return f"may be true as well: {verdict.reason.partition(':')[0]}" if verdict.word in (ENTAILED, COMPATIBLE) else ""
+
+
+def not_true_too(source: SourceCaption, candidate: Candidate) -> str | None:
+    """Reject a replacement that the truth layer does not find false of every picture of its source."""
+    return true_too(source, candidate.text) or None
 
 
 @dataclass(frozen=True)

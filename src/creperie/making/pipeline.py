@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import Item, Tag, choice
-from creperie.core import MissingExtraError
 from creperie.lang import (
     COMPATIBLE,
     CONTRADICTED,
     ENTAILED,
     UNKNOWN,
-    Truth,
     default_parser,
     parse,
-    truth,
 )
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
-from creperie.making.checks import ALWAYS, why_unfit, word_key
+from creperie.making.checks import ALWAYS, truth_of, why_unfit, word_key
 from creperie.making.judges import is_open
 from creperie.making.options import MakerOptions
 from creperie.making.source import SourceCaption
@@ -104,10 +101,7 @@ def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdi
     """
     if candidate.role == "positive" or "evidence" in candidate.tags:
         return CandidateVerdict(candidate)
-    try:
-        verdict = truth(source.text, candidate.text, source.others)
-    except MissingExtraError:
-        verdict = Truth(UNKNOWN, "the packages of the truth layer are not installed")
+    verdict = truth_of(source, candidate.text)
     if verdict.word == ENTAILED:
         return CandidateVerdict(candidate, f"true as well: {verdict.reason.partition(':')[0]}")
     tags = {**candidate.tags, "evidence": EVIDENCE[verdict.word], "because": verdict.reason}

@@ -12,7 +12,14 @@ from typing import Any
 
 from creperie.bench import Item, choice
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, Role
-from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed, why_unfit
+from creperie.making.checks import (
+    EditSize,
+    LengthMatched,
+    not_true_too,
+    vocabulary_extended,
+    vocabulary_followed,
+    why_unfit,
+)
 from creperie.making.llm.flight import LOCAL_MIN_P, ServedModel, generator, run_conversations, spent
 from creperie.making.llm.prompts import PromptStep, Template, read_template
 from creperie.making.llm.question import TRIES, Conversation, Reply
@@ -76,7 +83,7 @@ class LLMMaker(Maker):
     def checks(self) -> Sequence[Check | BatchCheck]:
         own: dict[str, tuple[Check, ...]] = {
             "swap": (vocabulary_followed,),
-            "replace": (EditSize(8), LengthMatched(3)),
+            "replace": (EditSize(8), LengthMatched(3), *(() if self.options.as_published else (not_true_too,))),
             "add": (vocabulary_extended if self.options.as_published else LengthMatched(2),),
             "enrich": (_extends_its_own,),
         }

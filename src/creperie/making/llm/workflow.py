@@ -7,12 +7,12 @@ validated and written again; a caption is enriched.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from creperie.core import UsageError
 from creperie.making.candidate import Candidate, Proposal, Role, dice_for
-from creperie.making.checks import word_key
+from creperie.making.checks import true_too, word_key
 from creperie.making.llm.maker import ROUNDS, SERVER_CHUNK, LLMMaker
 from creperie.making.llm.prompts import Fields, is_na, read_template
 from creperie.making.llm.question import Ask, Conversation, Given
@@ -34,7 +34,9 @@ def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Propo
     rng = dice_for(maker.options.seed, maker.name, f"{source.id}\0propose")
     given = [{"caption": source.text, "selected": old} for old in chosen]
     step = maker.template["propose"]
-    proposed = yield [Ask(step, g, seed=rng.randrange(2**31), objection=_is_nothing_new) for g in given]
+    guarded = maker.family == "replace" and not maker.options.as_published
+    objection = _may_stay_true(source) if guarded else _is_nothing_new
+    proposed = yield [Ask(step, g, seed=rng.randrange(2**31), objection=objection) for g in given]
     step = maker.template[maker.compose]
     field = "matched" if "matched" in step.answer else "sentence"
     new = [{**g, "new": p.fields["new"]} for g, p in zip(given, proposed) if p.fields is not None]
@@ -95,6 +97,17 @@ def _is_nothing_new(given: Given, fields: Fields) -> str:
     if word_key(fields["new"]) == word_key(given["selected"]):
         return "the new concept is the selected one"
     return "the new concept is a sentence" if len(fields["new"].split()) > 8 else ""
+
+
+def _may_stay_true(source: SourceCaption) -> Callable[[Given, Fields], str]:
+    """Return the objection to a new concept that may be true of the same picture: it is asked for again."""
+
+    def objection(given: Given, fields: Fields) -> str:
+        old, new = given["selected"], fields["new"]
+        draft = re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, source.text, count=1, flags=re.IGNORECASE)
+        return _is_nothing_new(given, fields) or true_too(source, draft)
+
+    return objection
 
 
 def _lacks_the_new(given: Given, fields: Fields) -> str:
