@@ -69,7 +69,7 @@ def test_a_table_file_with_named_columns(tmp_path: Path) -> None:
     with pytest.raises(CreperieError, match="column names were given, but this is not a table"):
         cr.load(tmp_path / "saved", positive="caption")
     for missing in ("nope.csv", str(tmp_path / "nope"), "out/nope.parquet"):
-        with pytest.raises(CreperieError, match=f"^{missing}: there is no such file or folder$"):
+        with pytest.raises(CreperieError, match=f"^{missing}: there is no such file or folder; check the path$"):
             cr.load(missing, positive="caption" if missing.endswith("csv") else ())
     with pytest.raises(CreperieError, match="unknown column 'captoin'; did you mean 'caption'"):
         cr.load(tmp_path / "my.csv", positive="captoin")

@@ -222,7 +222,7 @@ def test_the_second_address_is_tried_when_the_first_has_it_not(site: Any, fetch:
 def test_a_file_without_an_address_is_said(fetch: Fetch, site: Any) -> None:
     with pytest.raises(FetchError) as caught:
         fetch(replace(site.file("/x.json", b"x"), urls=()))
-    assert str(caught.value) == "x.json: the catalog has no address for this file"
+    assert str(caught.value) == "x.json: the catalog has no address for this file; pass a copy: `from='DIR'`"
 
 
 def test_a_redirect_is_followed(site: Any, fetch: Fetch, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_pictures_of_other_sizes_and_modes_are_brought_to_size(folder: Path) -> 
     [
         ("config.json", '{"size": 32, "chanels": [8]}', UsageError, "unknown setting 'chanels'"),
         ("config.json", '{"size": 30, "channels": [8, 8, 16]}', UsageError, "not a multiple of 16"),
-        ("config.json", "[]", DataError, "expected an object"),
+        ("config.json", "[]", DataError, "is not a JSON object"),
         ("vocab.json", '["a"]', ModelError, "that were saved together"),
         ("vocab.json", "{}", DataError, "a list of words"),
         ("model.safetensors", "nothing", ModelError, "weights do not fit"),

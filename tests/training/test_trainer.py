@@ -206,7 +206,7 @@ def test_training_without_any_foil_is_refused(data: Any, small: Any, tmp_path: P
 
 
 def test_a_warm_up_that_never_ends_is_refused_and_leaves_no_trace(data: Any, small: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="warm-up takes 1000 steps, but the whole training only 6"):
+    with pytest.raises(UsageError, match="warm-up takes 1000 steps, but the whole run only 6"):
         train_job(TrainingJob(small(), data, replace(SETTINGS, warmup=1000)), tmp_path / "a", device="cpu")
     assert train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu").document["steps"] == 6
 

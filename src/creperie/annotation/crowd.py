@@ -69,7 +69,8 @@ def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli"
     """Allow these ids to enter a study, once each; return how many are new. Only keyed hashes of them are stored."""
     wanted = [one for one in map(str.strip, ids) if one]
     if len(wanted) > MOST_IDS or any(not is_worker(one) for one in wanted):
-        raise UsageError(f"a list has up to {MOST_IDS:,} ids, one per line, each of at most 128 printable characters")
+        what = f"the list is empty, has more than {MOST_IDS:,} ids, or an id is not 1 to 128 printable characters"
+        raise UsageError(what, hint="write one id per line; split longer lists")
     with db.write() as session:
         study = study_named(session, name)
         known = set(session.scalars(select(Listed.worker).where(Listed.study_id == study.id)))

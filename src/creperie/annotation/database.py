@@ -80,7 +80,7 @@ def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
         reason = str(e.orig).splitlines()[0]
         raise UsageError(f"cannot be opened ({reason})", where=where, hint="check the path or the server") from None
     except DBAPIError as e:
-        raise DataError(f"not a creperie database ({e.orig})", where=where) from None
+        raise DataError(f"is not a creperie database ({e.orig})", where=where, hint="name another file") from None
     return Database(engine, where)
 
 
@@ -152,4 +152,6 @@ def upgrade(engine: Engine, where: str) -> None:
             else:
                 command.upgrade(config, "head")
         except CommandError as e:
-            raise DataError(f"was written by another version of creperie ({e}): use that one", where=where) from None
+            raise DataError(
+                f"was written by another version of creperie ({e})", where=where, hint="use that one"
+            ) from None

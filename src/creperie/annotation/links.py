@@ -163,7 +163,8 @@ def link_for(
     if kind not in (OWNER, ADJUDICATOR):
         raise unknown("kind of link", kind, (OWNER, ADJUDICATOR))
     if (kind == ADJUDICATOR) != bool(study):
-        raise UsageError("an adjudicator's link needs `study=`, an owner's is for all", hint="pass it, or leave it out")
+        what = "an adjudicator's link needs `study=`, an owner's link takes none"
+        raise UsageError(what, hint="pass `study=` for adjudicators only")
     with db.write() as session:
         row = study_named(session, study) if study else None
         token = make_link(session, kind, name, study=row, days=days)
@@ -250,7 +251,7 @@ def reissue(db: Database, name: str, pseudonym: str, actor: str = "cli") -> Invi
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
         if annotator.excluded or annotator.withdrawn:
-            raise UsageError(f"{pseudonym} no longer takes part", where=name)
+            raise UsageError(f"{pseudonym} no longer takes part", where=name, hint="invite a new annotator")
         token = annotators_link(session, study, annotator)
         log(session, actor, "reissue link", study, annotator=pseudonym)
     return Invitation(pseudonym, token)

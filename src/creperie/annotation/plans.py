@@ -47,7 +47,8 @@ class StudyPlan:
             raise UsageError("a study needs a task", hint=f"pass `task=`, one of: {', '.join(TASK_NAMES)}")
         check_options(self)
         if not 1 <= self.lease <= 30 * 86400:
-            raise UsageError(f"lease must be between one second and thirty days, not {self.lease:g} seconds")
+            what = f"`lease={self.lease:g}` is out of range"
+            raise UsageError(what, hint="give seconds, from 1 to thirty days (2592000)")
 
     def skips_allowed(self, answered: int) -> int:
         """Return how many questions an annotator may have skipped after this many answers.

@@ -51,7 +51,8 @@ class StudySettings:
         if self.platform not in WORKER_PARAMETER:
             raise UsageError(f"unknown platform {self.platform!r}", hint="use prolific, mturk or nothing")
         if self.completion_url and not self.completion_url.startswith("https://"):
-            raise UsageError("the completion URL must start with https://", where=self.completion_url[:80])
+            what = "the completion URL does not start with https://"
+            raise UsageError(what, where=self.completion_url[:80], hint="copy it from the platform")
 
     @property
     def consent_version(self) -> str:

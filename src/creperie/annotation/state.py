@@ -143,7 +143,7 @@ def _permit(session: Session, study: int, action: str) -> None:
 
 
 def study_named(session: Session, name: str) -> StudyRow:
-    """Return a stored study; if there is none, raise an error that lists the names.
+    """Return the stored study of this name; if there is none, raise an error that lists the names.
 
     A writing session locks its row, so that its state stays the same until the end of the transaction.
     """

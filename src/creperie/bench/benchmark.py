@@ -301,7 +301,7 @@ class Benchmark(Framed):
         """Return the item with this subset and id; raise a UsageError if there is none."""
         rows = self.table.filter((pc.field("subset") == subset) & (pc.field("id") == id))
         if rows.num_rows == 0:
-            raise UsageError(f"no item {id!r} in subset {subset!r}", where=self.name)
+            raise UsageError(f"no item {id!r} in subset {subset!r}", where=self.name, hint="see `bench.item_keys`")
         return next(iter(items_of(rows)))
 
     # -- columnar views of ragged lists -------------------------------------------------------------------------
@@ -321,7 +321,7 @@ class Benchmark(Framed):
     # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
 
     def keeping(self, keep: np.ndarray, op: str, **args: Any) -> Benchmark:
-        """Return the items of a mask, with one more provenance step. Many that are on disk stay there."""
+        """Return the items that a mask keeps, with one more provenance step. Large benchmarks on disk stay there."""
         source = self.source
         if isinstance(source, Parquet) and "table" not in self.__dict__ and len(self) > HELD:
             if isinstance(source, KeptRows):
@@ -349,7 +349,8 @@ class Benchmark(Framed):
             return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)
         mask = np.asarray([condition(item) for item in self] if callable(condition) else condition, bool)
         if len(mask) != len(self):
-            raise UsageError(f"expected a mask of {len(self)} values, found {len(mask)}", where=self.name)
+            what = f"expected a mask of {len(self)} values, found {len(mask)}"
+            raise UsageError(what, where=self.name, hint="give one boolean per item")
         return self.keeping(mask, "filter", condition=f"mask of {len(mask)}", why=why)
 
     def _where(self, condition: pc.Expression) -> pa.Table:
@@ -407,12 +408,13 @@ def check_shapes(table: pa.Table, where: str) -> None:
     try:
         table.validate(full=True)
     except pa.ArrowException as e:
-        raise DataError(f"contains bytes that are not text ({str(e)[:120]})", where=where) from None
+        what = f"contains bytes that are not text ({str(e)[:120]})"
+        raise DataError(what, where=where, hint="write the file again as UTF-8") from None
     for name in CORE_COLUMNS.names:
         column = table.column(name)
         leaves = pc.list_flatten(column) if pa.types.is_list(column.type) else column
         if column.null_count or leaves.null_count:
-            raise DataError(f"the column {name!r} has empty cells", where=where)
+            raise DataError(f"the column {name!r} has empty cells", where=where, hint="fill them, or drop their rows")
     images, captions, match = (
         pc.list_value_length(table.column(n)).to_numpy() for n in ("images", "captions", "match")
     )
@@ -421,7 +423,8 @@ def check_shapes(table: pa.Table, where: str) -> None:
         row = table.slice(int(wrong[0]), 1)
         key = f"item {row.column('subset')[0]}/{row.column('id')[0]}"
         shape = f"{max(1, int(images[wrong[0]]))} × {int(captions[wrong[0]])}"
-        raise DataError(f"{key} has {int(match[wrong[0]])} match cells, expected {shape}", where=where)
+        what = f"{key} has {int(match[wrong[0]])} match cells, expected {shape}"
+        raise DataError(what, where=where, hint="give one cell per pair of an image and a caption")
 
 
 def held_benchmark(given: Any) -> Benchmark | None:

@@ -64,7 +64,8 @@ def _from_items(items: Sequence[Item], name: str, images: str | Path | None) -> 
 
 def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
     if len(keys) > 1 and None in keys:
-        raise DataError("one of its images is missing", where=f"item {item.subset}/{item.id}")
+        what = "one of its images is missing"
+        raise DataError(what, where=f"item {item.subset}/{item.id}", hint="give the image, or leave the item out")
     return replace(item, images=tuple(key for key in keys if key is not None))
 
 
@@ -96,7 +97,8 @@ def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
         raise UsageError("is a lazy frame", where=name, hint="pass `frame.collect()`")
     if isinstance(frame, Mapping):
         if wrong := [str(column) for column, values in frame.items() if not isinstance(values, Iterable)]:
-            raise UsageError(f"the column {wrong[0]!r} is not a list of values", where=name)
+            what = f"the column {wrong[0]!r} is not a list of values"
+            raise UsageError(what, where=name, hint="give one value per item")
         return {str(column): list(values) for column, values in frame.items()}
     if isinstance(frame, Sequence) and not isinstance(frame, (str, bytes)):
         return _columns_of_records(frame, name)
@@ -153,7 +155,8 @@ def table_of_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> TableSo
     check_columns(len(columns), name)
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
-        raise DataError(f"has columns of different lengths: {', '.join(map(str, sorted(lengths)))}", where=name)
+        what = f"has columns of different lengths: {', '.join(map(str, sorted(lengths)))}"
+        raise DataError(what, where=name, hint="give one value per item in every column")
 
     def rows(wanted: Sequence[str]) -> Any:
         chosen = [columns[column] for column in wanted]

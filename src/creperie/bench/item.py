@@ -70,10 +70,9 @@ class Item:
         rows = max(1, len(self.images))
         if len(self.match) != rows or any(len(row) != len(self.captions) for row in self.match):
             shape = f"{len(self.match)} × {'/'.join(sorted({str(len(r)) for r in self.match}))}"
-            raise DataError(
-                f"match matrix is {shape}, expected {rows} × {len(self.captions)} (images × captions)",
-                where=f"item {self.subset}/{self.id}",
-            )
+            what = f"match matrix is {shape}, expected {rows} × {len(self.captions)} (images × captions)"
+            hint = "give one row per image (at least one), with one boolean per caption"
+            raise DataError(what, where=f"item {self.subset}/{self.id}", hint=hint)
 
     @classmethod
     def pair(
@@ -177,12 +176,13 @@ def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
                 raise _unstorable(column.name, cell, f"is not a {wanted.__name__}", subset, id_)
             if isinstance(cell, str) and not is_unicode(cell):
                 raise _unstorable(column.name, cell, "holds an unpaired surrogate, which is not text", subset, id_)
-    raise DataError(f"the column {column.name!r} cannot be stored as {column.type}")
+    raise DataError(f"the column {column.name!r} cannot be stored as {column.type}", hint="see help(creperie.Item)")
 
 
 def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Array:
     if not is_unicode(name):
-        raise DataError(f"the tag name {name!a} holds an unpaired surrogate, which is not text")
+        what = f"the tag name {name!a} holds an unpaired surrogate, which is not text"
+        raise DataError(what, hint="rename the tag, or save its source as UTF-8")
     try:
         return tag_array(values)
     except (UnicodeError, OverflowError):
@@ -195,7 +195,10 @@ def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Arr
 
 
 def _unstorable(column: str, value: object, why: str, subset: object, id_: object) -> DataError:
-    return DataError(f"{column}: {cut(ascii(value), 60)} {why}", where=f"item {ascii(subset)[1:-1]}/{ascii(id_)[1:-1]}")
+    place = f"item {ascii(subset)[1:-1]}/{ascii(id_)[1:-1]}"
+    return DataError(
+        f"{column}: {cut(ascii(value), 60)} {why}", where=place, hint="correct the value, or drop the item"
+    )
 
 
 def is_unicode(text: str) -> bool:

@@ -61,7 +61,9 @@ class NamingOptions:
     """Options with the name and the licence of a new benchmark."""
 
     name: str = option("", "The benchmark's name (default: that of its source).")
-    licence: str = option("", "Its licence, such as CC-BY-4.0.", flags="--licence --license", metavar="LICENCE")
+    licence: str = option(
+        "", "The benchmark's licence, such as CC-BY-4.0.", flags="--licence --license", metavar="LICENCE"
+    )
 
     def named(self, bench: Benchmark) -> Benchmark:
         """Return the benchmark with this name and licence; one that is not given stays as it is."""

@@ -68,7 +68,7 @@ def load(spec: BenchmarkSpec, *, images: str | Path | None = None, roles: Roles)
         return bench if store is None else replace(bench, images=store)
     if not Path(text).exists() and (Path(text).suffix.lower() in TABLE_ENDINGS or Path(text).parent != Path()):
         if ":" not in text:
-            raise UsageError("there is no such file or folder", where=text)
+            raise UsageError("there is no such file or folder", where=text, hint="check the path")
     elif roles != Roles():
         raise UsageError(
             "column names were given, but this is not a table",

@@ -172,7 +172,8 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
     try:
         version = document["creperie"]
         if version != VERSION:
-            raise DataError(f"is a manifest of version {version}, but this creperie reads {VERSION}", where=path)
+            what = f"is a manifest of version {version}, but this creperie reads {VERSION}"
+            raise DataError(what, where=path, hint="read it with the release that wrote it")
         bench, stated, stored = _from_manifest(document, root, checksums)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         raise DataError(
@@ -208,7 +209,7 @@ def _from_manifest(
 
 
 def _again(steps: Any) -> str:
-    """Return how a benchmark is made again, from the last step of its provenance."""
+    """Return a hint on how to make a benchmark again, from the last step of its provenance."""
     if not steps:
         return AGAIN
     step = steps[0] if steps[0]["op"] == "get" and steps[-1]["op"] == "read" else steps[-1]
@@ -241,14 +242,14 @@ def _own_images(root: Path, stored: str) -> ImageStore:
 def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
     place = root / "data"
     if not isinstance(bench.source, Parquet) or not bench.source.files:
-        raise DataError("contains no items (data/*.parquet): copy the whole folder", where=root)
+        raise DataError("contains no items (data/*.parquet)", where=root, hint="copy the whole folder")
     with reading_parquet(place):
         schema = bench.source.dataset.schema
         names = set(schema.names)
         rows = len(bench)
     for field in CORE_COLUMNS:
         if field.name not in names or schema.field(field.name).type != field.type:
-            raise DataError(f"lacks the column {field.name!r} of type {field.type}: save it again", where=place)
+            raise DataError(f"lacks the column {field.name!r} of type {field.type}", where=place, hint=AGAIN)
     if rows != stated:
         raise DataError(f"has {rows} items, but its manifest states {stated}", where=root, hint="copy the whole folder")
 

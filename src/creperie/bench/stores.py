@@ -53,7 +53,7 @@ def keep_picture(picture: Any, where: str = "") -> str:
 
 
 def _from_array(picture: Any) -> Any:
-    """Return an array or tensor as a PIL image, channels first or last, bytes or numbers from 0 to 1; others as is."""
+    """Return an array or tensor (channels first or last, bytes or 0 to 1) as a PIL image; anything else unchanged."""
     import numpy as np
     from PIL import Image
 
@@ -100,7 +100,7 @@ def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImage
         tars = bool(files) and all(file.suffix == ".tar" for file in files)
         return TarStore(path, tuple(files)) if tars else FolderStore(path, follow_links=follow_links)
     if not path.exists():
-        raise DataError("there is no such images folder or file", where=path)
+        raise DataError("there is no such images folder or file", where=path, hint="check `images=`")
     if name.endswith(".zip"):
         return ZipStore(path)
     if name.endswith(".tar"):
@@ -276,7 +276,9 @@ class ZipStore(Archive):
         try:
             return zipfile.ZipFile(self.path)
         except (zipfile.BadZipFile, OSError, ValueError) as e:
-            raise DataError(f"is not a zip file that can be read ({e})", where=self.path) from None
+            raise DataError(
+                f"is not a zip file that can be read ({e})", where=self.path, hint="copy it again"
+            ) from None
 
     def _list(self) -> dict[str, Any]:
         check_members(len(self._zip.infolist()), str(self.path))
@@ -339,7 +341,7 @@ def tar_samples(file: Path) -> Iterator[tuple[str, list[tarfile.TarInfo], Callab
             for key, own in groupby(members, lambda m: re.sub(r"\.[^/]*$", "", m.name)):
                 yield key, list(own), lambda member: tar.extractfile(member).read(MAX_BYTES)  # type: ignore[union-attr]
     except (tarfile.TarError, OSError) as e:
-        raise DataError(f"is not a tar file that can be read ({e})", where=file) from None
+        raise DataError(f"is not a tar file that can be read ({e})", where=file, hint="copy it again") from None
 
 
 def images_listed(sample: bytes) -> list[str]:
@@ -397,7 +399,8 @@ class ParquetStore(Archive):
     def _list(self) -> dict[str, Any]:
         columns = image_columns(self._readers[0].schema_arrow)
         if not columns:
-            raise DataError("has no image column (a struct of bytes and path)", where=self.path)
+            what = "has no image column (a struct of bytes and path)"
+            raise DataError(what, where=self.path, hint="pass the folder of the images instead")
         self._rows: dict[str, tuple[int, int, str, int]] = {}
         self._names: dict[str, list[list[tuple[str, str]]]] = {column: [] for column in columns}
         self._places: dict[str, list[tuple[int, int, str, int]]] = {}

@@ -87,7 +87,7 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Databa
     for change in changes:
         name, separator, value = change.partition("=")
         if not separator:
-            raise UsageError(f"expected NAME=VALUE, got {change!r}")
+            raise UsageError(f"expected NAME=VALUE, got {change!r}", hint="write, for instance, cap=30")
         given[name] = _value(value)
     if given:
         with db.write() as session:

@@ -113,7 +113,7 @@ def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -
         hint = f"give the {name} file in it" if name else "pass --format NAME, or give one file"
         raise UsageError("expected a file, found a folder", where=path, hint=hint)
     if not Path(path).is_file():
-        raise UsageError("there is no such file", where=path)
+        raise UsageError("there is no such file", where=path, hint="check the path")
     kind = name or kind_of_file(Path(path))
     cells: Any = {"delimiter": options.delimiter, "quotes": options.quotes}
     bench = read_table(Path(path), kind, roles, **cells, progress=bar)

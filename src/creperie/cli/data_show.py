@@ -100,7 +100,9 @@ def _items(bench: Benchmark, ids: Sequence[str]) -> list[Item]:
     chosen = list(bench.filter(pc.field("id").isin(list(ids))))
     for id_ in ids:
         if not any(item.id == id_ for item in chosen):
-            raise UsageError(f"no item has the id {id_!r}", where=bench.name)
+            raise UsageError(
+                f"no item has the id {id_!r}", where=bench.name, hint="--sample 5 shows some items with ids"
+            )
     return chosen
 
 

@@ -47,9 +47,9 @@ def items(
 
     A model that does not know the answer is taken to guess: right by the task's chance. At an item's difficulty half of
     the models know the answer. A suspicious item is one that models get wrong more often than guesses would, above all
-    the better models: its label is wrong, or right and misleading. Of fewer than eight runs, it is one that correlates
-    negatively with the other items. If every run has a blind twin among the runs (`score --image noise`), items are
-    separated into those that models know by text and those that need the picture.
+    the better models: its label is wrong, or right and misleading. With fewer than eight runs, it is one that
+    correlates negatively with the other items. If every run has a blind twin among the runs (`score --image noise`),
+    items are separated into those that models know by text and those that need the picture.
 
     The short form is chosen to rank models as the whole benchmark does. How well it does is measured on models that had
     no part in choosing it, beside as many random items. Exit code 3 when the item response model did not converge.

@@ -180,7 +180,7 @@ def _candidates(captions: Captions, made: Made) -> list[dict[str, Any]]:
 
 
 def _quarantined(made: Made) -> list[dict[str, str]]:
-    """Return the answers of a language model that could not be read: they are no candidates."""
+    """Return the answers of a language model that could not be read, and so gave no candidates."""
     unread = [(o.source, v) for o in made.outcomes for v in o.verdicts if v.reason.startswith(QUARANTINED)]
     return [
         {"id": id, "step": v.candidate.edit, "why": v.reason.removeprefix(QUARANTINED), "answer": v.candidate.text}

@@ -24,7 +24,7 @@ SHORT = 20  #: characters of a cell that stay on one line
 class CommandResult:
     """The result of a command. `show` prints it for people; `ok` is False if the answer is no (exit code 1).
 
-    `code` overrides the exit code: 2 for something that went wrong, 3 for what was not shown.
+    `code` overrides the exit code: 2 if something went wrong, 3 if the question is left open.
     """
 
     document: dict[str, Any]

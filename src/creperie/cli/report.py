@@ -45,7 +45,7 @@ def report(
     if study := study_in(runs):
         return _study(study, html, title, not no_figures)
     if audits and no_audit:
-        raise UsageError("--audit and --no-audit exclude each other: leave out one")
+        raise UsageError("--audit and --no-audit exclude each other", hint="leave out one of them")
     contents = Contents(title=title, figures=not no_figures, thumbnail_bytes=round(thumbnails * 2**20))
     given = audits or (() if no_audit else None)
     document = report_document(runs, html, contents, benches=benches, images=images, audits=given, progress=bar)

@@ -166,7 +166,7 @@ def export(places: tuple[str, ...], out: str) -> CommandResult:
         except CreperieError as e:
             refused[str(path)] = str(e)
     if not files:
-        raise UsageError(next(iter(refused.values()), "no run given"))
+        raise UsageError(next(iter(refused.values()), "no run given"), hint="name runs that `creperie score` wrote")
 
     def show() -> None:
         print_table(["file"], [[file] for file in files])

@@ -132,7 +132,7 @@ def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tup
         zoo = replace(zoo, models=_with_prompts(zoo.models, call.prompts))
     if call.row:
         if call.row > len(zoo.models):
-            raise UsageError(f"--row {call.row}: there are only {len(zoo.models)} models")
+            raise UsageError(f"--row {call.row}: there are only {len(zoo.models)} models", hint="count from 1")
         zoo = replace(zoo, models=zoo.models[call.row - 1 : call.row])
     return zoo, bool(files)
 

@@ -141,7 +141,8 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
     correlations = column_correlations(table)
     found = correlations.pairs
     if not found:
-        raise UsageError("has no two columns of different items to correlate", where=table.key)
+        what = "has no two columns of different items to correlate"
+        raise UsageError(what, where=table.key, hint="choose another: `creperie table list`")
     cells = {(a, b): f"{c.value:.2f} [{c.low:.2f}, {c.high:.2f}]" for a, b, c in found}
     names = list(dict.fromkeys(name for pair in cells for name in pair))
     rows = [[a, *(cells.get((a, b), "") for b in names[1:])] for a in names[:-1]]

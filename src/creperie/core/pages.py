@@ -34,7 +34,7 @@ def _templates(room: str) -> Environment:
 
 
 def render(room: str, template: str, **values: Any) -> str:
-    """Return a rendered template of a room. Pages extend `page.html` and use macros of `parts.html`, both in core.
+    """Return a rendered template of a package. Pages extend `page.html` and use macros of `parts.html`, both in core.
 
     A complete page gets a Content-Security-Policy that allows its own scripts and style sheets by hash.
     """

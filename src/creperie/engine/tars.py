@@ -72,7 +72,7 @@ def samples_of(file: IO[bytes], path: str, text: str) -> Iterator[tuple[str, int
                 yield key, first, caption, image
                 tar.members = []  # type: ignore[attr-defined]  # tarfile would remember every member
     except tarfile.TarError as e:
-        raise DataError(f"is not a tar file that can be read ({e})", where=path) from None
+        raise DataError(f"is not a tar file that can be read ({e})", where=path, hint="fetch it again") from None
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""How a generative model is asked to answer: room, sampling, reasoning, and how several samples become one answer.
+"""How a generative model is asked to answer: length, sampling, reasoning, and how several samples become one answer.
 
 The options are declared in kinds.toml once, for servers and local models; those given are part of the fingerprint.
 """
@@ -60,7 +60,7 @@ class AnswerSettings:
         return replace(prompt, **given, messages=messages, seed=prompt.seed + self.seed)
 
     def drawn(self, prompts: Sequence[Prompt]) -> list[Prompt]:
-        """Return every prompt as often as it is asked, the samples of one prompt beside each other."""
+        """Return every prompt repeated once per sample, the copies of one prompt side by side."""
         return [replace(p, seed=p.seed + k) for p in prompts for k in range(self.samples)]
 
 

@@ -39,7 +39,7 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
 
 
 class Asking:
-    """Base class of models that ask a generator: every prompt as often as samples are wanted."""
+    """Base class of models that ask a generator each prompt once per sample."""
 
     generator: Any
     by = "generate"
@@ -70,7 +70,7 @@ class Asking:
         return [texts[at : at + self.settings.samples] for at in range(0, len(texts), self.settings.samples)]
 
     def combined(self, samples: Sequence[GeneratedText], read: Callable[[str], Parsed], count: int) -> Chosen:
-        """Return the samples of an answer as one: the share of each option, by majority or in the mean.
+        """Combine the samples of an answer: return the share of each option, by majority or as the mean.
 
         If a sample was cut off, so is the answer. Samples that cannot be read give no share to any option.
         """

@@ -22,7 +22,9 @@ def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool
     if path.is_dir():
         return path
     if path.exists():
-        raise ModelError(f"{name!r} is a file, expected a model's folder", where=uri)
+        raise ModelError(
+            f"{name!r} is a file, expected a model's folder", where=uri, hint="give the folder that holds it"
+        )
     if name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name:
         raise ModelError(f"there is no folder {name!r}", where=uri, hint="give a model's folder or its name on the hub")
     return _fetch(name, uri, revision, onnx)

@@ -144,7 +144,7 @@ def _named(library: Any, uri: ModelURI) -> tuple[str, str | None]:
     if path.is_file():
         return architecture, str(path)
     if "/" in source or path.suffix:
-        raise ModelError(f"there is no file {source!r}", where=uri)
+        raise ModelError(f"there is no file {source!r}", where=uri, hint="check the path")
     raise unknown(f"tag of {architecture}", source, library.list_pretrained_tags_by_model(architecture), where=uri)
 
 

@@ -97,7 +97,8 @@ class ProcessModel:
 
     def _one_each(self, results: Any, count: int) -> Any:
         if len(results) != count:
-            raise ModelError(f"the model returned {len(results)} results for {count} inputs", where=self.uri)
+            what = f"the model returned {len(results)} results for {count} inputs"
+            raise ModelError(what, where=self.uri, hint="return one result per input")
         return results
 
     def _ask(self, request: dict[str, Any], images: Sequence[Image.Image] = ()) -> tuple[dict[str, Any], np.ndarray]:

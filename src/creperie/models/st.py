@@ -140,7 +140,8 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
                 model_kwargs={"dtype": place.torch_dtype},
             )
     except (OSError, ValueError, KeyError, RuntimeError) as e:
-        raise ModelError(f"sentence-transformers cannot read {folder}: {one_line(e)}", where=uri) from e
+        what = f"sentence-transformers cannot read {folder}: {one_line(e)}"
+        raise ModelError(what, where=uri, hint="check that the folder is complete") from e
     return library.eval()
 
 
@@ -261,7 +262,8 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
     listed = read_json(folder / "modules.json") if (folder / "modules.json").is_file() else []
     modules = [_module(folder, entry).to(place.torch_device) for entry in listed[1:]]
     if not modules:
-        raise ModelError("the folder has no modules.json, which describes the pooling", where=uri)
+        what = "the folder has no modules.json, which describes the pooling"
+        raise ModelError(what, where=uri, hint="leave out backend=onnx")
     tokenizer = Folder(folder, uri).tokenizer()
     return OnnxSentences(session, modules, tokenizer, _settings(folder, tokenizer)), path
 
@@ -287,7 +289,8 @@ def _module(folder: Path, entry: Mapping[str, Any]) -> Any:
     """Load a pooling, dense or normalising module of the class named in modules.json."""
     package, _, name = str(entry["type"]).rpartition(".")
     if not package.startswith("sentence_transformers."):
-        raise ModelError(f"module {entry['type']!r} is not one of sentence-transformers' own", where=folder)
+        what = f"module {entry['type']!r} is not part of sentence-transformers"
+        raise ModelError(what, where=folder, hint="leave out backend=onnx")
     return getattr(import_module(package), name).load(str(folder / entry["path"]))
 
 

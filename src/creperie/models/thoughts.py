@@ -1,4 +1,4 @@
-"""Keep a model's thoughts apart from its answer, and an answer that was cut off apart from one that is complete."""
+"""Separate a model's thoughts from its answer, and answers that were cut off from complete ones."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class GeneratedText(str):
 
 
 def reply_of(text: str, *, thought: str = "", cut: bool = False, asked: str = "") -> GeneratedText:
-    """Return a model's text as a reply, its thoughts apart.
+    """Return a model's text as a reply, separated from its thoughts.
 
-    `thought` is what a server sent apart already; `asked` is the end of the prompt, where a template may have opened a
-    thought.
+    `thought` is the thought, if a server sent it separately; `asked` is the end of the prompt, where a template may
+    have opened a thought.
 
     >>> reply = reply_of("<think>A cat or a dog? A dog.</think> B")
     >>> reply, reply.thought, reply.cut
@@ -99,7 +99,7 @@ def _split(text: str, asked: str) -> tuple[str, str, bool]:
 
 
 def final_answer(text: str) -> str:
-    """Return the part of an answer that is its final one: between marks, in a box, or in JSON; else all of it.
+    """Return the final answer in a text: the part between marks, in a box, or in JSON; else the whole text.
 
     >>> [final_answer(t) for t in ("Sure. <answer>A</answer>", "so $\\\\boxed{\\\\text{B}}$", '{"answer": "(2)"}', "C")]
     ['A', 'B', '(2)', 'C']

@@ -210,7 +210,7 @@ def _transformers(wrapped: WrappedModel, digest: str, place: Place) -> Model:
 
 
 class ObjectModel:
-    """A model made of methods of an object, or of a function: numbers become float32, vectors get length one."""
+    """A model made of methods of an object, or of a function: numbers become float32, vectors get unit length."""
 
     def __init__(self, fingerprint: Fingerprint, place: Place, methods: Mapping[str, Answer]) -> None:
         self.fingerprint, self.place = fingerprint, place

@@ -3,7 +3,7 @@
     CREPERIE_CACHE/                 or XDG_CACHE_HOME/creperie, or ~/.cache/creperie
       store/<model>/model.json      which model this is, for people
       store/<model>/<kind>/*.seg    kind: an ability, such as image, text or pair
-      store/<model>/answers.jsonl   what a generative model wrote, thoughts apart
+      store/<model>/answers.jsonl   what a generative model wrote, with its thoughts
       memo/<kind>/*.seg             digests of files by path, size and time of change
 
 A key is the SHA-256 of the content (encoded image bytes with crop box, caption, or both for a pair), and the folder is

@@ -233,7 +233,7 @@ class TrainedNetwork(nn.Module):
         return scale
 
     def rate_of(self, name: str) -> float:
-        """Return the learning rate of a weight as a multiple of the training's rate."""
+        """Return the learning rate of a weight as a multiple of the common rate."""
         return 1.0
 
 

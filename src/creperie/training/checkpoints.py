@@ -69,20 +69,20 @@ def remove_old(out: Path, keep: int) -> None:
 
 
 def _sweep_drafts(out: Path) -> None:
-    """Delete the partial files of a training that was killed."""
+    """Delete the partial files that a killed training run left."""
     for path in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
-    """Return the document of a training: the existing one if it is of the same job, else a new one.
+    """Return the document of a training run: the stored one if it describes the same job, else a new one.
 
-    Raise a UsageError if the folder contains anything else, or another training and `force` is False.
+    Raise a UsageError if the folder contains anything else, or (without `force`) another training run.
     """
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):
         if not path.is_file():
-            what = "the folder is not empty and contains no training"
+            what = "the folder is not empty and contains no training run"
             raise UsageError(what, where=str(out), hint="choose another, or empty it")
         if force:
             shutil.rmtree(out)
@@ -99,7 +99,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
         hint = "choose another folder, or pass `force=True` to start over"
         raise UsageError(
-            f"the folder contains another training: {', '.join(changed)} differ", where=str(out), hint=hint
+            f"the folder contains another training run: {', '.join(changed)} differ", where=str(out), hint=hint
         )
     _sweep_drafts(out)
     return document
@@ -109,7 +109,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     again = "pass `force=True` to start over"
     document = read_json(path, again=again)
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
-        raise DataError("not the record of a training run", where=str(path), hint=again)
+        raise DataError("is not the record of a training run", where=str(path), hint=again)
     return document
 
 

@@ -70,7 +70,8 @@ def open_transformers(uri: str) -> ClipStudent:
     folder = Folder(model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision")), uri)
     config = folder.config()
     if config.model_type not in ("clip", "flava"):
-        raise UsageError(f"only CLIP and FLAVA models can be trained, not {config.model_type!r}", where=uri)
+        what = f"only CLIP and FLAVA models can be trained, not {config.model_type!r}"
+        raise UsageError(what, where=uri, hint="name another model, or one by open_clip:")
     encoder = load_model(uri, device="cpu")
     assert isinstance(encoder, DualEncoder)
     tokens = len(encoder.tokenizer.tokenizer)

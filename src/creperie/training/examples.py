@@ -53,7 +53,7 @@ class TrainSet:
 
     @property
     def digest(self) -> str:
-        """The hash of the examples in their order and of their images. A training resumes only on the same data."""
+        """The hash of the examples, in order, and of their images. A training run resumes only on the same data."""
         whole = hashlib.sha256(self.contents().encode())
         for e in self.examples:
             parts = (e.key, e.image, e.caption, e.paraphrase, *e.foils, "|", *e.alternatives)
@@ -102,7 +102,7 @@ def train_set(bench: Benchmark) -> TrainSet:
             examples.append(TrainingExample(name, image, true[0], second, false, others))
     if not examples:
         raise DataError(
-            "no item has an image with a true caption", where=bench.name, hint="say where the images are: `images=`"
+            "no item has an image with a true caption", where=bench.name, hint="pass their place as `images=`"
         )
     contents = cache(lambda: benchmark_digest(bench))
     return TrainSet(bench.name, tuple(examples), lambda key: open_image(bench.images, key), contents)

@@ -180,7 +180,8 @@ def moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
 def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
     """Raise an error if the data lack what the objective needs: examples, paraphrases or foils."""
     if len(data) < 2:
-        raise DataError(f"expected at least 2 training examples, found {len(data)}", where=data.name)
+        what = f"expected at least 2 training examples, found {len(data)}"
+        raise DataError(what, where=data.name, hint="give more items with images")
     for e in data.examples if settings.objective == "triple" else ():
         if not (e.paraphrase and e.foils):
             what = f"the example has no {'foil' if e.paraphrase else 'second true caption'}, which the objective needs"

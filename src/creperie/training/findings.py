@@ -52,7 +52,7 @@ class ExamResult:
 
 @dataclass(frozen=True)
 class TrainingStudy:
-    """The results of a grid of trainings, complete or so far."""
+    """The results of a grid of training runs; some may still be missing."""
 
     preset: str
     arms: tuple[str, ...]
@@ -71,7 +71,7 @@ class TrainingStudy:
 
     @property
     def size(self) -> int:
-        """The total number of trainings, without the bases."""
+        """The total number of training runs, without those of the bases."""
         return len(self.arms) * len(self.seeds)
 
     @property
@@ -82,7 +82,7 @@ class TrainingStudy:
         return [s.values[column] for s in self.sat if s.arm == arm]
 
     def gains(self, arm: str, column: str) -> list[float]:
-        """Return, for each seed, the gain of an arm over the training without foils."""
+        """Return, for each seed, the gain of an arm over training without foils."""
         plain = {s.seed: s.values[column] for s in self.sat if s.arm == "none"}
         return [s.values[column] - plain[s.seed] for s in self.sat if s.arm == arm and s.seed in plain]
 

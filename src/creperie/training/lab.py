@@ -1,4 +1,4 @@
-"""The study on the built-in world: the data that all its trainings share, and how each one is trained."""
+"""The study on the built-in world: the data that all its models share, and how each one is trained."""
 
 from __future__ import annotations
 

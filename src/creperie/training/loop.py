@@ -63,7 +63,7 @@ class TrainingJob:
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of a training."""
+    """The result of a training run."""
 
     folder: Path
     document: dict[str, Any]
@@ -107,7 +107,7 @@ def train_job(
 
 def open_accelerator(settings: TrainingSettings) -> Any:
     """Return an Accelerator that leaves the choice of device to creperie. (accelerate would use the first device of a
-    process for all its trainings.)
+    process for everything that the process trains.)
     """
     try:
         from accelerate import Accelerator
@@ -117,7 +117,7 @@ def open_accelerator(settings: TrainingSettings) -> Any:
 
 
 class _TrainingRun:
-    """A training in progress."""
+    """A training run in progress."""
 
     def __init__(self, job: TrainingJob, out: Path, accelerator: Any, device: str, progress: Progress) -> None:
         self.job, self.out, self.accelerator, self.settings = job, out, accelerator, job.settings
@@ -125,7 +125,7 @@ class _TrainingRun:
         self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
         if self.total and self.settings.warmup >= self.total:
-            what = f"the warm-up takes {self.settings.warmup} steps, but the whole training only {self.total}"
+            what = f"the warm-up takes {self.settings.warmup} steps, but the whole run only {self.total}"
             raise UsageError(what, where=str(out), hint="pass a shorter `warmup=`, or train longer")
         self.device = str(find_place(device).torch_device)
         self.network = job.student.network.to(self.device)

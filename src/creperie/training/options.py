@@ -24,7 +24,7 @@ class TrainOptions(DeviceOptions):
     rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)
     targets: tuple[str, ...] = option(TARGETS, "Layers to adapt with LoRA, comma-separated.")
     truncate: bool = option(False, "Truncate captions that exceed the context.")
-    force: bool = option(False, "Start over in a folder that contains a training.")
+    force: bool = option(False, "Start over in a folder that contains a training run.")
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def changed_preset(
     given = {what: n for what, n in wanted.items() if n is not None}
     for what, n in given.items():
         if n < 2:
-            raise UsageError(f"{what} must be at least 2, not {n}")
+            raise UsageError(f"{what} must be at least 2, not {n}", hint="give a larger number")
     name = ", ".join([preset.name, *[f"{what} {n}" for what, n in given.items()]])
     return replace(
         preset,

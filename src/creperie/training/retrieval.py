@@ -54,7 +54,7 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
         raise ModelError("retrieval needs a dual encoder", where=model, hint="name one that encodes images and texts")
     items = [item for item in bench if item.images]
     if not items:
-        raise DataError("no item has an image", where=bench.name)
+        raise DataError("no item has an image", where=bench.name, hint="pass their place as `images=`")
     owner = np.repeat(np.arange(len(items)), [sum(item.match[0]) for item in items])
     texts = [t for item in items for t, holds in zip(item.captions, item.match[0], strict=True) if holds]
     images = []

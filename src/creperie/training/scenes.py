@@ -125,7 +125,7 @@ def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
 
 
 def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
-    """Return the same examples with all images drawn now, because several trainings will use them."""
+    """Return the same examples with all images drawn now, because several models will be trained on them."""
     keys = list(dict.fromkeys(e.image for e in data.examples))
     parts = [(keys[k : k + 256], size) for k in range(0, len(keys), 256)]
     drawn: dict[str, np.ndarray] = {}
@@ -137,7 +137,7 @@ def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress =
 
 
 def _drawn_in(size: int) -> Callable[[], str]:
-    """Return a function that names the size in which scenes are drawn: pictures depend on it besides the scenes."""
+    """Return a function that names the size in which scenes are drawn: pictures depend on scene and size."""
     return lambda: f"drawn in {size} pixels"
 
 

@@ -17,7 +17,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The settings of a training; the defaults are those of NegCLIP and SugarCrepe. `steps`, if given, limits the
+    """The settings of a training run; the defaults are those of NegCLIP and SugarCrepe. `steps`, if given, limits the
     epochs.
     """
 
@@ -39,7 +39,7 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         check_options(self)
         if not self.lr > 0:
-            raise UsageError(f"`lr={self.lr}` must be above 0")
+            raise UsageError(f"`lr={self.lr}` is not above 0", hint="write, for instance, 1e-4")
 
     def total(self, examples: int) -> int:
         """Return the total number of optimiser steps for this number of examples."""

@@ -99,7 +99,7 @@ def load_small(folder: Path) -> tuple[SmallClip, Words]:
     config = read_config(folder / CONFIG, SmallConfig)
     vocabulary = read_json(folder / VOCABULARY)
     if not isinstance(vocabulary, list) or not all(isinstance(word, str) for word in vocabulary):
-        raise DataError("expected a list of words", where=str(folder / VOCABULARY))
+        raise DataError("is not a list of words", where=str(folder / VOCABULARY), hint="save the model again")
     if len(vocabulary) != config.vocabulary:
         what = f"the model has {config.vocabulary} words and its vocabulary {len(vocabulary)}"
         raise ModelError(what, where=str(folder), hint="use files that were saved together")
@@ -116,7 +116,8 @@ def load_weights(model: nn.Module, path: Path) -> None:
     try:
         model.load_state_dict(load_file(path))
     except (OSError, RuntimeError, ValueError, SafetensorError) as e:
-        raise ModelError(f"the weights do not fit ({str(e).splitlines()[0][:100]})", where=str(path)) from e
+        what = f"the weights do not fit ({str(e).splitlines()[0][:100]})"
+        raise ModelError(what, where=str(path), hint="use files that were saved together") from e
 
 
 Config = TypeVar("Config")
@@ -126,7 +127,7 @@ def read_config(path: Path, kind: type[Config]) -> Config:
     """Return the settings in a JSON file as an instance of a dataclass; unknown names are errors."""
     document = read_json(path)
     if not isinstance(document, dict):
-        raise DataError("expected an object with settings", where=str(path))
+        raise DataError("is not a JSON object with settings", where=str(path), hint="save the model again")
     names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
     for name in document.keys() - names - {"model_type", "widths"}:
         raise UsageError(f"unknown setting {name!r}", where=str(path), hint=f"known: {', '.join(sorted(names))}")
@@ -139,7 +140,7 @@ def read_config(path: Path, kind: type[Config]) -> Config:
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncoder:
     """Return the model of a URI `small:/path/to/folder`; the entry point that `creperie.models` calls."""
     if options:
-        raise UsageError(f"a small model takes no option {next(iter(options))!r}", where=str(uri))
+        raise UsageError(f"a small model takes no option {next(iter(options))!r}", where=str(uri), hint="leave it out")
     folder = Path(uri.name).expanduser()
     model, words = load_small(folder)
     fingerprint = Fingerprint(

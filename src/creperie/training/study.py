@@ -39,7 +39,7 @@ class StudyLab(Protocol):
 def run_grid(lab: StudyLab, arms: Sequence[str], seeds: Sequence[int], tell: Tell) -> TrainingStudy:
     """Train and test every arm with every seed, report after every test, and return the results."""
     if not seeds:
-        raise UsageError("a study needs at least one seed")
+        raise UsageError("a study needs at least one seed", hint="pass `seeds=`")
     base: list[ExamResult] = []
     sat: list[ExamResult] = []
 

@@ -22,7 +22,7 @@ GAIN_MARK = "▲"
 
 @dataclass(frozen=True)
 class SeedCell:
-    """The results of all seeds in one cell: percent right, or the points gained over the training without foils."""
+    """The results of all seeds in one cell: percent right, or the points gained over training without foils."""
 
     values: Sequence[float]
     marked: bool = False  #: the gain is above `MARKED_GAIN`
@@ -78,7 +78,7 @@ def write_study(study: TrainingStudy, out: Path) -> dict[str, Any]:
 def table_5(study: TrainingStudy) -> StudyTable:
     """Return SugarCrepe's Table 5: accuracy on biased and on clean test foils after training with each type of foils.
 
-    Gains of more than `MARKED_GAIN` points over the training without foils are marked.
+    Gains of more than `MARKED_GAIN` points over training without foils are marked.
     """
     before: Row = ("before", *[SeedCell([s.values[c] for s in study.base]) for c in study.columns])
     rows: list[Row] = [(arm_name(arm), *_cells(study, arm, study.columns)) for arm in study.done]
@@ -88,7 +88,7 @@ def table_5(study: TrainingStudy) -> StudyTable:
 
 
 def gains_table(study: TrainingStudy) -> StudyTable:
-    """Return the table of gains over the training without foils."""
+    """Return the table of gains over training without foils."""
     arms = [arm for arm in study.done if arm != "none"]
     rows: list[Row] = [(arm_name(arm), *[gain_cell(study, arm, c) for c in study.columns]) for arm in arms]
     note = f"Points gained over the same training without foils, seed by seed. {_marks_note(study)}"
@@ -113,7 +113,7 @@ def table_10(study: TrainingStudy) -> StudyTable:
 
 
 def gain_cell(study: TrainingStudy, arm: str, column: str) -> SeedCell:
-    """Return the gain of an arm over the training without foils."""
+    """Return the gain of an arm over training without foils."""
     gains = study.gains(arm, column)
     return SeedCell(gains, bool(gains) and fmean(gains) > MARKED_GAIN, gain=True)
 

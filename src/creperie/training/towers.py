@@ -249,7 +249,7 @@ def is_towers(path: Path) -> bool:
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> TowersEncoder:
     """Return the model of a URI `towers:/path/to/folder`; the entry point that `creperie.models` calls."""
     if options:
-        raise UsageError(f"joined towers take no option {next(iter(options))!r}", where=str(uri))
+        raise UsageError(f"joined towers take no option {next(iter(options))!r}", where=str(uri), hint="leave it out")
     folder = Path(uri.name).expanduser()
     heads = load_heads(folder)
     place = Place(place.device)

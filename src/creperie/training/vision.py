@@ -29,7 +29,7 @@ class ViewRule:
 
     def __post_init__(self) -> None:
         if not self.names or set(self.names) - set(VIEWS):
-            raise UsageError(f"bad views {list(self.names)}", hint=f"name one or more of: {', '.join(VIEWS)}")
+            raise UsageError(f"unknown or missing views: {list(self.names)}", hint=f"choose from: {', '.join(VIEWS)}")
 
     def __call__(self, image: Image.Image) -> np.ndarray:
         """Return the views of an image as RGB bytes, (views, size, size, 3).

@@ -124,7 +124,9 @@ class Fetcher:
                 raise StoppedError
             part.replace(target)
             return Received(target, url, target.stat().st_size, digest, fetched=True)
-        raise FetchError("the catalog has no address for this file", where=file.saved_as)
+        raise FetchError(
+            "the catalog has no address for this file", where=file.saved_as, hint="pass a copy: `from='DIR'`"
+        )
 
     def _complete(self, url: str, file: File, part: Path, advance: Advance) -> str:
         """Request a file until it is complete and as published; return its sha256 (an empty string for images)."""
@@ -173,7 +175,7 @@ class Fetcher:
         except httpx.TransportError as e:
             raise _PassingError(f"the connection failed ({str(e) or type(e).__name__})") from None
         except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.DecodingError) as e:
-            raise FetchError(f"cannot be fetched ({e})", where=url) from None
+            raise FetchError(f"cannot be fetched ({e})", where=url, hint=_AGAIN) from None
 
     def _take(self, answer: httpx.Response, out: BinaryIO, url: str, file: File, at: Callable[[int], None]) -> None:
         """Write the body of a response as it arrives, so that nothing is lost if the connection drops."""
@@ -185,7 +187,7 @@ class Fetcher:
             out.write(chunk)
             at(out.tell())
             if out.tell() > most:
-                raise FetchError(f"is larger than {most:,} bytes", where=url, hint=_CHANGED if file.size else "")
+                raise FetchError(f"is larger than {most:,} bytes", where=url, hint=_CHANGED)
             passed, came = time.monotonic() - since, out.tell() - start
             if passed > self.limits.patience and came < self.limits.slowest * passed:
                 raise _PassingError(f"the server sends only {came / passed:,.0f} bytes per second")
@@ -252,7 +254,9 @@ def _digest(path: Path, file: File) -> str:
 
 def _unlike(url: str, file: File, digest: str) -> FetchError:
     if file.picture:
-        return FetchError("the server sent something that is not an image", where=url)
+        return FetchError(
+            "the server sent something that is not an image", where=url, hint="open the address to see why"
+        )
     what = f"checksum mismatch: sha256 {digest[:12]}…, in the catalog {str(file.sha256)[:12]}…; the file was removed"
     return FetchError(what, where=url, hint=_CHANGED)
 

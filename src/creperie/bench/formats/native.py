@@ -87,7 +87,7 @@ def _flat_match(record: Record, images: int, captions: int) -> list[bool]:
     )
     if not right or not all(_is_truth(cell) for row in match for cell in row):
         what = f"'match' is not a matrix of {rows} × {captions} (images × captions) of true and false, or 1 and 0"
-        raise record.error(what)
+        raise record.error(what, "write one row per image and one cell per caption")
     return [bool(cell) for row in match for cell in row]
 
 
@@ -102,10 +102,12 @@ def _parquet_items(path: Path) -> pa.Table:
     for field in CORE_COLUMNS:
         given = table.schema.field(field.name).type
         if given != field.type or table.column(field.name).null_count:
-            raise DataError(f"the column {field.name!r} is {given}, expected {field.type} without nulls", where=path)
+            what = f"the column {field.name!r} is {given}, expected {field.type} without nulls"
+            raise DataError(what, where=path, hint="write the file with `creperie data export`")
     for name in tags:
         if table.schema.field(name).type not in (pa.bool_(), pa.float64(), pa.string()):
-            raise DataError(f"the column {name!r} is {table.schema.field(name).type}, not a tag", where=path)
+            what = f"the column {name!r} is {table.schema.field(name).type}, which no tag can be"
+            raise DataError(what, where=path, hint="tags are text, booleans or double-precision numbers")
     check_shapes(table, str(path))
     return table.select([*CORE_COLUMNS.names, *sorted(tags)]).cast(
         pa.schema([*CORE_COLUMNS, *(pa.field(n, table.schema.field(n).type) for n in sorted(tags))])

@@ -66,7 +66,7 @@ def write_format(format: Format, bench: Benchmark, target: str | Path, *, force:
     if format.write is None:
         raise UsageError(f"the format {format.name!r} is read-only", hint="export as jsonl, which holds every item")
     if not len(bench):
-        raise UsageError("there is no item to write", where=bench.name)
+        raise UsageError("there is no item to write", where=bench.name, hint="export a benchmark that is not empty")
     files = format.write(bench)
     for name in files:
         _check_inside(name)

@@ -1,4 +1,4 @@
-"""The branches of SADE, in creperie's own layout: one JSON object per item. The authors' is nowhere described.
+"""The branches of SADE, in creperie's own layout: one JSON object per item. The authors' own layout is not documented.
 
     {"branch": "content-coco", "image": "7.jpg", "references": ["dog , red ball", "A man reads.", "A bus waits."]}
     {"branch": "comprehensive", "images": ["a.png", "b.png"], "references": ["true of a", "true of b"]}

@@ -51,7 +51,7 @@ def read_table(
 ) -> Benchmark:
     """Return a benchmark read from a table. Roles that are not given are guessed from the column names."""
     if not path.is_file():
-        raise UsageError("there is no such file", where=path)
+        raise UsageError("there is no such file", where=path, hint="check the path")
     table = open_table(path, kind, delimiter=delimiter, quotes=quotes)
     if (roles is None or roles == Roles()) and is_native(table.names, kind):
         return read_native(path, kind, table)
@@ -77,7 +77,7 @@ def benchmark_of_table(
             skipped += [left_out] if left_out else []
             advance(1)
     if not columns.count:
-        raise DataError("holds no row with a caption", where=table.where)
+        raise DataError("holds no row with a caption", where=table.where, hint="name its column: `positive='COLUMN'`")
     step = ProvenanceStep("import", {**detail, "columns": chosen.document()})
     bench = Benchmark(name, columns.table(), info=Info(title=name), provenance=(step,), skipped=tuple(skipped))
     check_keys(bench)

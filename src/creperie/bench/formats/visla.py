@@ -56,7 +56,8 @@ def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
         wanted = [(name, path, kind) for name, path in files for kind in [_kind(path)] if kind in kinds]
         parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in wanted]
         if not parts:
-            raise DataError(f"this is not the {kinds[0]} file of VISLA", where=source.path)
+            what = f"this is not the {kinds[0]} file of VISLA"
+            raise DataError(what, where=source.path, hint="name it visla, or give the other file")
         return read_parts("visla", parts)
 
     return read

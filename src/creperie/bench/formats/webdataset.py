@@ -61,7 +61,7 @@ def _read(source: FormatSource) -> Benchmark:
             document = parse_json(read(about).decode("utf-8", "replace"), where) if about else None
             if not isinstance(document, dict) or not columns.keys() <= document.keys():
                 hint = "expected what `creperie data export --format webdataset` writes; `make --captions` reads others"
-                raise DataError(f"is no sample with {', '.join(columns)} as .json", where=where, hint=hint)
+                raise DataError(f"is not a sample with {', '.join(columns)} as .json", where=where, hint=hint)
             name = name or str(document.get("creperie.name", ""))
             for column, values in columns.items():
                 values.append(document[column])

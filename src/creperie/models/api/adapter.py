@@ -86,13 +86,14 @@ class ApiModel:
 
 
 def reasoning_form(effort: str, endpoint: Endpoint) -> dict[str, Any]:
-    """Return how the server is told how much to think."""
+    """Return the fields of a request that tell the server how much to think."""
     host = urlsplit(endpoint.base_url).hostname or ""
     servers = packaged_toml("creperie.models.api", "servers.toml")["server"]
     forms = next(known for known in servers if host.endswith(tuple(known["hosts"])))
     form = forms.get("tokens" if effort.isdigit() else effort)
     if form is None:
-        raise UsageError("option reasoning: this server takes no number of tokens", where=endpoint.uri)
+        what = "option reasoning: this server takes no number of tokens"
+        raise UsageError(what, where=endpoint.uri, hint="use off, low, medium or high")
     return dict(json.loads(json.dumps(form).replace('"TOKENS"', effort)))
 
 

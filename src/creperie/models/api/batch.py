@@ -45,7 +45,7 @@ class BatchFiles:
         return sorted(self.folder.glob("*.jsonl"))
 
     def _read(self, part: Path) -> dict[str, Request]:
-        """Return the requests in a file by key, but for a last line that was cut short."""
+        """Return the requests in a file by key, without a truncated last line."""
         lines: dict[str, Request] = {}
         for line in part.read_bytes().splitlines():
             with suppress(ValueError):
@@ -70,7 +70,7 @@ class BatchFiles:
         self.answer([])
 
     def answer(self, requests: Sequence[Request]) -> None:
-        """Put the answers to these and all gathered requests into the cache; while gathering, only write them down."""
+        """Put the answers to these and all gathered requests into the cache; while gathering, only record them."""
         import openai
 
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,8 @@ class BatchFiles:
     def _fetched(self, part: Path, batch: Any) -> list[str]:
         """Store the answers of a batch that has ended; return the messages of requests that failed for good.
 
-        If the server is known by now not to accept what they were sent with, the refused ones are written down again.
+        Requests that were refused because of a parameter that the server does not accept are recorded again, to be sent
+        without it.
         """
         left, messages, noted = self._read(part), list[str](), part.with_suffix(".id")
         self.known -= left.keys()

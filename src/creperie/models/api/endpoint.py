@@ -92,10 +92,10 @@ def readable(answer: Mapping[str, Any]) -> bool:
 
 
 def reply_in(answer: Mapping[str, Any]) -> GeneratedText | None:
-    """Return the answer in a server's document, its thoughts apart; None if it is not whole: no text, no
+    """Return the answer in a server's document, separated from its thoughts; None if it is incomplete: no text, no
     thought, and no reason why it ended.
 
-    Thoughts stand in the message's `reasoning_content` or `reasoning`, in a part of its content, or in tags.
+    Thoughts are in the message's `reasoning_content` or `reasoning`, in a part of its content, or in tags.
     """
     choice = answer["choices"][0]
     message, finish = choice["message"], choice.get("finish_reason")

@@ -167,7 +167,7 @@ class ServedCaptions(ReadsPrompts):
 
 
 class ServedTexts(ReadsPrompts):
-    """A text scorer: log P(caption) per token, without its image; of the first token only if there is a start token."""
+    """A text scorer: log P(caption) per token, without its image. The first token counts only after a start token."""
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         read = self.tokens([{"prompt": text} for text in texts])

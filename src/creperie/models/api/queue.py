@@ -211,7 +211,8 @@ class _Dispatcher:
             except Exception as e:  # from the transport below the SDK, whichever that is
                 raise _TransientError(f"the connection failed ({type(e).__name__})") from e
         if len(body) > LONGEST_ANSWER:
-            raise ModelError(f"the answer is longer than {LONGEST_ANSWER:,} bytes", where=self.endpoint.uri)
+            what = f"the answer is longer than {LONGEST_ANSWER:,} bytes"
+            raise ModelError(what, where=self.endpoint.uri, hint="lower ?max_tokens=, or check ?base_url=")
         return bytes(body)
 
 

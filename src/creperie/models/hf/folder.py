@@ -162,7 +162,11 @@ class InMemory:
             return self.network
         inner = next((part for part in self.network.modules() if isinstance(part, model_class)), None)
         if inner is None:
-            raise UsageError(f"{type(self.network).__name__} neither is nor contains a {name}", where=self.uri)
+            raise UsageError(
+                f"{type(self.network).__name__} neither is nor contains a {name}",
+                where=self.uri,
+                hint="pass the whole model, or another ?score=",
+            )
         return inner
 
     def weights(self) -> str:

@@ -120,7 +120,8 @@ def load_text(folder: ModelSource, config: Any, options: Mapping[str, Any], plac
 def load_bertscore(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> Model:
     layer, layers = options["layer"], int(config.num_hidden_layers)
     if layer is not None and not 0 <= layer <= layers:
-        raise ModelError(f"there is no layer {layer}: the model has {layers} layers", where=folder.uri)
+        what = f"there is no layer {layer}: the model has {layers} layers"
+        raise ModelError(what, where=folder.uri, hint="choose another ?layer=")
     tokenizer = _text_tokenizer(folder, config, options)
     model = folder.model(encoder_class(config.model_type), place)
     used = {"score": "bertscore", "layer": "last" if layer is None else layer}

@@ -56,7 +56,7 @@ class Chat:
     def _shared(self, asked: Sequence[list[int]]) -> tuple[int, ...]:
         """Return the common beginning of prompts after reading it, or () if it is too short.
 
-        On a GPU it is read with every prompt: there, writing takes most of the time.
+        On a GPU the beginning is read with every prompt, because generating takes most of the time there.
         """
         import torch
 

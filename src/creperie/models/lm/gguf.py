@@ -26,7 +26,7 @@ def gguf_file(name: str, uri: str) -> Path:
     """Return a GGUF file by its path, or the one inside an installed package (pkg:), which is not imported."""
     if not name.startswith("pkg:"):
         if not (file := Path(name).expanduser()).is_file():
-            raise ModelError(f"there is no file {file}", where=uri)
+            raise ModelError(f"there is no file {file}", where=uri, hint="check the path")
         return file
     module = name.removeprefix("pkg:")
     spec = find_spec(module)
@@ -34,7 +34,8 @@ def gguf_file(name: str, uri: str) -> Path:
         raise UsageError(f"there is no installed package {module!r}", where=uri, hint="pip install the package")
     files = sorted(p for place in spec.submodule_search_locations for p in Path(place).rglob("*.gguf"))
     if len(files) != 1:
-        raise ModelError(f"package {module!r} has {len(files)} GGUF files, expected one", where=uri)
+        what = f"package {module!r} has {len(files)} GGUF files, expected one"
+        raise ModelError(what, where=uri, hint="give the path of the file instead")
     return files[0]
 
 
@@ -75,7 +76,8 @@ def _convert(file: Path, folder: Path, uri: str) -> None:
             read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype="float32")
             tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as e:
-        raise ModelError(f"cannot be read as a GGUF model ({' '.join(str(e).split())[:160]})", where=uri) from e
+        what = f"cannot be read as a GGUF model ({' '.join(str(e).split())[:160]})"
+        raise ModelError(what, where=uri, hint="download it again, or name another model") from e
     config = read.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config

@@ -1,6 +1,6 @@
 """A GGUF file that llama.cpp reads as it is, to generate text: nothing is dequantised.
 
-The context keeps what it read: a prompt is read from where it differs from the one before it.
+The context is kept between prompts: of each prompt only the part that differs from the previous one is read.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ UNKNOWN = -1000.0  #: smaller values mean that the word is not in the vocabulary
 def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
     for name in ("prompt", "max_length", "revision"):
         if name in uri.options:
-            raise UsageError(f"option {name!r} does not apply to a trigram model", where=uri)
+            raise UsageError(f"option {name!r} does not apply to a trigram model", where=uri, hint="leave it out")
     import pocketsphinx
 
     path = Path(pocketsphinx.get_model_path("en-us/en-us.lm.bin"))

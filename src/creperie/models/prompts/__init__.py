@@ -170,7 +170,7 @@ def _read(text: str, where: str) -> dict[str, PromptText]:
     for number, record in enumerate(records, 1):
         prompt = _prompt(record, f"{where}: prompt {number}")
         if prompt.id in prompts:
-            raise DataError(f"two prompts have the id {prompt.id!r}", where=where)
+            raise DataError(f"two prompts have the id {prompt.id!r}", where=where, hint="rename one")
         prompts[prompt.id] = prompt
     return prompts
 

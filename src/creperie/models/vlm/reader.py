@@ -64,7 +64,8 @@ class Reader:
             return Frame("", text, gap)
         at = text.rfind(self.placeholder)  # earlier placeholders belong to demonstrations
         if at < 0:
-            raise ModelError(f"the chat template does not show where the image goes ({self.placeholder} is missing)")
+            what = f"the chat template does not show where the image goes ({self.placeholder} is missing)"
+            raise ModelError(what, hint="name a checkpoint whose template has it")
         end = at + len(self.placeholder)
         head, tail = text[:end], text[end:]
         if self.family.spaced and tail[:1].strip() and not tail.startswith("<"):
