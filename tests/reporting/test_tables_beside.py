@@ -432,6 +432,8 @@ def test_rows_that_do_not_belong_to_a_table_are_not_in_it() -> None:
     for key in ("sugarcrepe++/16", "visla/2"):  # section 4.2: "unimodal text encoders"
         assert misplaced(published_table(key), both) == "the table is about text encoders"
     assert not misplaced(two, both)
+    # SugarCrepe, appendix D.3: CLIP from scratch, with foils and without; no other model
+    assert misplaced(published_table("sugarcrepe/10"), both) == "the table is about models that were trained for it"
     assert misplaced(two, clip) == "the papers have this model in other tables"
     assert not misplaced(twelve, clip)
     asked = hand_run("b", HITS, "vlm:/out/9-x/model?score=vqa", needs="image_text")

@@ -379,6 +379,8 @@ def misplaced(table: PublishedTable, run: Run) -> str:
     images = [c for c in table.columns if c.measured and task(c.tasks[0]).needs == "image_text"]
     if images and not any(task(name).needs in run.inputs for c in images for name in c.tasks):
         return "the table is about models that see the image"
+    if table.rows_are == "models" and not any(row.uris for row in table.rows):
+        return "the table is about models that were trained for it"
     if table.fillable and not images and "image_text" in run.inputs:
         return "the table is about text encoders"
     if not table.scores and parse_uri(run.model).kind in GENERATIVE:
