@@ -87,7 +87,7 @@ def draw_syntaxbias(sources: Sequence[str], options: FigureOptions) -> Figure:
 def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:
     (bench,) = _benches(sources, most=1)
     parser: TreeParser | None = None
-    measure, label = "levenshtein", "lexical similarity: 1 − edit distance per character"
+    measure, label = "levenshtein", "1 − edit distance per character"
     if options.parser or options.syntax:
         spec = options.parser or treebank_parser()
         parser = open_constituency_parser(spec) if spec else linkage_tree
