@@ -366,14 +366,57 @@ def test_accepted_foils_become_a_benchmark_and_a_study(client: TestClient, folde
     assert client.post("/save", data={**form, "name": "../out"}).status_code == 400
 
 
+@pytest.mark.parametrize(("name", "study"), [("Forty captions", "forty-captions"), ("عربي", "study")])
+def test_every_benchmark_can_become_a_study(client: TestClient, folder: Path, name: str, study: str) -> None:
+    """Names of studies are part of links, those of benchmarks are free."""
+    shutil.copytree(folder / "mine", folder / name)
+    answer = client.post("/studies", data={"name": name})
+    assert answer.status_code == 200
+    assert f"<h2>{study}</h2>" in answer.text
+
+
+def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
+    client = TestClient(make_studio(tmp_path, TOKEN, hosts=("testserver",)), headers=ORIGIN)
+    client.get("/", params={"token": TOKEN})
+    said = {"benchmarks": "Make foils from them", "runs": "<code>creperie score</code>", "studies": "make a benchmark"}
+    for page, words in (said | {"audit": "Make one", "search?words=a+dog": "“a dog”"}).items():
+        text = client.get(f"/{page}").text
+        assert words in text, page
+        assert "<code></code>" not in text  # nothing stands for a command that does not exist
+    assert "same on the command line" not in client.get("/compare").text
+
+
+def test_a_folder_that_vanishes_while_runs_are_listed_is_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a benchmark is written, its draft is renamed: between the listing of a folder and that of what is in it."""
+    draft, listed = folder / "draft", os.scandir
+    draft.mkdir()
+
+    def scandir(path: Any) -> Any:
+        if Path(path) == draft:
+            draft.rmdir()
+        return listed(path)
+
+    monkeypatch.setattr("os.scandir", scandir)
+    assert len(RunsFolder(folder).look().entries) == 3
+
+
 # -- what must not go wrong ------------------------------------------------------------------------------------------
 
 
 def test_a_damaged_benchmark_takes_no_page_away(client: TestClient, folder: Path, monkeypatch: Any) -> None:
     shutil.copytree(folder / "mine", folder / "broken")
     (folder / "broken" / "creperie.json").write_text("{", "utf-8")
-    for path in ("/benchmarks", "/runs", "/search?words=cat", "/compare"):
+    for path in ("/benchmarks", "/runs", "/search?words=cat", "/compare", "/audit"):
         assert client.get(path).status_code == 200, path
+    refused = client.get("/items?name=broken")
+    assert (refused.status_code, 'aria-label="Studio"' in refused.text, 'href="/studies"' in refused.text) == (
+        404,
+        True,
+        True,
+    )
+    assert "<option>broken" not in client.get("/studies").text
     page = client.get("/benchmarks").text
     assert "<b>broken</b> cannot be read" in page
     assert "38 items in 3 subsets" in page

@@ -44,6 +44,7 @@ from creperie.annotation.state import study_named as study_named
 from creperie.annotation.study import all_studies as all_studies
 from creperie.annotation.study import count_questions as count_questions
 from creperie.annotation.study import store_study as store_study
+from creperie.annotation.study import study_name as study_name
 from creperie.annotation.tasks import task_named as task_named
 from creperie.annotation.web.app import create_app as create_app
 from creperie.annotation.web.site import Site as Site

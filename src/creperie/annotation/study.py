@@ -38,6 +38,15 @@ FUNCTION_WORDS = (
 )
 
 
+def study_name(title: str) -> str:
+    """Return a valid name of a study for any title.
+
+    >>> study_name("Forty captions"), study_name("عربي")
+    ('forty-captions', 'study')
+    """
+    return re.sub(r"[^a-z0-9._-]+", "-", title.lower())[:40].strip("-._") or "study"
+
+
 def store_study(
     db: Database,
     name: str,

@@ -16,7 +16,7 @@ from creperie.auditing.cues import Cue
 from creperie.auditing.options import audit_command
 from creperie.auditing.result import Audit, ExamplePair
 from creperie.auditing.verdict import AuditRow, Judgement, Measurements
-from creperie.core import DataError, __version__, read_json, render, write_text
+from creperie.core import DataError, __version__, percent, read_json, render, write_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -151,6 +151,12 @@ def cell_name(row: Mapping[str, Any]) -> str:
 def audit_answer(document: Mapping[str, Any]) -> str:
     """Return the answer of an audit in one sentence: its strongest leak, or what the verdict says."""
     found = leaking_cells(document)
+    if document["verdict"] == "not shown":
+        rows = [row for row in (*document["results"], *document.get("views", ())) if row["high"] is not None]
+        if top := max(rows, key=lambda row: (float(row["high"]), float(row["accuracy"])), default=None):
+            what = f"choosing {top['choice']}" if top["choice"] else top["attacker"]
+            where = f"{cell_name(top)} (n = {top['n']:,})"
+            return f"too few items: {what} may be right in up to {percent(top['high'])} % of {where}"
     if document["verdict"] != "leaks" or not found:
         return str(document["text"]).partition("; ")[0]
     top = max(found, key=lambda row: float(row["accuracy"]))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -155,9 +157,8 @@ class RunsFolder:
         return Board(entries, bad, version, about["names"], tuple(map(tuple, about["failed"])), states)
 
     def _headers(self) -> Iterator[tuple[Path, FileTimes]]:
-        for path in sorted((*self.folder.glob(f"*/{RUN_FILE}"), *self.folder.glob(f"*/*/{RUN_FILE}"))):
-            if any(part.startswith(".") for part in path.relative_to(self.folder).parts):
-                continue  # a run that is still being written
+        near = folders_in(self.folder)  # without hidden ones: runs that are still being written
+        for path in sorted(one / RUN_FILE for one in (*near, *(one for place in near for one in folders_in(place)))):
             try:
                 about = path.stat()
             except OSError:
@@ -167,6 +168,13 @@ class RunsFolder:
     def _known(self, path: Path, state: FileTimes) -> tuple[FileTimes, LeaderboardEntry | str]:
         old = self._read.get(path)
         return old if old and old[0] == state else (state, read_entry(path))
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """Return the folders in a folder, without hidden ones; none if it has just been removed."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return [Path(entry.path) for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+    return []
 
 
 def read_entry(path: Path) -> LeaderboardEntry | str:

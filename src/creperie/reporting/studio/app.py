@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from hmac import compare_digest
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -72,7 +73,7 @@ def make_studio(
     # DNS rebinding: requests with another host name are not answered.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
 
-    _explain_errors(app)
+    _explain_errors(app, studio)
 
     @app.get("/")
     def entered(request: Request) -> Response:
@@ -139,22 +140,29 @@ async def _sent(request: Request) -> bytes:
     return body
 
 
-def _explain_errors(app: FastAPI) -> None:
+def _explain_errors(app: FastAPI, studio: Studio) -> None:
     """Show errors as pages that say what to do: mistakes in a request, files that changed meanwhile, defects."""
+
+    def page(title: str, words: str) -> str:
+        with suppress(CreperieError, OSError):
+            return studio.message(title, words)
+        return _message(title, words)
 
     @app.exception_handler(CreperieError)
     async def mistaken(request: Request, error: CreperieError) -> HTMLResponse:
         said = as_flags(str(error)) if isinstance(error, UsageError) else str(error)
-        return HTMLResponse(_message("This did not work", said), 404 if request.method == "GET" else 400)
+        if request.method == "GET":
+            return HTMLResponse(page("This page cannot be shown", said), 404)
+        return HTMLResponse(page("This did not work", said), 400)
 
     @app.exception_handler(OSError)
     async def changed(request: Request, error: OSError) -> HTMLResponse:
         words = f"A file cannot be read or written ({error.strerror}). If something is being written there, try again."
-        return HTMLResponse(_message("The folder has changed", words), 409)
+        return HTMLResponse(page("The folder has changed", words), 409)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> HTMLResponse:
-        return HTMLResponse(_message("This did not work", "The address is not complete."), 400)
+        return HTMLResponse(page("This did not work", "The address is not complete."), 400)
 
 
 def _cookie(request: Request) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from creperie.auditing import audit, audit_document
+from creperie.auditing import audit, audit_answer, audit_document
 from creperie.bench import (
     NO_IMAGES,
     Benchmark,
@@ -94,7 +94,7 @@ def verdict(form: Mapping[str, str]) -> dict[str, Any]:
     document = _judged(items)
     if document is None:
         return {"n": 0, "verdict": "not shown", "text": "no foil is accepted yet"}
-    return {"n": len(items), "verdict": document["verdict"], "text": document["text"]}
+    return {"n": len(items), "verdict": document["verdict"], "text": audit_answer(document)}
 
 
 def _judged(items: Sequence[Item]) -> dict[str, Any] | None:

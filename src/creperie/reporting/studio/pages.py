@@ -150,7 +150,7 @@ class Studio:
 
     def audit(self, query: StudioQuery) -> str:
         """Show the audit of a benchmark, or its progress; with `beside`, two verdicts side by side."""
-        names = self.shelf.benches()
+        names = self.shelf.readable()[0]
         name = query.get("name") or next(iter(names), "")
         jobs, poll = [job for job in self.queue.jobs if job.name == name][:1], f"/audit?name={quote(name)}"
         if query.get("part"):
@@ -377,7 +377,7 @@ class Studio:
         values: dict[str, Any] = {
             "studies": listed,
             "links": links,
-            "benches": list(self.shelf.benches()),
+            "benches": list(self.shelf.readable()[0]),
             "tasks": [(task, task_named(task).words["about"]) for task in CHECKS],
             "serve": serve,
         }
@@ -393,13 +393,14 @@ class Studio:
             open_database,
             served_at,
             store_study,
+            study_name,
         )
 
         name = form["name"]
         db = open_database(database_place(self.shelf.folder))
         with db.read() as session:
             taken = {study["study"] for study in all_studies(session)}
-        title = Path(name).name
+        title = study_name(Path(name).name)
         title = next(t for t in (title, *(f"{title}-{k}" for k in range(2, 1000))) if t not in taken)
         bench = self.shelf.bench(name)
         usual = "foil-check" if bench.images.location else "triplet-check"  # captions alone are compared
@@ -411,8 +412,12 @@ class Studio:
         links = {one.pseudonym: one.link(base) for one in made}
         return self._studies(listed, links)
 
+    def message(self, title: str, words: str) -> str:
+        """Show why a request was refused, with the links to everything else."""
+        return self._page("message", title, said=words)
+
     def _page(self, page: str, title: str, *, here: str = "", **values: Any) -> str:
-        lines = {"command": "creperie studio", "python": "", "words": "", "folder": self.shelf.folder.name}
+        lines = {"command": "", "python": "", "words": "", "folder": self.shelf.folder.name}
         shown = {"title": title, "page": here or page, "rail": self._rail(), "counted": counted}
         return render("reporting", f"studio/{page}.html", **{**lines, **values, **shown})
 

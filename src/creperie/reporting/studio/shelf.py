@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from creperie.bench import AUDIT_FILE, MANIFEST_FILE, Benchmark, ImageError, load, recorded_audit
 from creperie.core import CreperieError, UsageError
-from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder
+from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder, folders_in
 from creperie.reporting.thumbnails import PictureRoots, thumbnail
 from creperie.scoring import RUN_FILE, Run, load_run
 
@@ -40,7 +39,7 @@ class Shelf:
     def _bench_folders(self) -> Iterator[Path]:
         level = [self.folder]
         for _ in range(DEPTH):
-            below = [path for folder in level for path in _folders(folder)]
+            below = [path for folder in level for path in folders_in(folder)]
             found = [path for path in below if (path / MANIFEST_FILE).is_file()]
             yield from (path for path in found if path.resolve().is_relative_to(self.folder))
             level = [path for path in below if path not in found]  # a benchmark's own folders hold pictures
@@ -122,10 +121,3 @@ class Shelf:
         if why := self.roots.hidden(bench):
             raise ImageError("missing-image", why)
         return thumbnail(bench.images, reference, EDGE)
-
-
-def _folders(folder: Path) -> list[Path]:
-    """Return the folders in a folder, without hidden ones; none if it has just been removed."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        return [Path(entry.path) for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
-    return []

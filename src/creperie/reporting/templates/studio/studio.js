@@ -32,6 +32,31 @@
     form.addEventListener("submit", (event) => { event.preventDefault(); refresh(address()); });
   }
 
+  // A form that the studio refuses keeps what was typed, and says why; a slow one says what it does.
+  const send = async (form, button) => {
+    const problem = $(".problem", form), main = button || $("button.main", form), body = new URLSearchParams(new FormData(form, button));
+    main.disabled = true;
+    problem.hidden = true;
+    try {
+      const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
+      if (answer.redirected) { location.href = answer.url; return; }
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (answer.ok) { document.body.replaceWith(page.body); history.replaceState(null, "", "/studies"); scrollTo(0, 0); return; }
+      problem.textContent = $(".note", page).textContent;
+    } catch { problem.textContent = "The studio does not answer."; }
+    problem.hidden = main.disabled = false;
+  };
+  for (const form of document.querySelectorAll("form[data-stay]")) form.addEventListener("submit", (event) => {
+    if (event.defaultPrevented) return;
+    event.preventDefault();
+    send(form, event.submitter);
+  });
+  for (const busy of document.querySelectorAll("[data-busy]")) {
+    const show = (on) => { busy.hidden = !on; busy.previousElementSibling.disabled = on; };
+    busy.closest("form").addEventListener("submit", () => show(true));
+    addEventListener("pageshow", () => show(false)); // also when somebody comes back
+  }
+
   // A chosen or dropped file is read into the form's text field, where its columns are shown; its name becomes the benchmark's.
   const take = async (file, form, field) => {
     if (!file) return;
@@ -82,7 +107,7 @@
           if (!answer.ok) throw new Error($(".note", new DOMParser().parseFromString(await answer.text(), "text/html"))?.textContent || answer.status);
         }
         form.elements.pictures.value = `${name}-pictures`;
-        form.submit();
+        send(form);
       } catch (error) { say(`The pictures could not be sent: ${error.message}`); }
     });
     const shown = later(250, async () => { try { $("#preview").replaceChildren(...(await fetched("/import", { then: "preview", table: $("[data-preview]").value.slice(0, 200000) })).body.childNodes); } catch { /* no preview */ } });
@@ -164,8 +189,8 @@
   }
   const edit = (candidate) => {
     const field = $("textarea", candidate), shown = $("[data-text]", candidate);
-    field.hidden = false; shown.hidden = true; field.focus();
-    field.onblur = () => { field.value = field.value.replace(/\s*\n\s*/g, " "); $(".caption", shown).textContent = field.value; field.hidden = true; shown.hidden = false; };
+    field.hidden = false; shown.hidden = true; field.focus(); field.setSelectionRange(field.value.length, field.value.length);
+    field.onblur = () => { field.value = field.value.replace(/\s+/g, " ").trim(); $(".caption", shown).textContent = field.value; field.hidden = true; shown.hidden = false; };
   };
   document.addEventListener("click", (event) => { const button = event.target.closest("[data-edit]"); if (button) edit(button.closest(".candidate")); });
 
