@@ -28,7 +28,8 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from fastapi.testclient import TestClient
 
-from creperie.bench import Benchmark, Item, choice, from_items, load, open_store, save
+from creperie.auditing import audit, audit_document
+from creperie.bench import Benchmark, Item, choice, from_items, load, open_store, record_audit, save
 from creperie.core import UsageError
 from creperie.reporting import Contents, gather_runs, listen, make_studio, remember_zoo, report_page
 from creperie.reporting.gather import covered
@@ -537,6 +538,19 @@ def test_foils_that_leak_are_not_accepted_in_advance(client: TestClient, monkeyp
     for chosen, word in ((range(0, 80, 2), "leaks"), (range(1, 80, 2), "not shown")):
         answer = client.post("/verdict", data={**dict(names), **{f"keep-{k}": "yes" for k in chosen}}).text
         assert (f'pill {word.replace(" ", "-")}"' in answer, "40 accepted" in answer) == (True, True)
+
+
+def test_few_items_are_said_in_plain_words_and_drawn_pale(client: TestClient, folder: Path) -> None:
+    """One right of one is not drawn as 40 right of 40 are."""
+    items = [Item(str(k), "few", (), (f"a dog {k}", f"a longer dog {k}"), choice(1, 1)) for k in range(2)]
+    found = audit(save(from_items("two", items), folder / "two"), ["length-words", "length-chars"])
+    record_audit(folder / "two", audit_document(found, folder / "two"))
+    page = client.get("/audit?name=two").text
+    assert "with so few items, choosing the caption with fewer words may be right in up to 100.0 % of all" in page
+    assert found.whole.text[10:] in page
+    cell = re.search(r'class="h(\d+)"[^>]*><b>100.0</b><small>(\d+)–100', page)
+    assert cell
+    assert (int(cell[1]), int(cell[2]) <= 50) == (2, True)
 
 
 def test_second_positives_that_leak_are_not_accepted_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:

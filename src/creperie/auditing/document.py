@@ -47,6 +47,7 @@ def audit_document(
         "options": dict(options),
         "command": audit_command(audit.spec, options),
         "bound": audit.whole.bound,
+        "strongest": audit.whole.strongest and row_document(audit.whole.strongest),
         "against": list(audit.whole.against),
         "threshold": audit.threshold,
         "seed": audit.seed,
@@ -151,12 +152,10 @@ def cell_name(row: Mapping[str, Any]) -> str:
 def audit_answer(document: Mapping[str, Any]) -> str:
     """Return the answer of an audit in one sentence: its strongest leak, or what the verdict says."""
     found = leaking_cells(document)
-    if document["verdict"] == "not shown":
-        rows = [row for row in (*document["results"], *document.get("views", ())) if row["high"] is not None]
-        if top := max(rows, key=lambda row: (float(row["high"]), float(row["accuracy"])), default=None):
-            what = f"choosing {top['choice']}" if top["choice"] else top["attacker"]
-            where = f"{cell_name(top)} (n = {top['n']:,})"
-            return f"too few items: {what} may be right in up to {percent(top['high'])} % of {where}"
+    if document["verdict"] == "not shown" and (top := document.get("strongest")) and top["high"] is not None:
+        what = f"choosing {top['choice']}" if top["choice"] else top["attacker"]
+        where = f"{cell_name(top)} (n = {top['n']:,})"
+        return f"with so few items, {what} may be right in up to {percent(top['high'])} % of {where}"
     if document["verdict"] != "leaks" or not found:
         return str(document["text"]).partition("; ")[0]
     top = max(found, key=lambda row: float(row["accuracy"]))
