@@ -13,6 +13,7 @@ from PIL import Image
 
 from creperie.bench import Item, from_items, load, open_store, save
 from creperie.cli.app import main
+from creperie.cli.cook import _numbers_of
 from creperie.core import CreperieError, write_json
 from creperie.making import MakerOptions, build_maker, captions_of, written_prompts
 from creperie.models import find_prompt
@@ -559,6 +560,7 @@ def test_a_tiny_language_model_walks_the_stages_that_write_foils(tmp_path: Path)
     served = {s.name: s for s in run_stages(recipe, tmp_path / "out", use={"few-captions": str(tmp_path / "few")})}
     assert (served["written"].state, served["written"].why) == ("cooked", "it made no items; left out")
     assert served["written"].summary["calls"] > 0
+    assert _numbers_of(served["written"]).endswith(" candidates accepted, 1 rejected (1 no JSON object)")
     assert [served[name].why for name in own[2:]] == ["written is skipped"] * 2
 
 

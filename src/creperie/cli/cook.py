@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,23 +223,36 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
     say(f"\nEverything is in {folder}.")
 
 
+def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
+    """Return the three most frequent reasons for rejected candidates, in brackets, without the words of captions."""
+    from creperie.making import QUARANTINED
+
+    reasons: Counter[str] = Counter()
+    for report in reports:
+        for reason, n in report.get("reasons", {}).items():
+            reasons[reason.removeprefix(QUARANTINED).partition(":")[0]] += n
+    told = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common(3))
+    return f" ({told})" if told else ""
+
+
 def _numbers_of(s: StageResult) -> str:
     """Return the summary of a stage in one line."""
     from creperie.reporting import model_label
 
-    if s.state == "skipped" or not s.place:
-        return s.why
     summary = s.summary
-    parts = []
-    if "items" in summary:
+    if s.state == "skipped" or not (s.place or "makers" in summary):
+        return s.why
+    parts = [] if s.place else [s.why]
+    if "items" in summary and s.place:
         parts.append(f"{summary['items']:,} items")
     if summary.get("answers") and s.does == "people":
         who = "scripted annotator" if summary.get("scripted") else "annotator"
         parts.append(f"{counted(summary['answers'], 'answer')} by {counted(len(summary['annotators']), who)}")
     if calls := summary.get("calls"):
-        tally = {k: sum(report[k] for report in summary.get("makers", {}).values()) for k in ("made", "rejected")}
-        told = f", {tally['made']:,} candidates accepted, {tally['rejected']:,} rejected" if "makers" in summary else ""
-        parts.append(f"{counted(calls, 'call')} of the writer{told}")
+        reports = summary.get("makers", {}).values()
+        tally = {k: sum(report[k] for report in reports) for k in ("made", "rejected")}
+        told = f", {tally['made']:,} candidates accepted, {tally['rejected']:,} rejected" if reports else ""
+        parts.append(f"{counted(calls, 'call')} of the writer{told}{_why_rejected(reports)}")
     if "loss" in summary:
         parts.append(f"{summary['examples']:,} examples, {summary['steps']:,} steps, loss {summary['loss']:.3f}")
     if summary.get("removed"):

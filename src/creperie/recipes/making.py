@@ -113,7 +113,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
         if not (folder / REPORT_FILE).is_file():
             make(build_maker(maker, options, captions), captions, folder, engine=engine, progress=job.progress)
         report = read_json(folder / REPORT_FILE)
-        reports[maker] = {k: report[k] for k in ("made", "rejected", "calls", "items")}
+        reports[maker] = {k: report[k] for k in ("made", "rejected", "reasons", "calls", "items")}
         parts.append(load(folder))
     homes = {s.id: s.subset for s in captions.sources} if job.option("subsets") == "source" else {}
     parts = [_without_dropped(part, job.option("rename"), homes) for part in parts]
