@@ -155,7 +155,8 @@ def plain_variance(share: float, n: int) -> float:
 def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[Claim]:
     """Yield one claim about all columns of a table: whether the best blind model is ahead of the best one that sees.
 
-    On stand-in items, a model that sees counts where it is above chance: else any other that is shows nothing.
+    On stand-in items, a column supports the claim only if the model that sees is above chance there: to beat a model
+    that guesses shows nothing.
     """
     sides = [[row for row in rows if str(row["uri"]).startswith(BLIND) is blind] for blind in (True, False)]
     sets = dict.fromkeys(bench for row in rows if not row.get("released") for bench in row["benchmarks"])
