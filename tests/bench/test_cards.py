@@ -112,7 +112,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
     """Which model wrote, by which instructions, how many people judged, how far they agreed, what was left out."""
     settings = {"model": "lm:writer", "prompts": "ab12", "seed": 0, "others": "/home/me/captions.txt"}
     made = {"maker": "llm:add-object", "settings": settings, "made": 12, "rejected": 3, "reasons": {"too long": 3}}
-    made["skipped"] = {"no object": 5}
+    made["skipped"] = {"no object": 5, "nothing new": 1}
     checked = {"removed": 2, "confirmed": 5}
     people = {"task": "foil-check", "annotators": ["a", "b", "c"], "answers": 30, "alpha": 0.714}
     steps = (
@@ -151,7 +151,8 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         "7 items as they were then (2 removed, 5 passed)",  # scripts confirm nothing
         "- 3 candidates of `llm:add-object`: too long",
         "- 5 captions of `llm:add-object`: no object",
-        "- 1 items by people, in the task `foil-check`",
+        "- 1 caption of `llm:add-object`: nothing new",
+        "- 1 item by people, in the task `foil-check`",
         "- 2 items by scripts, not people, in the task `triplet-check`",
         "- all but a part of 352 items: limit 4 a subset, seed 0",
         "- all but 12 of 13 items: 4 demonstrations per subset",  # nothing that creperie knows of, it said

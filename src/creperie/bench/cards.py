@@ -151,6 +151,7 @@ def _filled(template: str, bench: Benchmark, manifest: Mapping[str, Any], kinds:
     values = {"bench": bench, "info": bench.info, "manifest": manifest, "kinds": kinds, "levels": match_chance(bench)}
     values["steps"] = _all_steps(bench.provenance)
     functions = {"step_text": step_text, "shape_text": _shape_text, "cell": _cell, "line": _line, "tag": _tag_name}
+    functions["counted"] = counted
     return render("bench", template, title=_title(bench), **values, **functions, **more)
 
 
