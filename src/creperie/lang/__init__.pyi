@@ -33,6 +33,7 @@ from creperie.lang.lexicon import numbered as numbered
 from creperie.lang.lexicon import recipient_preposition as recipient_preposition
 from creperie.lang.lexicon import things as things
 from creperie.lang.likeness import may_be_called as may_be_called
+from creperie.lang.likeness import noun_likeness as noun_likeness
 from creperie.lang.likeness import place_likeness as place_likeness
 from creperie.lang.linkgrammar import grammaticalities as grammaticalities
 from creperie.lang.linkgrammar import parse_linkage as parse_linkage

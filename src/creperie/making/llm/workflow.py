@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from creperie.core import UsageError
+from creperie.core import MissingExtraError, UsageError
+from creperie.lang import lemma, noun_likeness
 from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.checks import true_too, word_key
 from creperie.making.llm.maker import ROUNDS, SERVER_CHUNK, LLMMaker
@@ -35,7 +36,7 @@ def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Propo
     given = [{"caption": source.text, "selected": old} for old in chosen]
     step = maker.template["propose"]
     guarded = maker.family == "replace" and not maker.options.as_published
-    objection = _may_stay_true(source) if guarded else _is_nothing_new
+    objection = _may_stay_true(maker, source) if guarded else _is_nothing_new
     proposed = yield [Ask(step, g, seed=rng.randrange(2**31), objection=objection) for g in given]
     step = maker.template[maker.compose]
     field = "matched" if "matched" in step.answer else "sentence"
@@ -99,15 +100,30 @@ def _is_nothing_new(given: Given, fields: Fields) -> str:
     return "the new concept is a sentence" if len(fields["new"].split()) > 8 else ""
 
 
-def _may_stay_true(source: SourceCaption) -> Callable[[Given, Fields], str]:
+def _may_stay_true(maker: LLMMaker, source: SourceCaption) -> Callable[[Given, Fields], str]:
     """Return the objection to a new concept that may be true of the same picture: it is asked for again."""
 
     def objection(given: Given, fields: Fields) -> str:
         old, new = given["selected"], fields["new"]
         draft = re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, source.text, count=1, flags=re.IGNORECASE)
-        return _is_nothing_new(given, fields) or true_too(source, draft)
+        named = _names_it_too(old, new) if maker.template.id == "replace-object" else ""
+        return _is_nothing_new(given, fields) or named or true_too(source, draft)
 
     return objection
+
+
+def _names_it_too(old: str, new: str) -> str:
+    """Return why the last word of a noun phrase may name what that of another names, in any number; else empty.
+
+    >>> _names_it_too("yellow raincoat", "shoes"), _names_it_too("copper pipe", "steel pipes")
+    ('may be true as well: both may be said of one thing', '')
+    """
+    heads = [lemma((word_key(phrase) or ("",))[-1], "NNS") for phrase in (old, new)]
+    try:
+        alike = heads[0] != heads[1] and noun_likeness(*heads) in ("same", "above", "below", "alike")
+    except MissingExtraError:
+        return ""
+    return "may be true as well: both may be said of one thing" if alike else ""
 
 
 def _lacks_the_new(given: Given, fields: Fields) -> str:
