@@ -43,7 +43,8 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer
     accepted = {"grammar": ("model",), "plausibility": ("model",), "gruen": ("lm", "cola")}
     for option in options:
         if option not in accepted.get(name, ()):
-            raise UsageError(f"option {option!r} does not apply to {uri.kind}:{uri.name}", where=str(uri))
+            what = f"option {option!r} does not apply to {uri.kind}:{uri.name}"
+            raise UsageError(what, where=str(uri), hint="leave it out")
     model = " ".join(str(options[key]) for key in sorted(options))
     if name == "gruen":
         models = AttackerModels(lm=str(options.get("lm", "")), grammar=str(options.get("cola", "")))

@@ -230,7 +230,7 @@ def probe_cases(
         (run,) = score_all([three], [model], options, progress=progress)
         chosen = next((t for t in ("itt", "blind") if t in run.tasks), "")
         if not chosen:
-            raise UsageError("scores captions neither alone nor with an image: use another model", where=model)
+            raise UsageError("scores captions neither alone nor with an image", where=model, hint="use another model")
         rows += [{"model": run.model, **r.as_dict()} for r in run.evaluate([chosen]) if r.subset in CASES]
     return Probed("cases", bench.name, len(items) // len(CASES), left_out, rows=tuple(rows))
 

@@ -391,7 +391,7 @@ class Benchmark(Framed):
         fewer.
         """
         if n < 0:
-            raise UsageError(f"cannot sample {n} items: choose 0 or more", where=self.name)
+            raise UsageError(f"cannot sample {n} items", where=self.name, hint="choose 0 or more")
         rng = np.random.Generator(np.random.PCG64(seed))
         keep = np.zeros(len(self), bool)
         keep[rng.permutation(len(self))[:n]] = True
@@ -464,7 +464,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
     With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that keys of different benchmarks cannot clash.
     """
     if not parts:
-        raise UsageError("nothing to concatenate: give at least one benchmark", where=name)
+        raise UsageError("nothing to concatenate", where=name, hint="give at least one benchmark")
     stores = {_place(b.images): b.images for b in parts if b.images is not NO_IMAGES}
     if len(stores) > 1:
         raise UsageError(

@@ -131,7 +131,7 @@ def _columns_of_records(records: Sequence[Any], name: str) -> dict[str, list[Any
     for number, record in enumerate(records):
         if not isinstance(record, Mapping):
             what = f"is {type(record).__name__}, expected a dictionary or a tuple (image, caption, foil)"
-            raise DataError(what, where=f"{name}[{number}]")
+            raise DataError(what, where=f"{name}[{number}]", hint="see help(creperie.from_pandas)")
     table = table_of_records(name, lambda: ((f"{name}[{i}]", record) for i, record in enumerate(records)))
     rows = [values for _, values in table.rows(table.names)]
     return {column: [row[k] for row in rows] for k, column in enumerate(table.names)}

@@ -31,6 +31,7 @@ MAX_MEMBERS = 2_000_000
 
 BOM = "\ufeff"
 FLATTER = f"nest at most {MAX_DEPTH} levels"
+CORRECT = "correct the file there"
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> CreperieError:
@@ -111,9 +112,9 @@ def parse_json(text: str, where: str, *, strict: bool = False) -> Any:
         value = (_STRICT if strict else _PLAIN).decode(text.removeprefix(BOM))
     except json.JSONDecodeError as e:
         what = f"is not JSON: {e.msg}" if text.removeprefix(BOM).strip() else "is empty"
-        raise DataError(what, where=f"{where}:{e.lineno}:{e.colno}", hint="correct the file there") from None
+        raise DataError(what, where=f"{where}:{e.lineno}:{e.colno}", hint=CORRECT) from None
     except _RefusedError as e:
-        raise DataError(str(e), where=where, hint="correct the file") from None
+        raise DataError(str(e), where=where, hint=CORRECT) from None
     except RecursionError:
         raise DataError("is nested too deeply", where=where, hint=FLATTER) from None
     except ValueError:  # Python refuses to read integers of thousands of digits
@@ -134,7 +135,7 @@ def parse_toml(text: str, where: object) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as e:
-        raise DataError(f"is not TOML: {e}", where=where) from None
+        raise DataError(f"is not TOML: {e}", where=where, hint=CORRECT) from None
 
 
 def parse_json_line(text: str, path: str, line: int) -> Any:
@@ -170,9 +171,10 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
         place = f"{where}:{mark.line + 1}" if mark else where
-        raise DataError(f"is not YAML: {e.problem or e.context or 'cannot be read'}", where=place) from None
+        what = f"is not YAML: {e.problem or e.context or 'cannot be read'}"
+        raise DataError(what, where=place, hint=CORRECT) from None
     except (yaml.YAMLError, RecursionError) as e:
-        raise DataError(f"is not YAML: {str(e)[:120] or 'nested too deeply'}", where=where) from None
+        raise DataError(f"is not YAML: {str(e)[:120] or 'nested too deeply'}", where=where, hint=CORRECT) from None
     return loader, node
 
 
@@ -196,7 +198,7 @@ def parse_yaml(text: str, where: str) -> Any:
     try:
         return None if node is None else loader.construct_document(node)
     except Exception as e:  # PyYAML raises many kinds of errors for malformed numbers and dates
-        raise DataError(f"is not YAML: {' '.join(str(e).split())[:160]}", where=where) from None
+        raise DataError(f"is not YAML: {' '.join(str(e).split())[:160]}", where=where, hint=CORRECT) from None
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def query_options(query: str, where: str) -> dict[str, str]:
     given: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name in given:
-            raise UsageError(f"the option {name!r} is given twice", where=where)
+            raise UsageError(f"the option {name!r} is given twice", where=where, hint="give it once")
         given[name] = value
     return given
 

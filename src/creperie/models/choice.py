@@ -253,7 +253,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
             picture = picture_bytes(open_store(folder), name)
             decode_image(picture)
         except DataError as e:
-            raise DataError(f"the image cannot be read ({e})", where=where) from None
+            raise DataError(f"the image cannot be read ({e})", where=where, hint="correct `image`") from None
     digest = hashlib.sha256(picture).hexdigest() if picture else ""
     shown = tuple(k - 1 for k in fits)
     return Demonstration(tuple(captions), answer - 1, shown, picture=picture, digest=digest, **described)

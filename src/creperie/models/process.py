@@ -59,7 +59,8 @@ class ProcessModel:
             pipe = subprocess.PIPE
             self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=self.errors)
         except OSError as e:
-            raise ModelError(f"{self.command[0]} cannot be started: {e.strerror}", where=self.uri) from e
+            what = f"{self.command[0]} cannot be started: {e.strerror}"
+            raise ModelError(what, where=self.uri, hint="check the path of the Python") from e
         assert self.process.stdin
         assert self.process.stdout
         self.requests, self.replies = self.process.stdin, self.process.stdout
@@ -135,7 +136,8 @@ class ProcessModel:
             raise EOFError
         reply = json.loads(line)
         if "error" in reply:
-            raise ModelError(f"the model fails in its own process: {one_line(reply['error'])}", where=self.uri)
+            what = f"the model fails in its own process: {one_line(reply['error'])}"
+            raise ModelError(what, where=self.uri, hint="run its module by hand to see where")
         shape = reply.get("shape", [0])
         size = 4 * int(np.prod(shape))
         payload = self.replies.read(size)
@@ -147,7 +149,8 @@ class ProcessModel:
         code = self.process.wait()
         self.errors.seek(0)
         last = self.errors.read().decode(errors="replace").strip().splitlines()[-1:]
-        return ModelError(f"the model's process ended with code {code}: {' '.join(last)}", where=self.uri)
+        what = f"the model's process ended with code {code}: {' '.join(last)}"
+        return ModelError(what, where=self.uri, hint="run its module by hand to see where")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

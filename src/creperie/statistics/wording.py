@@ -32,7 +32,7 @@ class WordingPreference:
 def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> WordingPreference:
     """Load a scorer by name: `link-grammar`, or the URI of any model that scores captions."""
     if equal < 0:
-        raise UsageError(f"the difference that counts as equal must not be negative, given {equal}")
+        raise UsageError(f"`equal={equal}` is negative", hint="give 0 or more")
     if name == LINK_GRAMMAR:
         from creperie.lang import grammaticalities
 

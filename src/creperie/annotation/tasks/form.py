@@ -82,7 +82,7 @@ def _read_text(field: Field, value: Any) -> str:
     if len(value) > LONGEST:
         raise AnswerError(f"{field.name!r} has {len(value)} characters, more than {LONGEST}")
     if not is_storable(value):
-        raise AnswerError(f"{field.name!r} contains characters that cannot be stored")
+        raise AnswerError(f"{field.name!r} contains characters that cannot be stored; paste it again as plain text")
     return value
 
 

@@ -270,4 +270,4 @@ def _refuse(answer: httpx.Response, url: str) -> None:
             raise FetchError(f"{problem} and asks to wait {wait:,.0f} s", where=url, hint="try again later")
         raise _PassingError(problem, wait)
     if code not in (200, 206):
-        raise FetchError(problem, where=url, gone=code in GONE)
+        raise FetchError(problem, where=url, hint="try later, or pass your own copy (`from=`)", gone=code in GONE)

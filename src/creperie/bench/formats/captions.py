@@ -38,10 +38,13 @@ def _benchmark(name: str, files: list[tuple[str, Path]], rows: Iterable[Row | Sk
 def _records(document: Any, name: str, path: Path) -> Iterator[Record]:
     """Yield the objects of the list called `name` in a document; without a name, the document is the list."""
     if name and not isinstance(document, dict):
-        raise DataError(f"the document is {kind_of(document)}, expected an object", where=path)
+        what = f"the document is {kind_of(document)}, expected an object"
+        raise DataError(what, where=path, hint="give the file as published")
     values = document.get(name) if name else document
     if not isinstance(values, list):
-        raise DataError(f"{name!r} is {kind_of(values)}, expected a list", where=path)
+        raise DataError(
+            f"{name!r} is {kind_of(values)}, expected a list", where=path, hint="give the file as published"
+        )
     for i, value in enumerate(values):
         record = record_of(str(i), value, f"{path} ({name or 'record '}[{i}])")
         if not isinstance(value, dict):

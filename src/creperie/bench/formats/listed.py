@@ -97,7 +97,7 @@ def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
     document = read_json(path, strict=True)
     rows = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise DataError("has no list of annotations", where=path)
+        raise DataError("has no list of annotations", where=path, hint="give the file as published")
     split = "train" if "train" in path.name else "val"
     originals = {str(row.get("id")): row.get("caption") for row in rows if row.get("foil") is False}
     for row in rows:
@@ -113,7 +113,7 @@ def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
     """
     document = read_json(path, strict=True)
     if not isinstance(document, dict) or not all(isinstance(descriptions, dict) for descriptions in document.values()):
-        raise DataError("is not an object of folders with descriptions", where=path)
+        raise DataError("is not an object of folders with descriptions", where=path, hint="give the file as published")
     places = [path.parent / name for name in ("image-sets", "images", ".")]
     for folder, descriptions in document.items():
         inside = (re.sub(r"[^\w-]", "?", folder) or "?") + "/img*.jpg"  # keeps the pattern inside the folder

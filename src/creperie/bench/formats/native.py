@@ -35,7 +35,7 @@ def is_native(names: Sequence[str], kind: str) -> bool:
 def read_native(path: Path, kind: str, table: TableSource) -> Benchmark:
     items = _parquet_items(path) if kind == "parquet" else _line_items(table)
     if not items.num_rows:
-        raise DataError("holds no records", where=path)
+        raise DataError("holds no records", where=path, hint="give a file with at least one")
     step = ProvenanceStep("read", {"format": kind, "sha256": {path.name: file_digest(path)}})
     bench = Benchmark(path.stem, items, info=Info(title=path.stem), provenance=(step,))
     check_keys(bench)

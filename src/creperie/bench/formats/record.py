@@ -23,7 +23,7 @@ class Record:
     fields: Mapping[str, Any]
     where: str
 
-    def error(self, what: str, hint: str = "") -> DataError:
+    def error(self, what: str, hint: str = "correct it, or name another format") -> DataError:
         return DataError(what, where=self.where, hint=hint)
 
 

@@ -57,7 +57,7 @@ def read_records(path: Path, kind: RecordKind | None = None, first: int = 0) -> 
     else:
         records = _table_records(path, kind)
     if not records:
-        raise DataError("holds no records", where=path)
+        raise DataError("holds no records", where=path, hint="give a file with at least one")
     return records
 
 
@@ -74,7 +74,7 @@ def _json_records(path: Path, kind: str) -> list[Record]:
     records = [record_of(key, inner, f"{path} (record {key[:80]!r})") for key, inner in pairs]
     for record in records:
         if not is_unicode(record.key):
-            raise DataError("holds a key with an unpaired surrogate", where=path)
+            raise DataError("holds a key with an unpaired surrogate", where=path, hint="save its source as UTF-8")
     return records
 
 

@@ -70,7 +70,7 @@ def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mappi
         names.update(dict.fromkeys(record))
         check_columns(len(names), where)
     if not names:
-        raise DataError("holds no records", where=where)
+        raise DataError("holds no records", where=where, hint="give at least one")
 
     def rows(wanted: Sequence[str]) -> Rows:
         for place, record in records():
@@ -101,7 +101,7 @@ def _json_records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _object(value: Any, where: str) -> tuple[str, Mapping[str, Any]]:
     if not isinstance(value, Mapping):
-        raise DataError(f"is {kind_of(value)}, expected an object", where=where)
+        raise DataError(f"is {kind_of(value)}, expected an object", where=where, hint="write one JSON object per row")
     return where, value
 
 

@@ -115,7 +115,8 @@ class _Row:
             if not isinstance(value, str):
                 raise DataError(f"{name!r} is {kind_of(value)}, expected text", where=self.where)
             if not is_unicode(value):
-                raise DataError(f"{name!r} holds an unpaired surrogate, which is not a character", where=self.where)
+                what = f"{name!r} holds an unpaired surrogate, which is not a character"
+                raise DataError(what, where=self.where, hint="save its source as UTF-8")
         return [v for v in values if v] if self.text else values
 
     def id(self, name: str) -> str:

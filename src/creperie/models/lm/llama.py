@@ -45,7 +45,9 @@ class LlamaCpp:
                 response_format=schema,
             )
         except ValueError as e:  # the prompt is longer than the context, or there is no chat template
-            raise ModelError(f"cannot answer: {e}", where=self.fingerprint.uri) from e
+            raise ModelError(
+                f"cannot answer: {e}", where=self.fingerprint.uri, hint="shorten the prompt, or name a chat model"
+            ) from e
         choice = answer["choices"][0]
         return reply_of(choice["message"]["content"] or "", cut=choice["finish_reason"] == "length")
 
@@ -63,7 +65,9 @@ def load_llama(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Llama
     except ModuleNotFoundError as e:
         raise UsageError("needs llama-cpp-python", where=text, hint="pip install llama-cpp-python") from e
     except ValueError as e:
-        raise ModelError(f"llama.cpp cannot read it ({e})", where=text) from e
+        raise ModelError(
+            f"llama.cpp cannot read it ({e})", where=text, hint="download it again, or update llama.cpp"
+        ) from e
     adapter = LlamaCpp(
         model,
         Fingerprint(
