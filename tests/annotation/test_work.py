@@ -10,15 +10,16 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, event, func, select
-from tests.annotation.acting import begin, desk_for, set_state
+from sqlalchemy import delete, event, func, select, update
+from tests.annotation.acting import begin, desk_for, set_state, work
 from tests.annotation.conftest import Browser
 
 from creperie.annotation import Database, StudyPlan, invite, store_study
 from creperie.annotation.answers import WorkError, answer, skip, undo
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
-from creperie.annotation.state import StateError
+from creperie.annotation.state import StateError, study_named
 from creperie.annotation.tasks.form import AnswerError
+from creperie.annotation.view import terms_of
 from creperie.bench import Benchmark
 from creperie.core import UsageError
 
@@ -158,6 +159,19 @@ def test_a_request_that_is_sent_twice_is_stored_once(db: Database, bench: Benchm
 
 
 @both_databases
+def test_one_person_in_a_hurry_does_not_shorten_the_promised_time(db: Database, bench: Benchmark) -> None:
+    promised = []
+    for who in begin(db, bench, people=3, overlap=3):
+        with db.read() as session:
+            promised.append(dict(terms_of(session, study_named(session, "s"), None))["Time"])
+        work(db, who)
+        with db.write() as session:
+            session.execute(update(Answer).values(seconds=0.5))
+    with db.read() as session:
+        promised.append(dict(terms_of(session, study_named(session, "s"), None))["Time"])
+    assert promised == ["about 4 min"] * 3 + ["about 1 min"]
+
+
 def test_undo_gives_the_slot_back_and_keeps_the_answer_on_record(db: Database, bench: Benchmark) -> None:
     who, _ = begin(db, bench)
     first = take(db, who)

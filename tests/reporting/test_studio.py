@@ -28,7 +28,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from fastapi.testclient import TestClient
 
-from creperie.auditing import audit, audit_document
+from creperie.auditing import audit, audit_answer, audit_document
 from creperie.bench import Benchmark, Item, choice, from_items, load, open_store, record_audit, save
 from creperie.core import UsageError
 from creperie.reporting import Contents, gather_runs, listen, make_studio, remember_zoo, report_page
@@ -350,6 +350,14 @@ def test_an_audit_is_watched_and_refined(client: TestClient, folder: Path) -> No
         shared = one.get("/share?name=mine").text
         assert "Next: <code>creperie" in shared
         assert str(folder) not in shared  # whoever gets the page has other folders
+    document = {**json.loads((folder / "mine" / "audit.json").read_text("utf-8")), "verdict": "not shown"}
+    document["text"] = audit_answer(document)  # one sentence, and nothing below it
+    runs = gather_runs(sorted((folder / "runs").iterdir()), benches=[load(folder / "mine")])
+    mailed = report_page(runs, Contents(figures=False, audits={document["hash"]: document})).html
+    assert "Next: <code>creperie" in mailed
+    assert str(folder) not in mailed
+    assert '"soft">.' not in mailed
+    assert ". .</p>" not in mailed
 
 
 def test_accepted_foils_become_a_benchmark_and_a_study(client: TestClient, folder: Path) -> None:

@@ -46,20 +46,22 @@ def picture_at(slot: Slot, place: int) -> str | None:
     return str(payload["images"][places[place]]) if place < len(places) else None
 
 
-SECONDS = 15.0  #: expected per question, until five answers tell better
+SECONDS = 15.0  #: expected per question, until three people have answered
 
 
 def terms_of(session: Session, study: StudyRow, quota: int | None) -> list[tuple[str, str]]:
     """Return what taking part means, before it begins: the number of questions, about how long they take, the pay.
 
-    The time is the median of the study's answers. Without a quota, the number is that of all questions.
+    The time is the median of the study's answers, once three people have given some: one alone may be in a hurry.
+    Without a quota, the number is that of all questions.
     """
     questions = select(func.count()).select_from(Question).where(Question.study_id == study.id)
     number = quota or study.plan.get("per_annotator") or session.scalar(questions) or 0
     number += int(study.plan.get("attention") or 0) + int(study.plan.get("practice") or 0)
-    taken = select(Answer.seconds).where(Answer.study_id == study.id, Answer.seconds.is_not(None)).limit(1000)
-    seconds = [one for one in session.scalars(taken) if one is not None]
-    minutes = max(1, math.ceil(number * (median(seconds) if len(seconds) >= 5 else SECONDS) / 60))
+    taken = select(Answer.annotator_id, Answer.seconds).where(Answer.study_id == study.id, Answer.seconds.is_not(None))
+    seconds = [(who, one) for who, one in session.execute(taken.limit(1000)) if one is not None]
+    several = len({who for who, _ in seconds}) >= 3
+    minutes = max(1, math.ceil(number * (median(one for _, one in seconds) if several else SECONDS) / 60))
     terms = [("Questions", f"{number:,}"), ("Time", f"about {minutes} min")]
     settings = settings_of(study.settings)
     return [*terms, ("Pay", f"{settings.pay:.2f} {settings.currency}".rstrip())] if settings.pay else terms

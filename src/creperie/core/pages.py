@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import shlex
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creperie.core.text import percent, word_differences
@@ -29,7 +31,7 @@ def _templates(room: str) -> Environment:
         keep_trailing_newline=True,
     )
     made.filters |= {"percent": percent, "form": format, "sentence": _sentence, "heat": heat_level}
-    made.filters |= {"differences": word_differences}
+    made.filters |= {"differences": word_differences, "elsewhere": _elsewhere}
     return made
 
 
@@ -95,4 +97,13 @@ def _sentence(text: str) -> str:
     >>> _sentence("no attacker leaks")
     'No attacker leaks.'
     """
-    return text[:1].upper() + text[1:] + "."
+    return text[:1].upper() + text[1:] + "." * bool(text)
+
+
+def _elsewhere(command: str) -> str:
+    """Return a command for readers of a page that was sent to them, who have other folders: paths by their last names.
+
+    >>> _elsewhere("creperie audit /home/ana/mine --seed 1")
+    'creperie audit mine --seed 1'
+    """
+    return shlex.join(Path(word).name if word.startswith("/") else word for word in shlex.split(command))
