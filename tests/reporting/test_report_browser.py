@@ -71,6 +71,15 @@ def test_a_portrait_is_shown_whole(opened: Watched) -> None:
     )
 
 
+def test_a_link_to_a_part_leads_there(chromium: Any, address: str) -> None:
+    watched = Watched(chromium, f"{address}#comparisons", viewport={"width": 1280, "height": 500})
+    until(watched.page, "scrollY > 0")
+    assert watched.page.url.endswith("#comparisons")
+    bar, heading = (watched.page.locator(one).bounding_box() for one in (".top", "#comparisons > h2"))
+    assert bar["y"] + bar["height"] <= heading["y"] < 300
+    watched.context.close()
+
+
 def test_an_opened_item_has_an_address_and_marks_what_differs(chromium: Any, address: str) -> None:
     watched = Watched(chromium, f"{address}#items?item=swap%2F7")
     assert watched.page.inner_text("#detail h2") == "swap · 7"

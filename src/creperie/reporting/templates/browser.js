@@ -29,7 +29,8 @@
     for (const [k, v] of Object.entries(state)) if (k !== "conds" && v !== "" && v !== 0) parts.set(k, v);
     for (const c of state.conds) parts.append("c", `${c.who}.${c.task}.${c.out}`);
     const text = parts.toString();
-    history.replaceState(null, "", text ? "#items?" + text : location.pathname + location.search);
+    if (text) history.replaceState(null, "", "#items?" + text);
+    else if (location.hash.startsWith("#items?")) history.replaceState(null, "", location.pathname + location.search);
   };
   const read = () => {
     const [anchor, text] = location.hash.slice(1).split("?");
