@@ -118,7 +118,7 @@ def tries(variant: str) -> bool:
     code = f"import creperie.world.solid.studio as s; s.render_room(s.Room(()), 32, samples=1, variant={variant!r})"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     try:
-        run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=100)
+        run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
         print(variant, "took too long", flush=True)
         return False
