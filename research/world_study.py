@@ -8,7 +8,7 @@ one batch (each is then the other's hard negative) or never in one. Pictures, ca
     python research/world_study.py render --carry DIR --out DIR     pictures of the rooms (Mitsuba; the long part)
     python research/world_study.py pack --carry DIR --flickr8k DIR --twins DIR --coco DIR --sugarcrepe DIR --photos DIR
     python research/world_study.py train --carry DIR --out DIR --seeds 0,1,2 --seconds 480   18 models
-    python research/world_study.py write --out DIR                  research/results/world-study.md and .json
+    python research/world_study.py write --out DIR                  research/results/world-study.* and the docs
 
 `render` and `train` import nothing but numpy, Pillow, torch and transformers (and Mitsuba): they run on a bare GPU
 machine. Every result is written as soon as it is there. `train --smallest` is a trial on a CPU.
@@ -638,6 +638,7 @@ def report(path: Path, known: dict[str, Any], name: str, row: dict[str, Any], mo
 
 def write(asked: argparse.Namespace) -> None:
     """Write results and tables: shares with intervals over items, and gains over the control with intervals."""
+    from first_minute import write as put
     from photographs_study import gain_interval
 
     from creperie.core import write_text
@@ -688,6 +689,7 @@ def write(asked: argparse.Namespace) -> None:
         f"\n\nPercent right [95 % interval over items]\n\n{tables['scores']}\n\n## Points gained\n\n{tables['gains']}\n"
     )
     write_text(ROOT / "research/results/world-study.md", page)
+    put(ROOT / "docs/results-training.md", "rooms", in_short(head, rows, gains))
     shares = {
         name: {exam: {p: round(float(np.mean(v)), 4) for p, v in own.items()} for exam, own in row["credits"].items()}
         for name, row in models.items()
@@ -695,6 +697,13 @@ def write(asked: argparse.Namespace) -> None:
     kept = {k: v for k, v in known.items() if k not in ("models", "settings")} | {"seeds": seeds, "models": shares}
     write_text(ROOT / "research/results/world-study.json", json.dumps(kept, indent=1) + "\n")
     print(page)
+
+
+def in_short(head: str, rows: list[list[str]], gains: list[list[str]]) -> str:
+    """Return the group scores (of SugarCrepe, the only one) for the documentation."""
+    chosen = [k for k, row in enumerate(rows) if row[1] == "group" or "SugarCrepe" in row[0]]
+    short = [[rows[k][0], *rows[k][2:4], rows[k][5], *(gains[k][n] for n in (2, 3))] for k in chosen]
+    return f"{head}\n\n" + table(["test", "n", "chance", "photographs only", "rooms", "drawings"], short)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

@@ -59,6 +59,9 @@ def test_rooms_are_sound_and_their_captions_certified(kind: str) -> None:
                         or b.base == i + 1
                         or graph.holds("under", (i, j))
                         or graph.holds("under", (j, i))
+                        or graph.holds("touching", (i, j))
+                        or graph.holds("leaning", (i, j))
+                        or graph.holds("leaning", (j, i))
                     )
                     assert apart > 0 or stacked, (a, b)
 
@@ -68,6 +71,7 @@ def at(thing: Solid, x: float, y: float = 0, **more: object) -> Solid:
 
 
 BALL, TABLE = Solid("ball", "red"), Solid("table", "", "wood")
+UMBRELLA = Solid("umbrella", "red", "cloth", state="closed", turn=-18)
 PICTURE = Solid("framed picture", "", "wood", z=200)
 BIG = replace(MUG, size="big", colour="blue")
 
@@ -93,6 +97,18 @@ BIG = replace(MUG, size="big", colour="blue")
         ((at(BIG, -20), replace(MUG, size="small")), "bigger", True),
         ((at(BIG, -20), BOOK), "bigger", None),
         ((at(TABLE, -200), BALL), "taller", True),
+        ((at(BALL, -11), MUG), "touching", True),
+        ((at(BALL, 14), MUG), "touching", True),  # its handle
+        ((at(BALL, -13), MUG), "touching", None),  # a gap that could be overlooked
+        ((at(BALL, -18), MUG), "touching", False),
+        ((at(BALL, 0, -11), MUG), "touching", None),  # the camera does not see the gap
+        ((at(UMBRELLA, -73), TABLE), "leaning", True),
+        ((at(replace(UMBRELLA, turn=18), 73), TABLE), "leaning", True),
+        ((at(replace(UMBRELLA, turn=18), -73), TABLE), "leaning", None),  # the other way
+        ((at(UMBRELLA, -75), TABLE), "leaning", None),
+        ((at(UMBRELLA, -85), TABLE), "leaning", False),
+        ((at(BALL, 0, -38), TABLE), "leaning", None),
+        ((TABLE, at(UMBRELLA, -73)), "leaning", None),
         ((at(MUG, -20), MUG), "taller", None),
     ],
 )

@@ -208,6 +208,8 @@ def _not_the_other(s: Sampler) -> Draft | None:
         if not options:
             return None
         kinds.append(s.dice.pick(options))
+    if relation in SIDES and kinds[0] in HEAVY:
+        return None
     looks = s.stage.looks(kinds, relation, setting, s)
     a, b, c = looks[0], looks[1], replace(looks[2], size=looks[1].size) if setting == "drawn" else looks[2]
     says = [fields[:1] for fields in s.mentions([a, b, c], relation)]

@@ -92,6 +92,8 @@ def sayable(form: LogicalForm) -> tuple[str, ...]:
         names.remove("plain")
     if kind == "spatial" and relation not in ITS:
         names = [c for c in names if c != "with"]
+    if kind == "other spatial" and relation in ("touching", "leaning"):  # said once
+        names.remove("plain")
     if relation == "far" or (kind == "state" and not form.setting):  # "there is a closed box" alone says little
         names = [c for c in names if c != "there"]
     if relation in ("faces", "holds"):  # "a box is being faced by a cat" is not what people say

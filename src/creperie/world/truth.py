@@ -57,7 +57,7 @@ _PAIRS = (
     ("nearer", "farther"),
 )  # fmt: skip
 CONVERSE = dict(_PAIRS) | {b: a for a, b in _PAIRS}
-SYMMETRIC = frozenset({"near", "far"})
+SYMMETRIC = frozenset({"near", "far", "touching"})
 
 #: Action of a scene → other actions of its agent on its patient that the image does not decide; all others are false.
 _UNDECIDED: dict[str, frozenset[str]] = {

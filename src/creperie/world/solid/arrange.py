@@ -19,7 +19,19 @@ from creperie.world.sample import Draft
 from creperie.world.solid.models import SCALES, SOLIDS
 from creperie.world.solid.paints import lab, large_look, surface
 from creperie.world.solid.scene import GROUNDS, WALLS, Room, Solid
-from creperie.world.solid.space import CENTIMETRES, VIEW, WALL, RoomGraph, box_of, fits_in_view, points_of, project
+from creperie.world.solid.space import (
+    CENTIMETRES,
+    LEANING,
+    VIEW,
+    WALL,
+    RoomGraph,
+    box_of,
+    contact,
+    fits_in_view,
+    leans,
+    points_of,
+    project,
+)
 
 Box = tuple[float, ...]
 #: setting → half the width of the ground that is used, its near and far end, gaps between things
@@ -31,6 +43,8 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
     """Return both rooms; None if this tape of random numbers gives none that a camera sees well."""
     try:
         turns = [_turn(slot, tape) for slot in draft.slots]
+        if "leaning" in draft.relations:
+            turns[1] = 0
         slots = [tuple(replace(look, turn=turn) for look in slot) for slot, turn in zip(draft.slots, turns)]
         hulls = [_hull([box_of(look) for look in slot]) for slot in slots]
         mains = _mains(draft, hulls, tape)
@@ -38,6 +52,8 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
             return None
         slope, spare = tape.pick((14, 17, 21, 25)), 1.06 + tape.roll(6) / 100
         placed = [[_put(slots[k][side], spot) for k, spot in enumerate(mains[side])] for side in (0, 1)]
+        if not all(_touched(things, relation) for things, relation in zip(placed, draft.relations)):
+            return None
         for k in range(draft.arity, len(slots)):
             spot = _free_spot(draft.setting, slots[k], hulls[k], placed, tape)
             if spot is None:
@@ -89,7 +105,23 @@ def _turn(slot: Sequence[Solid], tape: Tape) -> int:
 
 def against_wall(look: Solid) -> bool:
     """Return whether a thing hangs on the wall, leans against it or stands close to it."""
-    return bool({"wall", "back"} & {*SOLIDS[look.kind].place}) or (look.kind, look.state) == ("umbrella", "closed")
+    return bool({"wall", "back"} & {*SOLIDS[look.kind].place}) or leans(look)
+
+
+def _touched(things: list[Solid], relation: str) -> bool:
+    """Move the first thing sideways until it touches the second, if it is to touch it or to lean against it; return
+    whether it can.
+    """
+    if relation not in ("touching", "leaning"):
+        return True
+    one, two = things[:2]
+    side = 1 if one.x < two.x else -1
+    if relation == "leaning":
+        one = replace(one, turn=-side * LEANING)
+    gap, _ = contact(*((one, two) if side > 0 else (two, one)), 0)
+    if math.isfinite(gap):
+        things[0] = replace(one, x=one.x + side * round(gap / CENTIMETRES))
+    return math.isfinite(gap)
 
 
 def _hull(boxes: Sequence[Box]) -> Box:
@@ -164,6 +196,8 @@ def _beside(
     middle = anchor.x + (b[0] + b[3] - a[0] - a[3]) / 2
     if relation in ("taller", "bigger", "shorter", "smaller", "near"):
         relation, gap = ("left" if left else "right"), min(gap, 0.3 * (b[3] - b[0]))
+    if relation in ("touching", "leaning"):
+        relation, gap, shift = ("left" if left else "right"), 0.0, 0.3 * shift
     sides = {"left": anchor.x + b[0] - a[3] - gap, "right": anchor.x + b[3] - a[0] + gap}
     if relation in sides:  # a little askew, as far as neither is in front
         along = abs(sides[relation] + (a[0] + a[3]) / 2 - anchor.x - (b[0] + b[3]) / 2)
@@ -248,5 +282,6 @@ def _sound(room: Room) -> bool:
         or SOLIDS[a.kind].under
         or SOLIDS[b.kind].under
         or _gap(boxes[i], boxes[j]) >= 0.4
+        or max(contact(*pair, axis)[0] for pair in ((a, b), (b, a)) for axis in (0, 1)) > -0.3
         for (i, a), (j, b) in combinations(enumerate(room.things), 2)
     )

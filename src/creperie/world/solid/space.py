@@ -71,6 +71,36 @@ def box_of(thing: Solid) -> tuple[float, ...]:
     return tuple(float(v) for v in (*moved.min(0), *moved.max(0)))
 
 
+LEANING = 18  #: turn of a thing that leans to the left; to the right it is the opposite, and 0 is away
+
+
+def leans(thing: Solid) -> bool:
+    """Return whether a thing of this kind stands aslant."""
+    return thing.kind == "ladder" or (thing.kind, thing.state) == ("umbrella", "closed")
+
+
+def contact(a: Solid, b: Solid, axis: int) -> tuple[float, float]:
+    """Return how far `a` can move along an axis (0: to the right, 1: away) until it touches `b`, and the height of that
+    point above the ground; infinitely far if it passes by.
+    """
+    boxes = np.array([box_of(a), box_of(b)])
+    cell = max(1.0, float((boxes[:, 3:] - boxes[:, :3]).max()) / 60)
+    sides = []
+    for thing, sign in ((a, 1), (b, -1)):
+        points = points_of(thing)
+        keys = np.floor(np.delete(points, axis, 1) / cell).astype(int) @ (4096, 1)
+        cells, where = np.unique(keys, return_inverse=True)
+        ends = np.full(len(cells), -np.inf)
+        np.maximum.at(ends, where, sign * points[:, axis])
+        sides.append((cells, ends))
+    both, one, two = np.intersect1d(sides[0][0], sides[1][0], return_indices=True)
+    if not len(both):
+        return math.inf, 0.0
+    gaps = -sides[0][1][one] - sides[1][1][two]
+    first = int(gaps.argmin())
+    return float(gaps[first]), float((both[first] + 2048) % 4096 - 2048) * cell
+
+
 def camera_of(room: Room) -> tuple[np.ndarray, np.ndarray]:
     """Return where the camera is and what it looks at, in centimetres."""
     aim = np.array([room.aim_x, room.aim_y, room.aim_z]) * CENTIMETRES
@@ -207,6 +237,26 @@ class RoomGraph:
         width = max(x[3] - x[0], y[3] - y[0])
         beside = gap_x > 0 and gap_y < 0
         return True if gap < 0.4 * width and beside else False if gap > 1.6 * width else None
+
+    def _touching(self, a: int, b: int) -> Verdict:
+        if not self._level(a, b):
+            return None
+        across, _, *gaps = self._apart(a, b)
+        one, two = (a, b) if across < 0 else (b, a)
+        if gaps[0] < 1 and gaps[1] < 0 and abs(contact(self.things[one], self.things[two], 0)[0]) < 0.4:
+            return True
+        clear = {"table": 2.0, "room": 5.0}[self.room.setting]
+        return False if gaps[0] > clear or gaps[1] > 2 * clear else None
+
+    def _leaning(self, a: int, b: int) -> Verdict:
+        one = self.things[a]
+        if not leans(one):
+            return False if self._touching(a, b) is False else None
+        two = self.things[b]
+        gap, height = contact(two, one, 0) if one.turn == LEANING else contact(one, two, 0 if one.turn else 1)
+        if -0.3 < gap < 0.6:
+            return True if height > 0.5 * (self.boxes[a][5] - self.boxes[a][2]) else None
+        return False if gap > 5 else None
 
     def _between(self, a: int, b: int, c: int) -> Verdict:
         if not (self._level(a, b) and self._level(a, c)):

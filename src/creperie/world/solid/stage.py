@@ -60,6 +60,8 @@ class Rooms(Stage):
                 look = replace(look, size="small")
             elif relation == "inside" and kind in self.pools["boxes"]:
                 look = replace(look, size="big", state="open" if kind == "box" else "empty")
+            if relation == "leaning" and kind == "umbrella":
+                look = replace(look, state="closed")
             if relation == "on" and kind == "book":
                 look = replace(look, state="closed")
             looks.append(look)
