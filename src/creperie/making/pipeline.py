@@ -18,7 +18,7 @@ from creperie.lang import (
     parse,
 )
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
-from creperie.making.checks import ALWAYS, truth_of, why_unfit, word_key
+from creperie.making.checks import ALWAYS, read_ahead, truth_of, why_unfit, word_key
 from creperie.making.judges import is_open
 from creperie.making.options import MakerOptions
 from creperie.making.source import SourceCaption
@@ -89,17 +89,24 @@ def judge(
             reasons[k] = reason or ""
     verdicts: dict[str, list[CandidateVerdict]] = {s.id: [] for s in sources}
     published = bool(maker.settings.get("as_published"))
+    if unsettled := [(s, c) for (s, c), reason in zip(pairs, reasons) if not (reason or published or is_settled(c))]:
+        read_ahead(text for s, c in unsettled for text in (s.text, c.text))
     for (s, c), reason in zip(pairs, reasons):
         verdict = CandidateVerdict(c, reason) if reason or published else with_evidence(s, c)
         verdicts[s.id].append(judged_by(maker.options.judge, verdict) if maker.options.judge else verdict)
     return {key: _consistent(own, maker.whole) for key, own in verdicts.items()}
 
 
+def is_settled(candidate: Candidate) -> bool:
+    """Return whether the truth layer is not asked about a candidate: its maker did, or it is no foil."""
+    return candidate.role == "positive" or "evidence" in candidate.tags
+
+
 def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdict:
     """Return the truth layer's verdict on a foil: rejected if its caption entails it, otherwise with tags for the
     evidence that it is false. Candidates that already have these tags are accepted unchanged.
     """
-    if candidate.role == "positive" or "evidence" in candidate.tags:
+    if is_settled(candidate):
         return CandidateVerdict(candidate)
     verdict = truth_of(source, candidate.text)
     if verdict.word == ENTAILED:

@@ -16,6 +16,7 @@ from creperie.making.checks import (
     EditSize,
     LengthMatched,
     not_true_too,
+    read_ahead,
     vocabulary_extended,
     vocabulary_followed,
     why_unfit,
@@ -83,7 +84,7 @@ class LLMMaker(Maker):
     def checks(self) -> Sequence[Check | BatchCheck]:
         own: dict[str, tuple[Check, ...]] = {
             "swap": (vocabulary_followed,),
-            "replace": (EditSize(8), LengthMatched(3), *(() if self.options.as_published else (not_true_too,))),
+            "replace": (EditSize(8), LengthMatched(3), *((not_true_too,) if self.guarded else ())),
             "add": (vocabulary_extended if self.options.as_published else LengthMatched(2),),
             "enrich": (_extends_its_own,),
         }
@@ -102,7 +103,14 @@ class LLMMaker(Maker):
             digest = hashlib.sha256(json.dumps(job, sort_keys=True, default=str).encode()).hexdigest()
             served.queue.ledger.keep_in(folder / f"ledger-{digest[:16]}.jsonl")
 
+    @property
+    def guarded(self) -> bool:
+        """True if replacements that may be true too are not taken."""
+        return self.family == "replace" and not self.options.as_published
+
     def propose(self, sources: Sequence[SourceCaption]) -> list[Proposal]:
+        if self.guarded:
+            read_ahead(s.text for s in sources)
         return run_conversations([self.workflow(self, s) for s in sources], generator(self.options.model))
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:

@@ -35,8 +35,7 @@ def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Propo
     rng = dice_for(maker.options.seed, maker.name, f"{source.id}\0propose")
     given = [{"caption": source.text, "selected": old} for old in chosen]
     step = maker.template["propose"]
-    guarded = maker.family == "replace" and not maker.options.as_published
-    objection = _may_stay_true(maker, source) if guarded else _is_nothing_new
+    objection = _may_stay_true(maker, source) if maker.guarded else _is_nothing_new
     proposed = yield [Ask(step, g, seed=rng.randrange(2**31), objection=objection) for g in given]
     step = maker.template[maker.compose]
     field = "matched" if "matched" in step.answer else "sentence"
