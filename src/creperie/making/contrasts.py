@@ -72,6 +72,7 @@ def _attributes(doc: Any) -> list[Any]:
     nations = [t for t in doc if is_nation(t.text) and t.i + 1 < len(doc) and doc[t.i + 1].tag_ in ("NN", "NNS")]
     loose = [t for t in doc if t.tag_[:2] in ("NN", "JJ", "VB") and t.is_lower and _names_colour(t.lower_)]
     every = sorted({*qualities(doc), *worn, *graded, *sides, *nations, *loose}, key=lambda t: t.i)
+    every = [t for t in every if t.dep_ != "pobj" or base_of(t) not in frames()["named_by_colour"]]  # a glass of wine
     said = [t for t in every if _is_side(t) or described(t) is not None]
     return [t for t in said if not any(t.i == other.i - 1 and _is_shade(t, other) for other in said)]
 

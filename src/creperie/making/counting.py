@@ -79,7 +79,7 @@ def _made_several(doc: Any, noun: Any) -> dict[int, str] | None:
     tied = any(c.dep_ in ("appos", "poss", "case") or c.lower_ in ("of", "-") for c in noun.children)
     if tied or (after is not None and (after.tag_[:2] == "NN" or after.text in ("-", "'s", "’s"))):
         return None
-    odd = {"most", "more", "first", "second", "same"}
+    odd = {"most", "more", "first", "second", "same", *frames()["of_one"]}
     if any(
         c.lower_ in odd or c.tag_ in ("JJS", "JJR") or (c.tag_ == "CD" and c.lower_ not in _ONE) for c in noun.lefts
     ):

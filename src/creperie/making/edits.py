@@ -40,7 +40,7 @@ from creperie.making.atoms import (
     vague_nouns,
 )
 from creperie.making.corpus import WordCounts
-from creperie.making.plausible import ANIMATE, MADE, frames
+from creperie.making.plausible import ANIMATE, MADE, frames, used_alike
 from creperie.making.verbs import is_name, listed, topics
 from creperie.making.wording import reworded
 
@@ -98,7 +98,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
         paired = set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
         aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
-        for new in rivals(base):
+        for new in dict.fromkeys([*rivals(base), *used_alike(base)]):
             if new in bases or age_of(new) == "baby" or new in paired or any(is_above(t, new) for t in named):
                 continue  # knives, where there is cutlery
             if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.lang import age_of, dimension_of, doers, kind_of, lemma, whole_preposition
+from creperie.lang import age_of, dimension_of, doers, is_above, kind_of, lemma, whole_preposition
 from creperie.making.atoms import base_of, look_of, look_of_word, name_words, sort_of
 from creperie.making.data import read_data
 from creperie.making.verbs import is_name, topics
@@ -19,6 +19,8 @@ ANIMATE = frozenset(("person", "animal"))
 MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 _ARTEFACT, _ANIMAL, _PERSON, _GROUP = 6, 5, 18, 14
 #: Dimensions in which rules know what a thing may be like.
+#: WordNet's files of things besides artefacts that come in several sizes: food, things of nature, plants.
+_SIZED = ((13,), (17,), (20,))
 _SEEN_AT_ONCE = frozenset(("colour", "size", "pattern", "shape"))
 TURNED = {"left": "right", "right": "left", "above": "below", "below": "above", "upper": "lower", "lower": "upper"}
 
@@ -49,16 +51,43 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
     if kind == "person":
         general = {*frames()["anybody"]}
         return base in general and singular in general and not general_pair(old.doc)
+    if _is_used_alike(old, base, singular):
+        return True
     if kind not in ("animal", "vehicle", "food", "handheld") or kind_of(singular) != kind:
         return False
     if old.dep_ in ("dobj", "nsubj", "nsubjpass") and old.head.tag_[:2] == "VB":
-        verbs = (*frames()["of_all_things"], *frames()["jointly"], *frames()["held_together"])
-        return base_of(old.head) in verbs
-    beside = old.head.lower_ in ("beside", "near", "behind", "past", "by")
+        acts = old.dep_ == "nsubj" and kind == "animal"  # a rabbit chases no ball
+        known = () if acts else (*frames()["jointly"], *frames()["held_together"])
+        return base_of(old.head) in (*frames()["of_all_things"], *known)
+    beside = old.head.lower_ in ("beside", "near", "behind", "past", "by") and old.head.dep_ != "agent"
     within = (
         old.head.lower_ in ("to", "of") and old.head.i > 0 and old.head.nbor(-1).lower_ in ("next", "front", "close")
     )
     return old.dep_ == "pobj" and (beside or within)
+
+
+def _is_used_alike(old: Any, base: str, new: str) -> bool:
+    """Return True for two things of which people say the same verb or preposition: who drinks tea could drink milk."""
+    if any(c.dep_ == "amod" and not look_of(c) for c in old.lefts):
+        return False  # an armoured truck
+    link = old.head.lower_ if old.dep_ == "pobj" else base_of(old.head)
+    place = base_of(old.head.head) if old.dep_ == "pobj" else ""
+    about = {base_of(t) for t in old.doc if t != old}
+    wintry = any(word.startswith(tuple(frames()["wintry"])) for word in about)
+    furnished = any(kind_of(w) in ("furniture", "food") or w in frames()["of_rooms"] for w in about)
+    wet = bool(about & {*frames()["waters"].split("|"), "shore", "beach", "swim"})
+    for nouns, links in frames()["same_use"]:
+        if base in nouns and new in nouns:
+            known = {w for name in links for w in frames().get(name, [name])}
+            fits = not (wintry and "snow" in nouns) and not (wet and kind_of(base) == "animal")
+            fits = fits and not (furnished and "kitchen" in nouns)
+            return fits and ("*" in known or link in known or place in known)
+    return False
+
+
+def used_alike(noun: str) -> list[str]:
+    """Return the nouns of things that people use in the same places as a thing."""
+    return [n for nouns, _ in frames()["same_use"] if noun in nouns for n in nouns if n != noun]
 
 
 def general_pair(doc: Any) -> bool:
@@ -75,22 +104,39 @@ def _is_vouched_look(old: Any, new: str) -> bool:
     own = base_of(noun)
     if (old.dep_ != "pobj" and noun.tag_[:2] != "NN") or is_name(f"{old.lower_} {own}"):
         return False
+    if any({old.lower_, new} == {*pair} and is_listed(noun, fit) for pair, fit in frames()["states"]):
+        return True
     if look == "age":
-        return sort_of(noun) in ANIMATE and old.lower_ != "new" and new != "new"
+        person = sort_of(noun) in ANIMATE or topics(own)[:1] == (_PERSON,)
+        return person and {old.lower_, new} <= {"young", "old", "elderly"}
     if look == "colour":
         if old.dep_ == "pobj":
             return True  # a hat in cream
+        bred = sort_of(noun) == "animal" and bool(name_words(noun))  # polar bears
+        if own in frames()["named_by_colour"] or is_above("body covering", own) or bred:
+            return False  # the yellow card, orange fur
         known = old.tag_[:2] == "JJ" or old.lower_ in frames()["colours"]
-        return look_of(old) == "colour" and known and (is_made(noun) or sort_of(noun) == "animal")
+        fit = is_made(noun) or sort_of(noun) == "animal" or look_of(noun) == "fabric"
+        return look_of(old) == "colour" and known and fit
+    if look in ("material", "fabric"):
+        doubled = any(c != old and look_of(c) in ("material", "fabric") for c in noun.lefts)  # a tartan wool scarf
+        return not doubled and own in str(frames()["stuffs"].get(new, "")).split("|")
     if {old.lower_, new} == {"open", "closed"}:
         return is_made(noun)
-    return look in _SEEN_AT_ONCE and (is_made(noun) or sort_of(noun) in ANIMATE)
+    sized = topics(own)[:1] in _SIZED and new in frames()["sizes"][0][0] + frames()["sizes"][0][1]
+    return look in _SEEN_AT_ONCE and (is_made(noun) or sort_of(noun) in ANIMATE or sized)
 
 
 def is_made(noun: Any) -> bool:
     """Return True for a thing that people make, by its kind or its first sense."""
     base = base_of(noun)
     return sort_of(noun) in MADE or topics(base)[:1] == (_ARTEFACT,)
+
+
+def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:
+    """Return True if a noun is of one of these sorts, or in one of these lists of nouns; `made` is what people make."""
+    words = {w for name in lists for w in str(frames().get(name, name)).split("|")}
+    return (sort or sort_of(noun)) in lists or base_of(noun) in words or ("made" in lists and is_made(noun))
 
 
 def holder_of(link: Any) -> Any | None:

@@ -22,7 +22,7 @@ from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, replaced, scene_of
 from creperie.making.exchanging import sort_here
 from creperie.making.phrases import lacks_determiner
-from creperie.making.plausible import ANIMATE, TURNED, frames, holder_of, is_made
+from creperie.making.plausible import ANIMATE, TURNED, frames, holder_of, is_listed, is_made
 from creperie.making.verbs import topics
 from creperie.making.wording import reworded
 
@@ -204,10 +204,11 @@ def is_vouched_relation(old: Any, change: str) -> bool:
     was, _, new = change.lower().partition(" → ")
     if old.tag_[:2] == "VB":
         return _is_vouched_posture(old, lemma(new, old.tag_))
-    if old.lower_ in TURNED:
-        return new == TURNED[old.lower_] and base_of(old.head) in ("be", "stand", "park", "place")
-    pair = next((p for p in frames()["turned_places"] if {*p["pair"]} == {was, new}), None)
     figure = holder_of(old)
+    if old.lower_ in TURNED:
+        free = old.lower_ in ("left", "right") or (figure is not None and sort_here(figure) in ANIMATE)
+        return free and new == TURNED[old.lower_] and base_of(old.head) in ("be", "stand", "park", "place")
+    pair = next((p for p in frames()["turned_places"] if {*p["pair"]} == {was, new}), None)
     ground = next((g for t in reversed(old.doc[old.i : old.i + 3]) for g in dependents(t, "pobj")), None)
     if pair is None or figure is None or ground is None or base_of(old.head) in ("hide", "peek", "peer", "look"):
         return False
@@ -217,9 +218,8 @@ def is_vouched_relation(old: Any, change: str) -> bool:
 
 
 def _is_listed(noun: Any, lists: list[str]) -> bool:
-    """Return True if a noun is of one of these sorts, or in one of these lists of nouns."""
-    sort = sort_here(noun) or ("person" if topics(base_of(noun))[:1] == (_GROUP,) else "")
-    return sort in lists or any(base_of(noun) in str(frames().get(name, "")).split("|") for name in lists)
+    group = topics(base_of(noun))[:1] == (_GROUP,)
+    return is_listed(noun, lists, sort_here(noun) or ("person" if group else ""))
 
 
 def _is_vouched_posture(verb: Any, new: str) -> bool:

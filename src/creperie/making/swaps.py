@@ -28,7 +28,7 @@ from creperie.making.exchanging import (
     sort_here,
 )
 from creperie.making.phrases import is_plural
-from creperie.making.plausible import ANIMATE, MADE, are_equals, frames
+from creperie.making.plausible import ANIMATE, MADE, are_equals, frames, is_made
 from creperie.making.verbs import topics
 
 NO_SWAP = "-"
@@ -177,7 +177,11 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
         alone = all(
             f in [g for g, *_ in links] or not f.is_relation for t in (left, right) for f, _ in scene.facts_of(t)
         )
-        if turned and alone and sorts[0] == sorts[1] and sorts[0] in (*MADE, "food"):
+        ends = [base_of(t) for t in (left, right)]
+        loose = not any(is_above("structure", end) or is_above("framework", end) for end in ends)  # no window
+        made = is_made(left) and is_made(right) and all(is_beside(f.name) for f, *_ in links)
+        alike = sorts[0] == sorts[1] and sorts[0] in (*MADE, "food")
+        if turned and alone and loose and (alike or made):
             return ""
         if any(f.is_relation or {a, b} <= {"agent", "patient"} for f, a, b in links):
             return f"{told} nobody would expect one where the other is (--plausible no)"

@@ -253,7 +253,7 @@ def test_what_rules_do_not_vouch_for_needs_a_corpus_or_is_called_unsure(previewe
     caption, other = "A man blows a trumpet.", "A man blows a violin."
     alone = previewed("rules:replace", [caption], MakerOptions(parser=parser, matched=False, band=30, foils=20))
     assert other not in [c.text for o in alone.outcomes for c in o.accepted]
-    nobody = previewed("rules:replace", ["Guests play a trumpet."], MakerOptions(parser=parser, band=30))
+    nobody = previewed("rules:replace", ["Guests blow a trumpet."], MakerOptions(parser=parser, band=30))
     assert "rules do not vouch for it" in nobody.outcomes[0].missing["replace-object"]
     attested = previewed(
         "rules:replace", [caption, other], MakerOptions(parser=parser, matched=False, band=30, foils=20)

@@ -31,10 +31,20 @@ def made_of(previewed: Callable[..., Made], parser: str, maker: str, caption: st
         ("A kitten lies under a bed.", "A kitten lies on a bed."),
         ("A woman reads outside a cafe.", "A woman reads inside a cafe."),
         ("A goat with a red collar.", "A goat without a collar."),
+        ("Six ceramic bowls on a shelf.", "Six metal bowls on a shelf."),
+        ("A round wool rug.", "A round cotton rug."),
+        ("Empty shelves in a bakery.", "Full shelves in a bakery."),
+        ("Pilgrims cross the old bridge.", "Pilgrims cross the new bridge."),
+        ("A bicycle with a rear rack.", "A bicycle with a front rack."),
+        ("Large pumpkins in a field.", "Small pumpkins in a field."),
+        ("Two climbers drink tea on a ledge.", "Two climbers drink coffee on a ledge."),
+        ("Two children ride a donkey.", "Two children ride a camel."),
+        ("A violinist naps on a sofa.", "A violinist naps on a chair."),
+        ("A gray cat is sleeping near the stove.", "A gray dog is sleeping near the stove."),
         ("Small attic room with shelves.", "Small attic room without shelves."),
     ],
 )
-def test_relations_that_rules_vouch_for(caption: str, foil: str, previewed: Callable[..., Made], parser: str) -> None:
+def test_what_rules_vouch_for(caption: str, foil: str, previewed: Callable[..., Made], parser: str) -> None:
     assert foil in made_of(previewed, parser, "rules:replace", caption)
 
 
@@ -46,11 +56,35 @@ def test_relations_that_rules_vouch_for(caption: str, foil: str, previewed: Call
         ("Four people walk in the same direction.", "Four people sit in the same direction."),
         ("A bathroom with black tiles on the floor.", "A bathroom without tiles on the floor."),
         ("A boy with blue eyes.", "A boy without eyes."),
+        ("A referee shows a yellow card.", "A referee shows a pink card."),
+        ("A soldier looks out from an armoured truck.", "A soldier looks out from an armoured taxi."),
+        ("A dog chases a ball.", "A rabbit chases a ball."),
+        ("A tartan wool scarf.", "A silk wool scarf."),
+        ("A baker is surrounded by pigeons.", "A baker is surrounded by crows."),
+        ("A girl in a bathroom holds a towel.", "A girl in an office holds a towel."),
+        ("Two white polar bears in a yard.", "Two brown polar bears in a yard."),
+        ("A mirror is above a sink.", "A mirror is below a sink."),
+        ("A lone cyclist rides past.", "Two lone cyclists ride past."),
+        ("A dog runs for a tennis ball.", "A cat runs for a tennis ball."),
+        ("A pony with white fur.", "A pony with orange fur."),
+        ("Marble bathroom with two basins.", "Wooden bathroom with two basins."),
         ("A cat with white paws.", "A cat without paws."),
         ("A girl looks into a pool.", "A girl looks out of a pool."),
     ],
 )
-def test_relations_that_nobody_vouches_for(
-    caption: str, never: str, previewed: Callable[..., Made], parser: str
-) -> None:
+def test_what_nobody_vouches_for(caption: str, never: str, previewed: Callable[..., Made], parser: str) -> None:
     assert never not in made_of(previewed, parser, "rules:replace", caption)
+
+
+@pytest.mark.parametrize(
+    ("caption", "swap"),
+    [
+        ("A wooden crate stands in front of a lamp.", "A lamp stands in front of a wooden crate."),
+        ("The mayor is received by an ambassador.", "An ambassador is received by the mayor."),
+        ("A lamp stands in front of a window.", ""),
+        ("A white plate beside a glass of wine.", ""),
+    ],
+)
+def test_swaps_that_rules_vouch_for(caption: str, swap: str, previewed: Callable[..., Made], parser: str) -> None:
+    swaps = made_of(previewed, parser, "rules:swap", caption)
+    assert swap in swaps if swap else not swaps
