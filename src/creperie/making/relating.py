@@ -68,9 +68,9 @@ def _without(link: Any) -> Iterator[CaptionEdit]:
         return  # what follows may belong to it
     if counted != bool(article) and not (counted and lacks_determiner(owner)):
         return
-    if not part and (
-        sort_here(thing) in ("animal", "person", "place", "clothing", "handheld", "food") or is_made(thing)
-    ):
+    sort = sort_here(thing)
+    worn = sort == "clothing" and base_of(thing) not in frames()["taken_off"]
+    if not part and not worn and (sort in ("animal", "person", "place", "handheld", "food") or is_made(thing)):
         changes = {t.i: "" for t in told} | {link.i: "without"}
         yield CaptionEdit(reworded(doc, changes), "with → without", link.i, told="it is not there")
 

@@ -22,12 +22,19 @@ def distasteful(caption: str, foil: str, change: str) -> str:
     ''
     """
     changed = [lemma(w, "NNS") for w in words(change)]
-    said = {*words(caption), *words(foil)}
+    before, after = (f" {' '.join(words(text))} " for text in (caption, foil))
     people = [w for w in changed if kind_of(w) == "person"]
-    sexes = len({gender_of(w) for w in people}) > 1 or len({age_of(w) for w in people}) > 1
+    ages = len({age_of(w) for w in people}) > 1
+    sexes = ages or len({gender_of(w) for w in people}) > 1
     for name, (reason, listed) in _lists().items():
-        traded = "↔" in change and bool(listed & set(words(change)))  # who wears the dress
-        wrong = {"undressed": bool(people) or traded, "gendered": sexes or traded, "atrocity": bool(people)}[name]
-        if (wrong and listed & said) or listed & (set(words(foil)) - set(words(caption))):
+        told = {phrase for phrase in listed if f" {phrase} " in before + after}
+        traded = "↔" in change and bool(told & set(words(change)))  # who wears the dress
+        bad = {
+            "undressed": bool(people) or traded,
+            "gendered": sexes or traded,
+            "atrocity": bool(people),
+            "grown": ages,
+        }
+        if (bad[name] and told) or any(f" {phrase} " not in before for phrase in told):
             return f"in bad taste: {reason}"
     return ""
