@@ -684,6 +684,7 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.wait_for_selector("#preview th:has-text('foil')")
     page.fill("input[name=subset]", "kind")
     page.click("button:has-text('Import')")
+    page.wait_for_url("**/items?name=table")
     page.click("main a:has-text('audited')")
     page.click("button:has-text('Audit')")
     page.click(".heat.leak a[href*='attacker=negation'] >> nth=0")
@@ -715,7 +716,15 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.keyboard.press("j")
     page.keyboard.press("e")  # edited in place, as wide as the caption was
     assert page.locator("textarea:focus").bounding_box()["width"] > 200
-    page.keyboard.press("Escape")
+    page.keyboard.type(" tonight ")  # after the last word
+    page.keyboard.press("Enter")
+    assert re.search(r"grass\. tonight$", page.locator(".candidate:focus [data-text]").text_content())
+    page.fill("input[name=name]", "no/name")  # refused: the page stays, with what was chosen
+    page.click("button:has-text('Save') >> nth=0")
+    page.wait_for_selector(".problem:has-text('needs a name')")
+    assert page.locator("[data-text]:has-text('tonight')").count() == 1
+    trouble.clear()  # the refusal
+    page.locator(".candidate").first.focus()
     page.keyboard.press("r")
     assert not page.locator(".candidate [type=checkbox] >> nth=0").is_checked()
     for key in ("j", "a", "j", "a"):  # forty captions alike: kinds give themselves away and are not accepted unasked
