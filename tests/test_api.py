@@ -159,7 +159,10 @@ def test_make_by_a_function(tmp_path: Path) -> None:
     assert [len(item.captions) for item in written.items] == [3, 3]
     cr.register_maker(lambda name, options, captions: lambda caption: "No one.", name="no-one")
     assert cr.make("no-one", texts[:1]).items[0].captions == (texts[0], "No one.")
-    for wrong, line in ((7, "int is not a maker; pass a maker's name"), (lambda c: 7, "must return a caption, a list")):
+    for wrong, line in (
+        (7, "int is not a maker; pass a maker's name"),
+        (lambda c: 7, "does not return a caption, a list"),
+    ):
         with pytest.raises(cr.CreperieError, match=line):
             cr.make(wrong, texts)
 

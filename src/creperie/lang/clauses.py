@@ -128,7 +128,7 @@ def _if_noun(noun: Any) -> list[Any]:
 
 
 def scoped_tokens(doc: Any) -> frozenset[int]:
-    """Return the indices of the tokens that are denied, or that say which things a statement about all of them means.
+    """Return the indices of the tokens in the scope of a denial or of `all`.
 
     `No one [sits on the bench]`, `A man is not [wearing a hat]`, `a man without [a hat]`, `All [the dogs] bark`.
     """

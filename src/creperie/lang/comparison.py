@@ -1,4 +1,4 @@
-"""ReadingComparison of two readings: which things are the same, what the second says more, and what excludes what.
+"""Compare two readings: which things are the same, what the second adds, and what excludes what.
 
 Things of the second reading are aligned with things of the first by their names, attributes and roles. Of all
 alignments the best is kept: one in which everything that the second says holds, or else the one with the fewest

@@ -51,7 +51,7 @@ def inflected(base: str, tag: str) -> str:
 
 
 def knows_verb(base: str) -> bool:
-    """Return whether the word lists know this verb; a wrong tag often shows as an unknown verb."""
+    """Return whether the word lists contain this verb; a noun that was tagged as a verb is often missing there."""
     return bool(_lemminflect().getInflection(base, tag="VBN", inflect_oov=False))
 
 

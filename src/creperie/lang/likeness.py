@@ -76,7 +76,7 @@ def may_be_called(noun: str, other: str) -> bool:
 
 @cache
 def attribute_likeness(old: str, new: str) -> Likeness:
-    """Return what is known of an attribute for a thing that has another one."""
+    """Return how an attribute relates to another one of the same thing: whether both can hold."""
     if old == new:
         return "same"
     if in_one_group("same", old, new):
@@ -106,7 +106,7 @@ def _undoes(old: str, new: str) -> bool:
 
 @cache
 def verb_likeness(old: str, new: str) -> Likeness:
-    """Return what is known of an action for somebody who does another one, to the same thing."""
+    """Return how an action relates to another one by the same person on the same thing: whether both can hold."""
     if old == new:
         return "same"
     net = open_wordnet()
@@ -164,10 +164,11 @@ def is_place(name: str) -> bool:
 
 @cache
 def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False) -> Likeness:
-    """Return what is known of a relation between two things that stand in another one.
+    """Return how a relation of two things relates to another one of the same things: whether both can hold.
 
-    If `turned`, the new one has them the other way round. A description is read for what it leaves out, too: `a dog
-    near a bench` is not on it. A `bare` statement is not: `The dog is near the bench.` also holds if the dog is on it.
+    If `turned`, the new relation has the two things exchanged. A description also says something by what it leaves out:
+    `a dog near a bench` is not on it. A `bare` statement is not: `The dog is near the bench.` also holds if the dog is
+    on it.
     """
     if old == new and not turned:
         return "same"

@@ -60,7 +60,7 @@ def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()
 
 
 def mended(doc: Any, parser: str = "") -> Any:
-    """Return the document without the faults that small parsers often make: verbs read as nouns, receivers missed."""
+    """Return the document with frequent faults of small parsers corrected: verbs read as nouns, missed receivers."""
     known: dict[Any, Any] = doc.user_data
     if _MENDED not in known:
         better = _with_receivers(_with_verbs(doc, parser))

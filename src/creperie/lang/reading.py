@@ -80,7 +80,7 @@ def read(doc: Any) -> Reading:
 
 @dataclass
 class _Reader:
-    """Collects the things and facts of one parse, and which tokens were read."""
+    """Collects the things and facts of one parse, and records which tokens were read."""
 
     doc: Any
     entities: dict[int, Entity] = field(default_factory=dict)
@@ -489,5 +489,5 @@ def _is_plain(adverb: Any) -> bool:
 
 @cache
 def _is_name(named: str, head: str) -> bool:
-    """Return whether two words name a thing that is not a kind of what the second one names: `hot dog`."""
+    """Return whether two words name something that is not a kind of the second word's thing: `hot dog`."""
     return bool(open_wordnet().senses(named, "n")) and not is_above(head, named)

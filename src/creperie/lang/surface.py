@@ -97,7 +97,7 @@ def tidy(text: str) -> str:
 def tidy_together(captions: Sequence[str]) -> list[str]:
     """Return all captions of an item in one style; a word that they capitalise differently gets the fewest capitals.
 
-    The capital of a first word is that of its position: another caption's "Queen" stays what it is.
+    A capital at the beginning of a caption does not count, so the "Queen" of another caption keeps its capital.
 
     >>> tidy_together(["a tv on a Table ", "A table on a TV."])
     ['A tv on a table.', 'A table on a tv.']

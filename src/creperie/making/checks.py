@@ -231,7 +231,7 @@ CERTAIN = 0.99
 
 
 def _foreign(text: str, spoken: Sequence[str]) -> str | None:
-    """Return that a caption is not in English, with its language if that is certain; None if it may be in English."""
+    """Return a reason if a caption is not in English, with its language if certain; None if it may be English."""
     if not text.isascii():
         letters = [c for c in text if c.isalpha()]
         if sum(c.isascii() for c in letters) < 0.8 * len(letters):

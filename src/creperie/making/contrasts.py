@@ -1,7 +1,7 @@
 """Swaps of what is said of two things: looks, sizes, sides, nations.
 
-Two words can change places if they say the same sort of thing (two colours, two opposites) of things that a reader can
-tell apart: by their names, their numbers, or what else is said of only one of them.
+Two words can change places if they are of the same sort (two colours, two opposites) and describe things that a reader
+can tell apart: by their names, their numbers, or something else that is said of only one of them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _attributes(doc: Any) -> list[Any]:
-    """Return the words that say what a thing is like, whose it is by nation, or on which side it is."""
+    """Return the words that give the look, the nation or the side of a thing."""
     worn = [t for t in doc if t.dep_ == "pobj" and t.head.lower_ in ("in", "of") and look_of(t)]
     graded = [t for t in doc if t.tag_ in ("JJR", "JJS") and t.text.isalpha()]
     sides = [t for t in doc if _is_side(t)]

@@ -1,6 +1,6 @@
 """Word statistics of a caption corpus: which words are neighbours, and which share captions.
 
-They order the foils of a caption, what the corpus has first, and vouch for those that rules cannot vouch for.
+They rank the foils of a caption, those with attested words first, and support foils that no rule vouches for.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class WordCounts:
         return sum(known) / len(known) if known else 0.0
 
     def attests(self, foil: str, caption: str) -> bool:
-        """Return whether the corpus has every two words beside each other that stand so in the foil alone.
+        """Return whether the corpus has all pairs of neighbouring words that the foil has and the caption has not.
 
         >>> corpus = count_words(["A man blows a trumpet.", "A violin lies on the table."])
         >>> corpus.attests("A man blows a violin.", "A man blows a horn.")
@@ -74,7 +74,7 @@ class WordCounts:
 
     def support(self, foil: str, caption: str) -> float:
         """Return how far the corpus supports the new words of a foil: the share of its new pairs of neighbouring words
-        that the corpus has, less one if a new word is never used beside the caption's. Zero if the corpus knows none.
+        that the corpus has, minus one if a new word is never used beside the caption's. Zero if the corpus knows none.
         """
         old, now = words(caption), words(foil)
         known = set(neighbours(caption))

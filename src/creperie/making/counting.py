@@ -191,7 +191,7 @@ def _may_be_several(noun: Any) -> bool:
 
 
 def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
-    """Return the edit that makes one of several people, animals or things; None if it could not be alone."""
+    """Return the edit that reduces several people, animals or things to one; None if one could not be alone."""
     sort, base = sort_here(noun), base_of(noun)
     acts = noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ == "ROOT"
     shown = noun.dep_ == "ROOT" and _is_headline(noun) and (is_made(noun) or sort == "food")
@@ -278,8 +278,8 @@ def _counted(number: Any) -> Any | None:
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
-    """Return True if one of two things may become many, and the other one single: both are told alike, or one acts on
-    the other, and nothing else in the caption depends on their numbers.
+    """Return True if one of two things may become many, and the other one single: both are described alike, or one acts
+    on the other, and nothing else in the caption depends on their numbers.
     """
     doc = scene.doc
     if "CD" in (left.tag_, right.tag_):

@@ -184,7 +184,7 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def other_genders(doc: Any) -> Iterator[CaptionEdit]:
-    """Yield the edit that turns `his` into `her` where the only person is named by a noun that does not tell."""
+    """Yield the edit that turns `his` into `her` where the noun that names the only person does not tell the sex."""
     people = [t for t in doc if t.tag_ in ("NN", "NNP", "NNS", "NNPS") and sort_of(t) == "person"]
     names = any(t.tag_ in ("NNP", "NNPS") and t.i for t in doc if t.dep_ in (*SUBJECTS, "dobj", "pobj", "dative"))
     told = any(gender_of(base_of(t)) or t.lower_ in frames()["gendered"][:1] + ["beard", "dress", "skirt"] for t in doc)

@@ -42,7 +42,7 @@ class JudgedByModel:
 
 
 def is_open(candidate: Candidate) -> bool:
-    """Return whether rules leave it open if a foil is false, also if nobody has asked them, or if it is plausible."""
+    """Return whether no rule has decided that a foil is false, or that it is plausible."""
     unsure = candidate.tags.get("evidence", OPEN) == OPEN or candidate.tags.get("plausible") == "unsure"
     return candidate.role == "negative" and unsure
 

@@ -136,7 +136,7 @@ class CaptionPool:
 
 def may_contradict(one: Spatial, other: Spatial) -> bool:
     """Return whether two spatial captions can contradict each other: they are about the same things, or differ in one
-    thing that is in the same relation. `truth` decides; this only spares it the many others.
+    thing that is in the same relation. `truth` decides; this check only rules out the many other pairs.
     """
     if one.things == other.things:
         return True

@@ -51,7 +51,8 @@ class FunctionMaker(Maker):
             foils = self.function(source.text)
             texts: list[Any] = list(foils) if isinstance(foils, (list, tuple)) else [] if foils is None else [foils]
             if not all(isinstance(text, str) for text in texts):
-                raise UsageError("must return a caption, a list of captions or None", where=self.name)
+                what = "does not return a caption, a list of captions or None"
+                raise UsageError(what, where=self.name, hint="return the foils as text")
             made = [Candidate(source.id, text, "negative", self.name, self.name, "") for text in texts]
             yield Proposal(made, skipped="" if made else "no foil")
 

@@ -241,8 +241,8 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 
 
 def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
-    """Return the verdict on a foil. One with another word has the parse of its caption. A swap is judged by the reading
-    with the words exchanged, and must not be entailed as it is read afresh either.
+    """Return the verdict on a foil. A replacement is read with the parse of its caption. A swap is judged by the
+    caption's reading with the words exchanged, and must not be entailed if it is parsed anew.
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)

@@ -1,7 +1,7 @@
 """Swaps from the reading of a caption: two things change places, or their names do.
 
 Two things can change places if they have different roles in the reading: who does something and to whom, who is given
-it, what is where, or each in a fact of its own, told alike. The truth layer decides later what is false. A swap is
+it, what is where, or each in a fact of its own, described alike. The truth layer decides later what is false. A swap is
 plausible if both are of one sort and of equal standing, or if the corpus has its words together; any other is absurd,
 and made only if the options ask for it.
 """
@@ -92,7 +92,7 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
 
 
 def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
-    """Return True if two things have different parts in what a caption says, and their exchange says something else."""
+    """Return True if two things have different roles in a caption, and exchanging them changes what it says."""
     own, theirs = scene.facts_of(left), scene.facts_of(right)
     if not own or not theirs or {(id(f), role) for f, role in own} == {(id(f), role) for f, role in theirs}:
         return False
@@ -200,7 +200,7 @@ def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[State
 
 
 def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
-    """Return True if two people are told each by a clause of their own: `A man holds a net while a woman watches.`"""
+    """Return True if each of two people has a clause of their own: `A man holds a net while a woman watches.`"""
     if "animal" in map(sort_here, (left, right)):
         return False
     doers = [[f for f, role in scene.facts_of(t) if role == "agent" and not f.is_relation] for t in (left, right)]

@@ -31,7 +31,7 @@ Claim = tuple[str, str, str, Holds]  #: claim, who, numbers, holds
 
 
 def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
-    """Return whether a claim holds, given what lies beyond the intervals; only runs on the paper's items say so."""
+    """Return whether a claim holds, given what lies beyond the intervals; only the paper's own items give evidence."""
     if above == below:
         return "not shown"
     holds: Holds = "yes" if above else "no"
@@ -102,8 +102,8 @@ def _refinements(stage: Path) -> Iterator[Claim]:
 
 
 def _gains(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per type of foils in training (SugarCrepe, Table 5): what they gain over the training without
-    foils, on rule-made foils of the same type and on SugarCrepe's.
+    """Yield one claim per type of foils in training (SugarCrepe, Table 5): what they gain over training without foils,
+    on rule-made foils of the same type and on SugarCrepe's.
     """
     document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
     for arm, form in MATCHED.items() if "sizes" in document else ():

@@ -9,7 +9,8 @@
     [odd-which]
     text = "… {options} …"
 
-The keys of a prompt replace the same keys of the prompt of this name that comes with creperie. The name alone will do.
+The keys of a prompt replace the same keys of the prompt of this name that comes with creperie. The table or figure may
+be left out.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ def prompt_places() -> dict[str, tuple[str, ...]]:
 
 
 def prompt_folder(place: str) -> tuple[Path, tuple[str, ...]]:
-    """Return the folder of prompts that `--prompts` names, by itself or by one file (then with the prompts' names)."""
+    """Return the folder of prompts that `--prompts` names, or one made from a file, with the prompts' names."""
     path = Path(place).expanduser()
     if path.is_file():
         return read_prompt_file(path)
     if not path.is_dir():
-        raise UsageError("expected a folder or a file of prompts", where=f"--prompts {place}")
+        raise UsageError("expected a folder or a file of prompts", where=f"--prompts {place}", hint="check the path")
     return path, ()
 
 

@@ -137,7 +137,8 @@ def read_card(folder: Path) -> dict[str, Any]:
     try:
         card: dict[str, Any] = read_json(folder / CARD)
     except CreperieError:
-        raise UsageError("is not the folder of a recipe run", where=folder) from None
+        what = "is not the folder of a recipe run"
+        raise UsageError(what, where=folder, hint="name one that `creperie cook` wrote") from None
     return card
 
 

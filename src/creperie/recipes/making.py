@@ -39,7 +39,7 @@ def run_captions(job: StageJob) -> dict[str, Any]:
     """Save the source captions: the items of a benchmark unchanged, or lines of text as items."""
     bench = caption_source(job.options)
     if not len(bench):
-        raise DataError("has no captions", where=job.option("source"))
+        raise DataError("has no captions", where=job.option("source"), hint="name another source")
     if name := job.option("name"):  # a stand-in in a published format, without that benchmark's title and licence
         bench = replace(bench, name=name, info=Info(description=STAND_IN.format(bench.info.title or bench.name)))
     if note := job.option("note"):
@@ -169,7 +169,8 @@ def run_paired(job: StageJob) -> dict[str, Any]:
     wanted = {(item.subset, item.id) for item in other}
     mask = np.array([(item.subset, item.id) in wanted for item in bench], bool)
     if not mask.any():
-        raise DataError("the two benchmarks have no item in common", where=f"stage {job.name}")
+        what = "the two benchmarks have no item in common"
+        raise DataError(what, where=f"stage {job.name}", hint="pair two versions of one benchmark")
     chosen = bench.filter(mask, why=f"also in {other.name}")
     return _saved(replace(chosen, name=job.option("name") or bench.name), job)
 

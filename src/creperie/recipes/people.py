@@ -151,7 +151,9 @@ def run_validate(job: StageJob) -> dict[str, Any]:
 def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: str) -> dict[str, Any]:
     keep = np.array([key not in bad for key in bench.item_keys], bool)
     if not keep.any():
-        raise DataError("the check removed every item", where=f"stage {job.name}")
+        raise DataError(
+            "the check removed every item", where=f"stage {job.name}", hint="give more items or another model"
+        )
     rest = bench.filter(keep, why=why) if not keep.all() else bench
     removed = int((~keep).sum())
     save(rest.with_table(rest.table, why, removed=removed, **by), job.out, progress=job.progress)

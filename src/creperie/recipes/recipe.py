@@ -93,7 +93,7 @@ def chosen_recipe(name: str, options: CookOptions) -> Recipe:
     """Return the recipe with this name or file, with the changes that the options make."""
     file, changes = find_recipe(name), parse_changes(options.changes)
     if options.data and not Path(options.data).is_dir():
-        raise UsageError("there is no such folder", where=f"--data {options.data}")
+        raise UsageError("there is no such folder", where=f"--data {options.data}", hint="check the path")
     data = options.data and Path(options.data).absolute()
     recipe = read_recipe(file, options.profile, changes, data)
     if not options.prompts:
@@ -143,14 +143,15 @@ def _stage(
     entry = doc.mapping(at, _STAGE, "is not a stage")
     name = _text(doc, entry, *at, "name")
     if name in {s.name for s in before}:
-        raise DataError(f"two stages are called {name!r}", where=doc.where(*at, "name"))
+        raise DataError(f"two stages are called {name!r}", where=doc.where(*at, "name"), hint="rename one")
     given: dict[str, tuple[Any, str]] = {}  # option → value, and its position in the file
     if profile == "local" and profile not in entry and any(other in entry for other in PROFILES):
         given["skip"] = ("not part of the local profile", doc.where(*at))
     for block in ("with", profile):
         values = entry.get(block) or {}
         if not isinstance(values, dict):
-            raise DataError(f"{block!r} is not a mapping of options", where=doc.where(*at, block))
+            what = f"{block!r} is not a mapping of options"
+            raise DataError(what, where=doc.where(*at, block), hint="write `option: value` lines below it")
         given |= {k: (v, doc.where(*at, block, k)) for k, v in values.items()}
     given |= {k: (v, f"--set {name}.{k}") for k, v in changes.get(name, {}).items()}
     does, at_does = given.pop("does", (entry.get("does"), doc.where(*at, "does")))

@@ -153,5 +153,7 @@ def _place(word: str, places: dict[str, str], job: StageJob) -> str:
         return places[stage]
     files = sorted(Path(places[stage]).glob(file))
     if not files:
-        raise UsageError(f"stage {stage!r} has no {file!r}", where=f"stage {job.name}")
+        raise UsageError(
+            f"stage {stage!r} has no {file!r}", where=f"stage {job.name}", hint="correct the figure's source"
+        )
     return str(files[0])

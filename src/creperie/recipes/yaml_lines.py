@@ -66,7 +66,7 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
     line = node.start_mark.line + 1
     lines[path] = line
     if len(path) > DEEPEST:
-        raise DataError("is nested too deeply", where=f"{file}:{line}")
+        raise DataError("is nested too deeply", where=f"{file}:{line}", hint="nest less deeply")
     if isinstance(node, yaml.MappingNode):
         return _mapping(loader, node, path, lines, file)
     if isinstance(node, yaml.SequenceNode):
@@ -86,7 +86,7 @@ def _mapping(
     for key_node, child in node.value:
         where = f"{file}:{key_node.start_mark.line + 1}"
         if not isinstance(key_node, yaml.ScalarNode):
-            raise DataError("has a key that is not text", where=where)
+            raise DataError("has a key that is not text", where=where, hint="put the key in quotes")
         key = str(key_node.value)
         if key in values:
             raise DataError(f"has {key!r} twice", where=where, hint="leave one of them out")

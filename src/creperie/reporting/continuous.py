@@ -117,8 +117,8 @@ def _p_worse(now: Document, before: Document) -> float:
 
 
 def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, str]]:
-    """Return the (subset, attacker) pairs that make a check fail: all leaks, or only those that are worse than in a
-    baseline.
+    """Return the (subset, attacker) pairs that make a check fail: all leaks or, given a baseline, those that
+    got worse.
     """
     if result is not None:
         return {(row.subset, row.attacker) for row in result.worse}

@@ -47,7 +47,7 @@ class RunGroup:
         return list(zip(self.runs, self.labels, strict=True))
 
     def apart(self) -> RunGroup:
-        """Return the group with blind twins set apart from the runs that saw the images."""
+        """Return the group with blind twins separated from the runs that saw the images."""
         kept = tuple(unblinded(self.runs))
         if len(kept) == len(self.runs):
             return self

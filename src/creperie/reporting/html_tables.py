@@ -80,7 +80,7 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, co
 
 
 def count_cell(n: int, void: int = 0) -> HtmlCell:
-    """Return a cell with the number of items of a result, and of how many if some are not covered."""
+    """Return a cell with the number of items of a result, and the total if some are not covered."""
     return HtmlCell(covered(n, void), n)
 
 
@@ -217,7 +217,7 @@ def comparison_table(
 
 
 def _span(row: ComparisonRow) -> tuple[float, float, float]:
-    """Return a difference between the ends of its interval; without one, these are the difference itself."""
+    """Return (low, difference, high); without an interval, all three are the difference."""
     c = row.comparison
     return (
         (c.difference if math.isnan(c.low) else c.low),

@@ -73,7 +73,7 @@ class KnownPlace:
     note: str = ""  #: how many ties it has, and how they are counted
 
     def __str__(self) -> str:
-        """Say between which published results the run is.
+        """Return, in words, between which published results the run lies.
 
         >>> known = KnownColumn(("b", "itt", (), "items", ""), "b", None, (KnownResult("A", 80, "t/1"),))
         >>> print(KnownPlace(known, "mine", 70, 66, 74))
@@ -132,7 +132,7 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
 
 
 def without_place(run: Run, benchmark: str) -> list[str]:
-    """Return why a run has no place among the published results on a benchmark, or none by some of the definitions."""
+    """Return why a run cannot be placed among the published results on a benchmark, by all or some definitions."""
     if run.benchmark not in benchmark_names(benchmark):
         return [f"{run.name} has no place: it is a run on {run.benchmark}"]
     columns = _columns_of(run.benchmark)

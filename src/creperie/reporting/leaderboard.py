@@ -270,7 +270,7 @@ def _row(entry: LeaderboardEntry, link: Markup, name: str, ranks: Mapping[str, s
 def _levels(
     entries: Sequence[LeaderboardEntry], name: str, places: Sequence[KnownPlace]
 ) -> Iterator[tuple[str, str, float]]:
-    """Yield what runs are read against: people and the best published model, each with its source, and chance.
+    """Yield the levels to compare runs with: people and the best published model, each with its source, and chance.
 
     Where a run has ties, results of a source that counts ties by another rule are left out.
     """
@@ -290,7 +290,7 @@ def _levels(
 
 
 def _printed_row(who: str, source: str, value: float) -> list[HtmlCell]:
-    """Return a row that is no run: without rank, n and interval, and marked as such."""
+    """Return a row for a figure that is not from a run: without rank, n and interval, and marked as such."""
     drawn = part("accuracy", source, value, math.nan, math.nan, None, math.nan, "")
     cell = drawn if source else part("bold", f"{100 * value:.1f}")  # a tick in the other rows shows chance
     shown = [HtmlCell("–"), HtmlCell(part("printed", who, source), who, "name"), HtmlCell(cell, value, "result")]
@@ -357,7 +357,7 @@ def board_site(board: Board, folder: Path) -> str:
 def matrix_page(board: Board, folder: Path) -> str:
     """Return an HTML page with all models and benchmarks in one table."""
     if not board.entries:
-        raise UsageError("there are no runs in this folder: score a model first", where=str(folder))
+        raise UsageError("there are no runs in this folder", where=str(folder), hint="score a model first")
     ranked = rank_runs([load_run(entry.path) for entry in board.entries], names=board.model_names)
     shown = standings_table(ranked, {digest: STATIC.bench(slug) for digest, slug in board.slugs.items()})
     title = f"Models and benchmarks of {folder.resolve().name}"

@@ -103,7 +103,7 @@ class RunTable:
 def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     """Return the table of these runs. A dimension that is neither in rows nor in columns must have one value."""
     if not runs:
-        raise UsageError("no run given: name at least one")
+        raise UsageError("no run given", hint="name at least one")
     models = list(dict.fromkeys(run.model for run in runs))
     names = dict(zip(models, distinct([[model_tail(m), m] for m in models]), strict=True))
     shown = (*choice.rows, *choice.columns)

@@ -1,4 +1,4 @@
-"""A study of hard negatives as one HTML page: its tables, the gains, every training."""
+"""A study of hard negatives as one HTML page: its tables, the gains, and every training run."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def _answer(study: TrainingStudy) -> str:
 
 
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
-    """For each arm, yield the tests that it was given, each with the kind of foil on which it gained most, as (test,
-    gain, kind, is marked).
+    """Yield each arm with its tests, each with the kind of foil on which it gained most: (test, gain, kind, is
+    marked).
     """
     for arm in study.done:
         best: dict[str, tuple[float, str, bool]] = {}

@@ -1,4 +1,4 @@
-"""Items from twins: a fair coin decides which of the two scenes is shown, and chance all else that could be a cue."""
+"""Items from twins: a fair coin decides which of the two scenes is shown; all else that could be a cue is random."""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _in_picture(thing: Thing) -> bool:
-    """Return whether a thing is whole in the image, with room for the small moves that put a scene into its split."""
+    """Return whether a thing is whole in the image, with a margin for the small moves that put a scene into
+    its split.
+    """
     left, top, right, bottom = thing.box
     return min(left, top, CANVAS - 1 - right, CANVAS - 1 - bottom) >= 4
 

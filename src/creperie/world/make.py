@@ -39,7 +39,7 @@ def scene_of(key: str) -> Scene:
 
 
 def scene_or_room(key: str) -> Scene | Room:
-    """Return what an image shows, drawn or in three dimensions; raise a DataError if its name does not say it."""
+    """Return the scene or room that an image shows, read from its name; raise a DataError if the name is not one."""
     code = key.rsplit("/", 1)[-1].partition(".")[0]
     return read_room(code) if code.startswith(PREFIX) else decode(code)
 
@@ -106,7 +106,7 @@ class World:
     items: int = option(200, "Items of each kind and form.", minimum=1)
     kinds: tuple[str, ...] = option(("all",), "Kinds or groups, by comma: see `creperie world kinds`.")
     forms: tuple[str, ...] = option((CHOICE,), "Forms, by comma.", flags="--form", choices=(*FORMS, "all"))
-    split: str = option("test", "Which part of the world.", choices=SPLITS)
+    split: str = option("test", "The split of the world to draw from.", choices=SPLITS)
     seed: int = option(0, "Seed of the world.", minimum=0)
     size: int = option(224, "Width and height of the pictures in pixels.")
     render: str = option("2d", "Drawings (2d), or rendered rooms and tables (3d).", choices=("2d", "3d"))
@@ -116,7 +116,7 @@ class World:
         object.__setattr__(self, "kinds", self._kinds())
         object.__setattr__(self, "forms", FORMS if "all" in self.forms else self.forms)
         if not SMALLEST <= self.size <= LARGEST:
-            raise UsageError(f"`size=` must be {SMALLEST} to {LARGEST} pixels, not {self.size}")
+            raise UsageError(f"`size={self.size}` is out of range", hint=f"choose {SMALLEST} to {LARGEST} pixels")
         if not self.subsets():
             forms = ", ".join(self.forms)
             raise UsageError(f"none of these kinds can have the form {forms}", hint="see `creperie world kinds`")
@@ -269,7 +269,7 @@ def training_pairs(
     ((64, 64, 3), True)
     """
     if n < 0:
-        raise UsageError(f"`n=` must be at least 0, not {n}")
+        raise UsageError(f"`n={n}` is negative", hint="give 0 or more")
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
     for kind in kinds:

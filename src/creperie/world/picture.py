@@ -35,7 +35,7 @@ Strokes = list[tuple[tuple[int, int, int, int], int, tuple[int, ...], bool]]
 def render(scene: Scene, size: int = 64) -> np.ndarray:
     """Return the image of a scene: (size, size, 3) uint8. The size is 32 to 1024 pixels."""
     if not SMALLEST <= size <= LARGEST:
-        raise UsageError(f"`size=` must be {SMALLEST} to {LARGEST} pixels, not {size}")
+        raise UsageError(f"`size={size}` is out of range", hint=f"choose {SMALLEST} to {LARGEST} pixels")
     picture = backdrop(scene.backdrop, size).copy()
     for thing in scene.things:
         if thing.y >= GROUND:

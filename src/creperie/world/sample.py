@@ -46,7 +46,7 @@ class Draft:
 
 
 class Stage:
-    """A world as the proposals see it: which looks things can have, and scenes from drafts."""
+    """The interface of a world to the proposals: the looks that things can have, and scenes from drafts."""
 
     name = ""
     fields: Sequence[str]  #: attributes of things
@@ -81,7 +81,7 @@ class Stage:
         raise NotImplementedError
 
     def at_place_of(self, look: Any, other: Any) -> Any:
-        """Return how a thing looks at the place of another."""
+        """Return the look that a thing has when it takes the place of another."""
         return look
 
     def said(self, look: Any, field: str) -> str:
@@ -132,8 +132,8 @@ class Sampler:
     def slots(
         self, relation: str, setting: str, bystanders: int = 45, pools: Sequence[Sequence[str]] = ()
     ) -> list[Slot] | None:
-        """Return things in a relation, equal in both scenes, in so many percent of cases with bystanders; None if no
-        kind is left for a role. Of a heavy thing and a light one the light one comes first.
+        """Return things in a relation, equal in both scenes; `bystanders` is the percentage of cases with further
+        things. None if no kind is left for a role. Of a heavy and a light thing, the light one comes first.
         """
         kinds: list[str] = []
         for pool in pools or self.stage.roles[setting][relation]:
@@ -151,8 +151,8 @@ class Sampler:
         return [(look, look) for look in self.stage.looks(kinds, relation, setting, self)]
 
     def mentions(self, looks: Sequence[Any], *relations: str) -> list[list[str]]:
-        """Return which attributes to mention of each thing, at most two; two of one kind are told apart by colour. What
-        has something inside, in either scene, is not called empty.
+        """Return which attributes to mention of each thing, at most two. Two things of one kind differ in colour. A
+        thing that has something inside, in either scene, is not called empty.
         """
         odds: dict[str, int] = self.stage.tables["mentioned"]
         sized = {look.size for look in looks[:2]} == {"small", "big"}
@@ -165,7 +165,7 @@ class Sampler:
         return result
 
     def describe(self, look: Any, fields: Sequence[str]) -> Desc:
-        """Return the description of a look; what has a pattern is not called by its colour alone."""
+        """Return the description of a look; if it has a pattern, its colour is not mentioned alone."""
         values = {field: said for field in fields if (said := self.stage.said(look, field))}
         if "colour" in values and (pattern := self.stage.said(look, "pattern")):
             values["pattern"] = pattern

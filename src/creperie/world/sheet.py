@@ -17,7 +17,7 @@ _GAP = 10
 def contact_sheet(bench: Benchmark, items: Sequence[Item], *, columns: int = 4, size: int = 200) -> Image.Image:
     """Return items as tiles: the image, with its true captions in green and its false ones in red."""
     if not items:
-        raise UsageError("there are no items to show", where=bench.name)
+        raise UsageError("there are no items to show", where=bench.name, hint="select at least one item")
     font = ImageFont.load_default(size=max(10, size // 15))
     tiles = [_tile(bench, item, size, font) for item in items]
     high = max(tile.height for tile in tiles)

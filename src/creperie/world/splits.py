@@ -71,7 +71,7 @@ def is_novel(graph: Graph) -> bool:
 
 
 def _share(scene: Scene) -> int:
-    """Return the scene's share, 0 to 15. The checksum alone would change too regularly under small moves."""
+    """Return the scene's share, 0 to 15: the checksum, mixed because it changes too regularly under small moves."""
     return ((zlib.crc32(content_number(scene).to_bytes(40, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
 
 

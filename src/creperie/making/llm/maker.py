@@ -72,7 +72,7 @@ class LLMMaker(Maker):
 
     @property
     def sampling(self) -> str:
-        """How a local model draws; empty for servers, and for scripts, which do not."""
+        """The sampling settings of a local model; empty for servers, and for scripts, which do not sample."""
         draws = not self.options.model.startswith("api:") and "creperie.testing" not in self.options.model
         return f"temperatures of the prompt's steps, min_p {LOCAL_MIN_P:g}" if draws else ""
 
@@ -92,8 +92,8 @@ class LLMMaker(Maker):
 
     @property
     def ledger(self) -> dict[str, Any]:
-        """The calls, tokens and cost of the job (of this process, if no ledger file is kept); for local models, which
-        are not loaded for this, how they draw.
+        """The calls, tokens and cost of the job (of this process, if no ledger file is kept); for local models (which
+        are not loaded for this), their sampling settings.
         """
         return {"sampling": self.sampling} if self.sampling else spent(generator(self.options.model))
 

@@ -169,8 +169,8 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
     """Run SugarCrepe++'s Algorithms 1 and 2, for a bounded number of rounds, and return the proposal. It contains every
     refused attempt with the reason, and the validator's corrections as alternatives.
 
-    After a duplicate, Algorithm 1 asks M{P1; P2}: the first question with the answer behind it. With
-    `duplicates="again"` it asks M{P1} there too, as after superfluous output and after the validator's no.
+    After a duplicate, Algorithm 1 asks M{P1; P2}: the first question followed by the answer. With `duplicates="again"`
+    it asks M{P1} there too, as after superfluous output and after the validator's no.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
     kept: list[Candidate] = []

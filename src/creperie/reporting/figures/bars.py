@@ -85,7 +85,7 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
 
 @styled
 def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
-    """Return bars side by side: how often each word or category occurs in each set."""
+    """Return a bar chart of how often each word or category occurs in each set."""
     names = list(dict.fromkeys(name for by in piles.values() for name in by))
     figure, axes = new_axes(6.2, 1.1 + (0.16 + 0.14 * len(piles)) * len(names))
     step = 0.8 / max(1, len(piles))
@@ -153,7 +153,7 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: f
 
 
 def _names(gains: Sequence[Gain]) -> list[tuple[float, str]]:
-    """Return where to write which kinds: kinds whose dots are close together share a label, after the last one.
+    """Return the positions and texts of labels: kinds whose dots are close together share a label, after the last dot.
 
     >>> _names([Gain("", "swap", 7, 6, 8), Gain("", "negate", 9, 8, 9.5), Gain("", "add", 30, 29, 31)])
     [(9.5, 'swap, negate'), (31, 'add')]

@@ -132,7 +132,7 @@ def _tag(bench: Benchmark, options: FigureOptions) -> Figure:
 
 def _benches(sources: Sequence[str], most: int) -> list[Benchmark]:
     if not 0 < len(sources) <= most:
-        raise UsageError(f"expected 1 to {most} benchmarks, got {len(sources)}")
+        raise UsageError(f"expected 1 to {most} benchmarks, got {len(sources)}", hint="name that many")
     return [load(s) for s in sources]
 
 
@@ -159,7 +159,8 @@ def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> d
     try:
         weights = vectors.fit_transform(captions)
     except ValueError:
-        raise UsageError("no topics: no word except stop words occurs in two captions") from None
+        what = "no topics: no word except stop words occurs in two captions"
+        raise UsageError(what, hint="give more captions") from None
     known = vectors.get_feature_names_out()
     model = NMF(min(topics, *weights.shape), init="nndsvda", random_state=seed, max_iter=400)
     shares = model.fit_transform(weights)
@@ -179,7 +180,7 @@ def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOP
     labels = HDBSCAN(min_cluster_size=FEWEST, copy=True).fit_predict(reduced.fit_transform(vectors))
     groups = {k: [c for c, own in zip(captions, labels) if own == k] for k in sorted({*labels.tolist()} - {-1})}
     if not groups:
-        raise UsageError("no topics: the captions form no clusters")
+        raise UsageError("no topics: the captions form no clusters", hint="give more captions")
     named = zip(class_words(list(groups.values())), groups.values(), strict=True)
     return dict(Counter({", ".join(words): len(own) for words, own in named}).most_common(topics))
 

@@ -207,7 +207,7 @@ def _numbers(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
     if len(sources) != 1:
-        raise UsageError(f"expected one file, got {len(sources)}")
+        raise UsageError(f"expected one file, got {len(sources)}", hint="name what `creperie sensitivity --json` wrote")
     path = Path(sources[0])
     if not path.is_file():
         raise UsageError(

@@ -33,7 +33,7 @@ def compared(
         )
     name = query.get("task") or shared[0]
     if name not in shared:
-        raise UsageError(f"the two runs do not share the task {name[:40]!r}")
+        raise UsageError(f"the two runs do not share the task {name[:40]!r}", hint=f"choose: {', '.join(shared)}")
     rows = compare(runs, tasks=[name]).rows
     whole = next(row.comparison for row in rows if row.subset == "all")
     parts = [row for row in rows if row.subset not in ("all", "macro")]
@@ -56,7 +56,7 @@ def compared(
 def _disagreements(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery, name: str
 ) -> dict[str, Any]:
-    """Return the items that only one of them gets right, or neither; nothing if the benchmark is not in the folder."""
+    """Return the items that only one run gets right, or neither; nothing if the benchmark is not in the folder."""
     where = next((n for n, bench in shelf.readable()[0].items() if bench.hash == runs[0].hash), "")
     if not where:
         return {"kinds": [], "cards": [], "all": "", "count": 0}

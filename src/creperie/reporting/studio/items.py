@@ -186,7 +186,8 @@ class ItemIndex:
     def outcomes(self, run: Run, named: str = "") -> np.ndarray:
         """Return a run's outcomes on the named task, or on the first of its tasks that is counted by item."""
         if run.hash != self.bench.hash:
-            raise UsageError(f"the run {run.name} was computed on another benchmark", where=self.bench.name)
+            what = f"the run {run.name} was computed on another benchmark"
+            raise UsageError(what, where=self.bench.name, hint="choose another run")
         name = named or tasks_by_item(run)[0]
         if name not in tasks_by_item(run):
             raise UsageError(f"the run {run.name} has no task {name[:40]!r}")
@@ -205,13 +206,13 @@ class ItemIndex:
         return np.array([places[key] for key in wanted])
 
     def answers(self, shelf: Shelf, named: str = "", *, people: bool = False) -> ItemAnswers:
-        """Return how many models, or single people, are right on each item, on the named task or the one of most."""
+        """Return how many models, or single people, are right on each item, by the named task or the commonest."""
         runs = [run for run, _ in self.labelled(shelf) if run.model.startswith(HUMAN) is people]
         runs = [run for run in runs if not run.model.endswith(COMBINED)]
         tasks = [name for run in runs for name in tasks_by_item(run)]
         chosen = named or max(dict.fromkeys(tasks), key=tasks.count, default="")
         if named and named not in tasks:
-            raise UsageError(f"no run on this benchmark has the task {named[:40]!r}")
+            raise UsageError(f"no run on this benchmark has the task {named[:40]!r}", hint="choose another task")
         columns = [self.outcomes(run, chosen) for run in runs if chosen in tasks_by_item(run)]
         stacked = np.array(columns).reshape(len(columns), len(self.bench))
         return ItemAnswers(chosen, (stacked == HIT).sum(axis=0), (stacked != VOID).sum(axis=0))

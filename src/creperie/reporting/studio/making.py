@@ -165,7 +165,8 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
             raise UsageError(str(e).replace(f"{scratch}/", "")) from None
     pictures = (folder / form["pictures"].replace("\0", "")).resolve() if form.get("pictures") else None
     if pictures and not (pictures.exists() and pictures.is_relative_to(folder)):
-        raise UsageError("there is no such folder or zip in the studio's folder", where=form["pictures"])
+        what = "there is no such folder or zip in the studio's folder"
+        raise UsageError(what, where=form["pictures"], hint="copy it there first")
     return save(replace(bench, images=open_store(pictures) if pictures else NO_IMAGES), place)
 
 
@@ -174,7 +175,8 @@ def keep_picture(folder: Path, name: str, path: str, data: bytes) -> None:
     place = _new_place({"name": name}, folder)
     parts = PurePosixPath(path).parts
     if not parts or any(part.startswith((".", "/")) or "\0" in part or "\\" in part for part in parts):
-        raise UsageError("the path of a picture must lead into its folder", where=path[:80])
+        what = "the path of a picture does not lead into its folder"
+        raise UsageError(what, where=path[:80], hint="drop the folder again")
     open_image(NO_IMAGES, path, data=data)
     file = place.with_name(f"{place.name}-pictures").joinpath(*parts)
     file.parent.mkdir(parents=True, exist_ok=True)

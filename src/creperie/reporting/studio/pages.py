@@ -185,7 +185,7 @@ class Studio:
         """Return the audit of a benchmark as one page that can be sent."""
         document = self.shelf.audit(query["name"])
         if document is None:
-            raise UsageError(f"{query['name'][:80]} is not audited yet")
+            raise UsageError(f"{query['name'][:80]} is not audited yet", hint="start an audit on its page")
         return audit_page(document)
 
     def post_audit(self, form: StudioQuery) -> str:
@@ -253,7 +253,7 @@ class Studio:
         return f"/items?name={quote(made.name)}"
 
     def post_verdict(self, form: StudioQuery) -> str:
-        """Show what a blind reader could make of the accepted candidates."""
+        """Show how well a blind model does on the accepted candidates."""
         return render("reporting", "studio/accepted.html", **verdict(form))
 
     # -- runs --------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ class Studio:
         return sorted(pairs, key=lambda pair: (pair[0].content != pair[1].content, pair[0].blinded))
 
     def compare(self, query: StudioQuery) -> str:
-        """Show two runs: the difference, by subset, and the items on which one alone is right."""
+        """Show two runs: the difference, also by subset, and the items on which only one of them is right."""
         first = [entry.name for pair in self._pairs()[:1] for entry in pair]
         chosen = [query["a"], query["b"]] if query.get("a") else first
         if not chosen:
@@ -324,9 +324,8 @@ class Studio:
         entries = [e for e in board.entries if board.slugs[e.content] == slug]
         ranked, blind = ranked_and_blind([self.shelf.run(e.name) for e in entries])
         if len(ranked) < 2:
-            raise UsageError(
-                "fewer than two runs on this benchmark have a task in common: score more models", where=slug
-            )
+            what = "fewer than two runs on this benchmark have a task in common"
+            raise UsageError(what, where=slug, hint="score more models")
         names = {e.model: label for e, label in zip(entries, board.labels(entries))}
         shown = robust_part(robustness(ranked, wrong=wrong, blind=blind), names)
         line = ["creperie", "robust", *(self.shelf.within(run.path) for run in ranked)]

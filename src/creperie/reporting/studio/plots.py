@@ -54,7 +54,7 @@ def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]
     if query.get("x") or query.get("y"):
         for key in (query["x"], query["y"]):
             if key not in axes:
-                raise UsageError("there is no such axis: choose another")
+                raise UsageError("there is no such axis", hint="choose another")
         return [axes[query["x"]], axes[query["y"]]]
     pairs = [list(pair) for pair in combinations(axes.values(), 2) if len(_shared(*pair)) > 1]
     pairs.sort(key=lambda pair: (pair[0].hash != pair[1].hash, pair[0].by))

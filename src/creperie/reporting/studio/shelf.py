@@ -48,11 +48,11 @@ class Shelf:
         """Return the folder of a benchmark."""
         path = self.benches().get(name)
         if path is None:
-            raise UsageError(f"there is no benchmark {name[:80]!r} in this folder")
+            raise UsageError(f"there is no benchmark {name[:80]!r} in this folder", hint="see the start page")
         return path
 
     def readable(self) -> tuple[dict[str, Benchmark], dict[str, str]]:
-        """Return the benchmarks by name, and why others cannot be read: damaged, or removed in this moment."""
+        """Return the benchmarks by name, and why others cannot be read: they are damaged, or were just removed."""
         benches: dict[str, Benchmark] = {}
         damaged: dict[str, str] = {}
         for name, place in self.benches().items():
@@ -79,7 +79,7 @@ class Shelf:
         """Return a run by its folder's name."""
         entry = next((e for e in self.board().entries if e.name == name), None)
         if entry is None:
-            raise UsageError(f"there is no run {name[:80]!r} in this folder")
+            raise UsageError(f"there is no run {name[:80]!r} in this folder", hint="see the page of runs")
         return self.opened(entry)
 
     def opened(self, entry: LeaderboardEntry) -> Run:

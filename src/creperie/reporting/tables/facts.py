@@ -195,7 +195,7 @@ def annotators(n: int, scripted: bool) -> str:
 def _trained(
     findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
-    """Return rows of the training studies that start as the paper's model does: from scratch (RN50) or trained."""
+    """Return rows of the training studies whose model starts like the paper's: from scratch (RN50), or pretrained."""
     made = []
     for stage, document in findings.trainings.items():
         if document.get("scratch", False) != (of == "RN50"):

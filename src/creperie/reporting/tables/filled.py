@@ -393,7 +393,7 @@ def misplaced(table: PublishedTable, run: Run) -> str:
 def _said_of_sets(
     table: PublishedTable, ours: Sequence[OurRow], about: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[str]:
-    """Return a note for each set that our rows are on: what stands in for published items, and what scripts checked."""
+    """Return a note on each set that our rows use: what stands in for published items, and what scripts checked."""
     said: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for row in ours for name in row.benchmarks):
         made = [text for word, text in STAND_IN_SETS.items() if f"{word}-" in name and name not in table.item_names()]

@@ -135,7 +135,7 @@ class PublishedTable:
         return list(dict.fromkeys(c.benchmark for c in self.columns if c.measured))
 
     def item_names(self, column: Column | None = None) -> set[str]:
-        """Return the names under which the published items go that a column, or the whole table, is about.
+        """Return the names of the published items that a column, or the whole table, is about.
 
         A table about images of noise has the items with such images too.
         """
@@ -260,8 +260,8 @@ ASKED = ("score", "prompt", "order", "shots")  #: options that say how a generat
 
 
 def same_model(one: str, other: str) -> bool:
-    """Return whether two URIs name the same model; its source and revision, whose words a named prompt has, and which
-    demonstrations it is shown, do not matter.
+    """Return whether two URIs name the same model. Source, revision, the wording of a named prompt and the choice of
+    demonstrations do not matter.
 
     >>> same_model("st:BAAI/bge-small-en-v1.5?revision=main", "st:BAAI/bge-small-en-v1.5")
     True

@@ -1,8 +1,8 @@
-"""Layout of rooms: both scenes of a pair of twins at once, so that only what is claimed differs between them.
+"""Layout of rooms: both scenes of twins are laid out at once, so that they differ only in what is claimed.
 
-A draft has one slot per thing, with its look in each of the two scenes. A slot takes the room of the larger look, so
-things that are exchanged, or change, leave all others where they are. Things stand on the ground, on or in another
-thing, hang on the wall or lean against it; nothing overlaps.
+A draft has one slot per thing, with its look in each of the two scenes. A slot is as wide as the larger look, so that
+things which are exchanged, or change, do not move the others. Things stand on the ground, on or in another thing, hang
+on the wall or lean against it; nothing overlaps.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def bitmap(colour: Rgb, texture: str, pattern: str) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """How a surface looks: its colour, what is drawn on it, how rough and metallic it is; glass and lights differ."""
+    """The look of a surface: colour, texture, roughness and metal; or that it is glass, or sends out light."""
 
     rgb: Rgb
     roughness: float = 0.5

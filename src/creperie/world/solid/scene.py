@@ -69,7 +69,9 @@ class Room:
             room = cls(**{**fields, "things": tuple(Solid(**thing) for thing in fields["things"])})
             return read_room(room.code)
         except (TypeError, ValueError, KeyError, AttributeError) as e:
-            raise DataError(f"not a scene in three dimensions: {e}") from None
+            raise DataError(
+                f"is not a scene in three dimensions: {e}", hint="see `creperie world render --help`"
+            ) from None
 
     @cached_property
     def code(self) -> str:
@@ -127,5 +129,6 @@ def read_room(code: str) -> Room:
     except IndexError:
         room = Room(())
     if number != 1 or not things or room.code != code:
-        raise DataError(f"{code!r} is not the name of a scene in three dimensions")
+        what = f"{code!r} is not the name of a scene in three dimensions"
+        raise DataError(what, hint="name a picture of `creperie world make --render 3d`")
     return room

@@ -1,7 +1,7 @@
 """The studio: rendering of rooms with Mitsuba, which the extra `render` installs.
 
 Scenes, captions and labels need no renderer and are the same everywhere. Pixels differ between Mitsuba's variants by
-the noise of their samples; how much was not measured.
+sampling noise; how much has not been measured.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OLDEST = 17  #: older libraries abort while they generate code
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """How rooms are rendered. Finished pictures are kept in creperie's cache, so that an interrupted run goes on."""
+    """How rooms are rendered. Finished pictures are cached, so that an interrupted run can be resumed."""
 
     samples: int = option(SAMPLES, "Samples per pixel of rendered pictures.", minimum=1)
     variant: str = option("auto", "How to render: the fastest that works, or this one.", choices=("auto", *VARIANTS))
@@ -156,7 +156,7 @@ _TINT = (0.72, 0.87, 0.84)  #: of light that passes through glass
 
 
 def _light_in(mi: Any, room: Room, camera: dict[str, Any], glass: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the light at each pixel, and the colour, normal and depth of what is seen; with or without the glass."""
+    """Return each pixel's light, and the colour, normal and depth of its visible surface, with or without glass."""
     made: dict[str, Any] = {"type": "scene", "sensor": camera, "sky": _sky(mi, room), "sun": _sun(mi, room)}
     parts = [part for part in _parts(room) if glass or not part[1].glass]
     made["things"] = _painted(mi, [part for part in parts if not part[1].light])
@@ -178,7 +178,7 @@ def _light_in(mi: Any, room: Room, camera: dict[str, Any], glass: bool) -> tuple
 
 
 def _variable(mi: Any, part: Any, names: Sequence[str]) -> None:
-    """Keep numbers out of the compiled code, so that a picture with others is not compiled anew."""
+    """Keep numbers out of the compiled code, so that pictures with other numbers need no new compilation."""
     if not mi.variant().startswith("scalar"):
         params = mi.traverse(part)
         for name in names:
@@ -302,7 +302,7 @@ def _cell(k: int) -> tuple[int, int, int]:
 
 
 def _painted(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
-    """Return all surfaces that do not shine as one mesh with one picture: more meshes or materials take longer."""
+    """Return all surfaces that send out no light as one mesh with one picture: more meshes or materials take longer."""
     cells: dict[Surface, int] = {}
     picture = np.zeros((1536, 2048, 3), np.uint8)
     placed: list[tuple[Patches, Surface]] = []
