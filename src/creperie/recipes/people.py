@@ -72,7 +72,8 @@ def _csrf(reply: Any) -> str:
 
 def _read(reply: Any) -> Mapping[str, Any]:
     if reply.status_code != 200:
-        raise DataError(f"the annotation server answered {reply.status_code}: {reply.text[:200]}", where=reply.url)
+        what = f"the annotation server answered {reply.status_code}: {reply.text[:200]}"
+        raise DataError(what, where=reply.url, hint="start the recipe again")
     return reply.json()
 
 

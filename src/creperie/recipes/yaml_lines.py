@@ -48,7 +48,8 @@ def read_marked_file(file: pathlib.Path) -> Marked:
     try:
         return read_marked(file.read_bytes().decode("utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})", where=file) from None
+        what = f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})"
+        raise DataError(what, where=file, hint="check the path, or save it as UTF-8") from None
 
 
 def read_marked(text: str, file: str) -> Marked:
@@ -74,9 +75,9 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
     try:
         return loader.construct_object(node, deep=True)
     except (ValueError, OverflowError) as e:
-        raise DataError(f"holds a value that cannot be read ({e})", where=f"{file}:{line}") from None
+        raise DataError(f"holds a value that cannot be read ({e})", where=f"{file}:{line}", hint="correct it") from None
     except yaml.MarkedYAMLError as e:
-        raise DataError(f"is not YAML: {e.problem}", where=f"{file}:{line}") from None
+        raise DataError(f"is not YAML: {e.problem}", where=f"{file}:{line}", hint="correct it there") from None
 
 
 def _mapping(

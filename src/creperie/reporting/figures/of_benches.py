@@ -60,9 +60,8 @@ def draw_plane(sources: Sequence[str], options: FigureOptions) -> Figure:
         staying = set(_keys(after[0]))
         kept = np.array([key in staying for key in _keys(before)])
         if not kept.any():
-            raise UsageError(
-                f"has no item in common with {before.name}: give a refined version of it", where=after[0].name
-            )
+            what = f"has no item in common with {before.name}"
+            raise UsageError(what, where=after[0].name, hint="give a refined version of it")
     return gap_plane(gaps[:, 0], gaps[:, 1], kept, names=(names[0], names[1]), title=before.name)
 
 
@@ -257,9 +256,8 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
         keys = {Path(split_reference(ref)[0]).name for ref in images}
         tally.update(set().union(*(seen.get(key, set()) for key in keys)))
     if not tally:
-        raise UsageError(
-            "annotates none of the benchmark's images: give the file of their split", where=str(annotations)
-        )
+        what = "annotates none of the benchmark's images"
+        raise UsageError(what, where=str(annotations), hint="give the file of their split")
     return dict(tally.most_common())
 
 
@@ -271,6 +269,7 @@ def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
     else:
         categories, by = categories_of(bench, options.against), "annotated"
     if not categories:
-        raise UsageError("no true caption names a COCO category: give annotations with `against=`", where=bench.name)
+        what = "no true caption names a COCO category"
+        raise UsageError(what, where=bench.name, hint="give annotations with `against=`")
     title = f"{bench.name}: super-categories {by}"
     return counts({"items": categories}, label="items", title=title)

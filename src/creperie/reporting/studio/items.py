@@ -190,7 +190,7 @@ class ItemIndex:
             raise UsageError(what, where=self.bench.name, hint="choose another run")
         name = named or tasks_by_item(run)[0]
         if name not in tasks_by_item(run):
-            raise UsageError(f"the run {run.name} has no task {name[:40]!r}")
+            raise UsageError(f"the run {run.name} has no task {name[:40]!r}", hint="choose another task")
         key = (run.name, str(run.document["created"]), name)
         if key not in self._outcomes:
             self._outcomes[key] = run.outcomes(name)[self.rows_in(run)]

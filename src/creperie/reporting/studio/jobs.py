@@ -149,7 +149,7 @@ def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link
     def work(job: StudioJob) -> None:
         refined = refine(place, method="optimal", attackers=attackers, repair=repair, progress=job.progress)
         if not len(refined.bench):
-            raise UsageError("no item would be left: write new foils for what leaks", where=name)
+            raise UsageError("no item would be left", where=name, hint="write new foils for what leaks")
         job.look()
         write_refined(refined, out)
 

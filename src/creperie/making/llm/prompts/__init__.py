@@ -213,7 +213,7 @@ def parse_template(name: str, text: str, where: str = "") -> Template:
         document = tomllib.loads(text)
         steps = {s["name"]: _step(s, document, where) for s in document["step"]}
     except (tomllib.TOMLDecodeError, RecursionError) as e:
-        raise DataError(f"is not TOML: {e}", where=where) from None
+        raise DataError(f"is not TOML: {e}", where=where, hint="correct the file there") from None
     except KeyError as e:
         raise DataError(f"lacks {e.args[0]!r}", where=where, hint="see docs/llm-making.md") from None
     return Template(name, steps, hashlib.sha256(text.encode()).hexdigest()[:16], str(document.get("again", "")))
