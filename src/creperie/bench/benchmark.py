@@ -301,7 +301,7 @@ class Benchmark(Framed):
         """Return the item with this subset and id; raise a UsageError if there is none."""
         rows = self.table.filter((pc.field("subset") == subset) & (pc.field("id") == id))
         if rows.num_rows == 0:
-            raise UsageError(f"no item {id!r} in subset {subset!r}", where=self.name, hint="see `bench.item_keys`")
+            raise UsageError(f"no item {id!r} in subset {subset!r}", where=self.name, hint="check both")
         return next(iter(items_of(rows)))
 
     # -- columnar views of ragged lists -------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class ImageError(DataError):
 
     def __init__(self, code: str, what: str, *, where: object = "", hint: str = "") -> None:
         self.code = code
-        super().__init__(what, where=where, hint=hint or f"replace it, or use `creperie data edit --without {code}`")
+        super().__init__(what, where=where, hint=hint or "replace it, or leave its items out")
 
     def __reduce__(self) -> tuple[object, ...]:
         return _image_error, (self.code, self.what, self.where, self.hint)
