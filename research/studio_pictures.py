@@ -178,6 +178,7 @@ if __name__ == "__main__":
         store_study(db, "foils", load(folder / "world-clean"), StudyPlan("foil-check", practice=1, per_annotator=20))
         opened = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
         page = opened.new_page(viewport={"width": 1280, "height": 860})
+        page.set_default_timeout(120_000)  # a busy machine loads the grammar for long
         draw_studio(page, served(make_studio(folder, TOKEN)))
         draw_study(opened, folder, db)
         opened.close()
