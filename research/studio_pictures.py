@@ -169,7 +169,7 @@ def draw_study(browser: Any, folder: Path, db: Any) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place, sync_playwright() as playwright:
         folder = Path(place).resolve() / "my-project"  # its name is on every page
         folder.mkdir()
         os.chdir(folder)  # commands on the pages name paths within it

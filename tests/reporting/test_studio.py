@@ -658,7 +658,9 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.wait_for_selector("text=10 of 38 items")
     page.fill("[data-search]", "caption plain -7")  # results while typing
     page.wait_for_selector("text=9 of 38 items")
-    page.click(".card [data-item] >> nth=0")
+    page.locator(".card [data-item]").first.focus()
+    assert page.evaluate("'item' in document.activeElement.dataset")  # by keyboard alone
+    page.keyboard.press("Enter")
     page.wait_for_selector("#panel mark")
     first = page.url
     page.keyboard.press("Escape")
