@@ -50,7 +50,7 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
         mains = _mains(draft, hulls, tape)
         if mains is None:
             return None
-        slope, spare = tape.pick((14, 17, 21, 25)), 1.06 + tape.roll(6) / 100
+        slope, spare = tape.pick((20, 23, 26, 30)), 1.1 + tape.roll(4) / 100
         placed = [[_put(slots[k][side], spot) for k, spot in enumerate(mains[side])] for side in (0, 1)]
         if not all(_touched(things, relation) for things, relation in zip(placed, draft.relations)):
             return None
@@ -91,7 +91,7 @@ def _framed(rooms: Sequence[Room], spare: float) -> list[Room]:
         seen = [replace(room, **aim, away=min(2047, round(away))) for room in rooms]
         places, _ = project(points, seen[0])
         low, high = places.min(1), places.max(1)
-        below = 0.06 + 0.16 * max(0, 1.7 - high[1] + low[1])  # low things leave more room above than in front
+        below = 0.04 + 0.12 * max(0, 1.7 - high[1] + low[1])  # low things leave more room above than in front
         half = away * CENTIMETRES * math.tan(math.radians(VIEW / 2))
         x += half * (low[0] + high[0]) / 2
         z = max(0.0, z - half * ((low[1] + high[1]) / 2 - below))

@@ -241,8 +241,8 @@ def _pillow(numbers: Numbers) -> Patches:
     bulge = ((1 - x**4) * (1 - y**4)) ** 0.45
     pinch = 1 - 0.08 * (1 - y**2) * np.abs(x), 1 - 0.08 * (1 - x**2) * np.abs(y)
     sides = []
-    for sign, share in ((1, 0.78), (-1, 0.22)):  # its own weight flattens it below
-        points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high * (0.22 + sign * share * bulge)], 2)
+    for sign, share in ((1, 0.88), (-1, 0.12)):  # its own weight flattens it below
+        points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high * (0.12 + sign * share * bulge)], 2)
         dx, dy = np.gradient(points, axis=1), np.gradient(points, axis=0)
         normals = sign * np.cross(dx, dy)
         normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)

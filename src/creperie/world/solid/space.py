@@ -316,4 +316,4 @@ def _mounted(thing: Solid) -> bool:
 
 def fits_in_view(seen: Sequence[Seen], things: Sequence[Solid]) -> bool:
     """Return whether everything is whole in the picture, large enough, and not hidden by other things."""
-    return all(s.whole and s.pixels >= 14 and s.share >= (0.4 if t.inside else 0.75) for s, t in zip(seen, things))
+    return all(s.whole and s.pixels >= 14 and s.share >= (0.4 if t.inside else 0.82) for s, t in zip(seen, things))

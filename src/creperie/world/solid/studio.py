@@ -54,7 +54,7 @@ class RenderOptions:
 
     def photograph(self, room: Room, size: int) -> bytes:
         """Return the picture of a room as a PNG file, from the cache if it is there."""
-        file = cache_home() / "rooms-4" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-5" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -230,7 +230,7 @@ def _camera(mi: Any, room: Room, size: int, samples: int, turn: float) -> dict[s
     far = float(np.linalg.norm(aim - eye))
     return {
         "type": "thinlens",  # the wall behind is a little out of focus, the things are not
-        "aperture_radius": 0.006 * far,
+        "aperture_radius": 0.0025 * far,
         "focus_distance": far,
         "fov": VIEW,
         "to_world": mi.ScalarTransform4f().look_at(moved.tolist(), aim.tolist(), [0, 0, 1]),
