@@ -1,6 +1,7 @@
 """What two readers said of foils from captions that nobody had seen when the rules were frozen.
 
     python research/new_corpora.py --write docs/foil-quality.md
+    python research/new_corpora.py --yields Flickr8k=400.txt COCO=coco.txt --write docs/foil-quality.md
 
 The captions (research/readings/frozen-captions.csv) were written by somebody who knew no rule and marked what could
 change places; the false captions of `creperie make all` were then read once, by two readers (frozen-foils.csv).
@@ -12,10 +13,11 @@ import argparse
 import csv
 from pathlib import Path
 
+from creperie import make
 from creperie.metrics import wilson
 
 READINGS = Path(__file__).parent / "readings"
-BEGIN, END = "<!-- new -->\n", "<!-- end of new -->\n"
+MARKS = {name: (f"<!-- {name} -->\n", f"<!-- end of {name} -->\n") for name in ("new", "yields")}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -51,15 +53,31 @@ def tables() -> str:
     return "\n" + "\n".join(lines) + "\n\n"
 
 
+def yields(corpora: list[str]) -> str:
+    """Return how many items `make all` makes by default from files of captions, given as NAME=FILE."""
+    lines = ["| corpus | captions | items | per caption | captions with any |", "|---|---:|---:|---:|---:|"]
+    for corpus in corpora:
+        name, _, path = corpus.partition("=")
+        made = make("all", path, progress=None)
+        captions, sources = made.report["sources"], len({item.id for item in made.items})
+        share = 100 * sources / captions
+        lines.append(
+            f"| {name} | {captions:,} | {len(made.items):,} | {len(made.items) / captions:.2f} | {share:.0f} % |"
+        )
+    return "\n" + "\n".join(lines) + "\n\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, help="the page to write the tables into")
-    where = parser.parse_args().write
-    print(tables())
-    if where:
-        page = where.read_text(encoding="utf-8")
-        before, _, rest = page.partition(BEGIN)
-        where.write_text(before + BEGIN + tables() + END + rest.partition(END)[2], encoding="utf-8")
+    parser.add_argument("--yields", nargs="+", default=[], metavar="NAME=FILE", help="make foils of these captions")
+    arguments = parser.parse_args()
+    name, text = ("yields", yields(arguments.yields)) if arguments.yields else ("new", tables())
+    print(text)
+    if arguments.write:
+        (begin, end), page = MARKS[name], arguments.write.read_text(encoding="utf-8")
+        before, _, rest = page.partition(begin)
+        arguments.write.write_text(before + begin + text + end + rest.partition(end)[2], encoding="utf-8")
 
 
 if __name__ == "__main__":
