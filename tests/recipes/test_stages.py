@@ -333,7 +333,8 @@ def test_the_ledger_says_which_figures_are_of_published_numbers(tmp_path: Path) 
     page = status_page(paper_status([tmp_path]), [], "creperie cook status")
     assert "- Drawn, of these runs' items and models: figures 1, 2.\n" in page
     added = "with runs of the same models added where there are any"
-    assert f"- Drawn, of published numbers, {added}: figure 5.\n" in page
+    averages = "printed averages, where the paper plots each kind of foil"
+    assert f"- Drawn, of {averages}, {added}: figure 5.\n" in page
 
 
 def test_a_result_of_two_tables_counts_once_whether_it_agrees_or_not() -> None:
