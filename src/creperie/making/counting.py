@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from creperie.lang import COUNTS, agreeing, in_number, is_mass, knows_verb, lemma, reagreed
-from creperie.making.atoms import base_of, dependents, joined, objects, sort_of
+from creperie.making.atoms import base_of, dependents, joined, named, objects, sort_of
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, replaced
 from creperie.making.exchanging import ParsedScene, sort_here
@@ -135,8 +135,11 @@ def _may_do_together(noun: Any) -> bool:
         return False
     if any(t.tag_ == "VBZ" and t not in list(agreeing(noun)) and _is_about(t, noun) for t in doc):
         return False
+    if sort_here(noun) in ("person", "animal") and any(_is_for_one(t) for t in doc[noun.i + 1 :]):
+        return False
     own = [noun, *(c for c in noun.rights if c.dep_ in ("acl", "relcl")), *([verb] if verb is not None else ())]
-    stray = [t for t in doc[noun.i + 1 :] if t.tag_ == "NNS" and t.nbor(-1).tag_ in ("NN", "CC")]
+    plurals = [t for t in doc[noun.i + 1 :] if t.tag_[:2] == "NN" and t.lower_.endswith("s")]
+    stray = [t for t in plurals if t.nbor(-1).tag_ in ("NN", "CC") or t.nbor(-1).dep_ == "compound"]
     if any(knows_verb(lemma(t.text, "VBZ")) for t in stray):
         return False  # `leaps into the circle and shoots`, as some parsers tag it
     own += [c for t in own for c in t.rights if c.dep_ in ("conj", "advcl", "xcomp") and c.tag_[:2] == "VB"]
@@ -161,6 +164,19 @@ def _may_do_together(noun: Any) -> bool:
                 if base_of(thing) in (*frames()["for_one"], *frames()["parts"]) and not place:
                     return False
     return not dependents(noun, "conj") and noun.dep_ != "conj"
+
+
+def _is_for_one(thing: Any) -> bool:
+    """Return True for one thing that one person or animal wears, uses or plays with."""
+    if thing.tag_ != "NN" or not any(d.lower_ in _ONE for d in thing.lefts):
+        return False
+    if thing.dep_ == "dobj" and lemma(thing.head.text, thing.head.tag_) in frames()["jointly"]:
+        return False
+    beside = ("of", "at", *(word for word in frames()["stand_by"] if word not in ("with", "from", "for")))
+    if thing.dep_ == "pobj" and thing.head.lower_ in beside:
+        return False
+    names = {base_of(thing), named(thing).replace(" ", "")}  # a skate board is a skateboard
+    return sort_of(thing) in ("clothing", "handheld", "gear", "food") or not names.isdisjoint(frames()["for_one"])
 
 
 def _is_about(verb: Any, noun: Any) -> bool:
@@ -227,8 +243,9 @@ def _may_do_alone(noun: Any) -> bool:
     ]
     bare = verb.tag_ in ("VBP", "VB") and not dependents(verb, "aux", "auxpass") and verb.i not in agrees
     things = [t for t in verb.subtree if t.tag_ == "NNS" and t.i > noun.i and t.dep_ == "dobj" and not list(t.lefts)]
-    worn = [t for t in noun.subtree if t.tag_ == "NNS" and t != noun]
-    return not (bare or finite or things or worn or lemma(verb.text, "VBP") in frames()["of_many"])
+    worn = [t for t in noun.doc[noun.i + 1 :] if t.tag_ == "NNS" and (t in noun.subtree or sort_of(t) == "clothing")]
+    known = verb.tag_[:2] == "VB" and lemma(verb.text, "VBP") not in frames()["of_many"]
+    return known and not (bare or finite or things or worn)
 
 
 # -- exchanged counts ------------------------------------------------------------------------------------------------

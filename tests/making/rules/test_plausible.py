@@ -273,6 +273,12 @@ def test_what_rules_do_not_vouch_for_needs_a_corpus_or_is_called_unsure(previewe
         ("Silk tie in a box.", {"Two silk ties in a box."}),
         ("A man in a red coat holds his hat.", set()),  # his would be theirs
         ("A man wears a hat.", set()),  # two men do not share it
+        ("A cook drinks tea from a green mug.", set()),  # nor a mug,
+        ("There is a tall woman standing on a snow board.", set()),  # a board,
+        ("A footballer is leaping and about to head a ball in front of the fans.", set()),  # or a ball in the air
+        ("A woman in a wet raincoat surfs in bad weather.", set()),
+        ("Dancers spin in bright costumes.", set()),  # a lone dancer wears one
+        ("A boy tries to catch a beach ball.", set()),
         ("Players form a circle.", set()),  # one player forms none
         ("Two guards flank a door.", set()),  # nor do four
         ("A dog is running along a beach.", {"Two dogs are running along a beach."}),
