@@ -178,7 +178,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
             f in [g for g, *_ in links] or not f.is_relation for t in (left, right) for f, _ in scene.facts_of(t)
         )
         ends = [base_of(t) for t in (left, right)]
-        loose = not any(is_above("structure", end) or is_above("framework", end) for end in ends)  # no window
+        fixed = any(is_above("structure", end) or is_above("framework", end) for end in ends)  # a window
+        loose = sorts == ("vehicle", "vehicle") or not fixed  # WordNet's other bus is a structure
         made = is_made(left) and is_made(right) and all(is_beside(f.name) for f, *_ in links)
         alike = sorts[0] == sorts[1] and sorts[0] in (*MADE, "food")
         if turned and alone and loose and (alike or made):
