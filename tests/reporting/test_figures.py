@@ -309,7 +309,7 @@ def test_figures_of_probes(tmp_path: Path) -> None:
     ("args", "said"),
     [
         (["acuracy", "x", "--out", "a.svg"], "did you mean 'accuracy'"),
-        (["accuracy", "--out", "a.svg"], "drawn from RUN"),
+        (["accuracy", "--out", "a.svg"], "needs RUN"),
         (["accuracy", "x"], "--out"),
         (["plane", "BENCH", "--attackers", "surface", "--out", "a.svg"], "expected two attackers, got 1"),
         (["words", "BENCH", "--tag", "animals", "--out", "a.svg"], "did you mean 'animal'"),

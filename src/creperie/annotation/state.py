@@ -103,7 +103,7 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
     changes = {a.key: a.history for a in inspect(row).attrs if a.history.has_changes()}
     before = {name: (history.deleted or (None,))[0] for name, history in changes.items()}
     if isinstance(row, (Decision, Revision, Event)):
-        raise StateError(f"{row.__tablename__} rows never change")
+        raise StateError(f"rows of {row.__tablename__} cannot be changed", hint="add a new row")
     if isinstance(row, Answer) and (set(changes) - ERASED or row.erased is None or row.value is not None):
         raise StateError("answers cannot be changed, only erased")
     if isinstance(row, Annotator) and "excluded" in changes:

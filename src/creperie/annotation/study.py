@@ -185,8 +185,8 @@ def _set_apart(
     asked = min(len(main), plan.per_annotator or len(main))
     if asked < max(1, plan.attention):
         raise UsageError(
-            f"each annotator has {asked} questions besides practice={wanted}, too few for attention={plan.attention}",
-            hint="pass smaller numbers",
+            f"practice={wanted} leaves {asked} questions for each annotator, too few for attention={plan.attention}",
+            hint="lower practice or attention",
         )
     kinds = [PRACTICE] * wanted + [ATTENTION] * plan.attention
     return main + [replace(one, kind=kind) for (one, _), kind in zip(made, kinds, strict=True)]

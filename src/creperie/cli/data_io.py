@@ -250,5 +250,7 @@ def _writable(name: str) -> Format:
     except UsageError:
         if name == "croissant":
             hint = "`creperie data import … --out DIR` writes DIR/croissant.json beside the items"
-            raise UsageError("Croissant describes a saved folder", where=name, hint=hint) from None
+            raise UsageError(
+                "Croissant metadata is written only with a saved benchmark", where=name, hint=hint
+            ) from None
         raise unknown("format to write", name, [*FOR_TOOLS, *(f.name for f in list_formats() if f.write)]) from None

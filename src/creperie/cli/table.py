@@ -214,7 +214,9 @@ def figure(name: str | None, sources: tuple[str, ...], out: Path | None, options
         listed = {"figures": [{"name": n, "sources": s, "what": w} for n, s, w in rows]}
         return CommandResult(listed, lambda: print_table(["figure", "drawn from", "what it shows"], rows))
     if name in DRAWINGS and not sources and not DRAWINGS[name].sources.startswith("["):
-        raise UsageError(f"{name} is drawn from {DRAWINGS[name].sources}", hint="name what to draw it from")
+        raise UsageError(
+            f"figure {name} needs {DRAWINGS[name].sources}", hint=f"creperie figure {name} {DRAWINGS[name].sources}"
+        )
     if out is None:
         raise UsageError("no output file given", hint="pass --out FILE.svg, .pdf or .png")
     path = save_figure(draw_figure(name, sources, options), out)

@@ -205,8 +205,8 @@ def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.nda
         return judged
     if swap is None:
         raise UsageError(
-            f"task {chosen.name!r} reorders P1 and P2",
-            hint="give `swap`, computed from the captions' edit distances to N by second_is_nearer",
+            f"task {chosen.name!r} needs `swap`: which items have P2 nearer to N than P1",
+            hint="compute it with second_is_nearer and pass it as swap=",
         )
     return np.where(np.asarray(swap, bool), _judged(TASKS[chosen.swapped], layout, scores), judged)
 

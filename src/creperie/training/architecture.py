@@ -95,7 +95,8 @@ class SmallConfig:
             raise UsageError(f"size {self.size} is not a multiple of {self.shrink}", hint=f"choose for instance {near}")
         if self.text_width % self.heads or self.channels[-1] % self.heads:
             raise UsageError(
-                f"a width is not a multiple of {self.heads} heads", hint="change heads, channels or text_width"
+                f"text_width {self.text_width} or channels {self.channels[-1]} is no multiple of heads={self.heads}",
+                hint="change heads, channels or text_width",
             )
 
 
