@@ -24,7 +24,7 @@ MOST_VALUES = 60
 
 
 def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
-    """Return numbers as base64.
+    """Return numbers of the type `kind` as base64 text.
 
     >>> packed([1, 2], "<u2")
     'AQACAA=='

@@ -25,7 +25,7 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True)
 class WorseRow:
-    """An attacker that does better on a subset than in the baseline; `before` is NaN if it is new."""
+    """An attacker that does better on a subset than in the baseline; `before` is NaN if the baseline lacks it."""
 
     subset: str
     attacker: str
@@ -46,7 +46,7 @@ class BaselineResult:
 
     @property
     def code(self) -> int:
-        """The exit code: 0 not worse; 1 worse; 3 not shown, because attackers of the baseline were not run."""
+        """The exit code: 0 if not worse, 1 if worse, 3 if unknown because attackers of the baseline were not run."""
         return 1 if self.worse else 3 if self.not_run else 0
 
     @property
@@ -117,9 +117,7 @@ def _p_worse(now: Document, before: Document) -> float:
 
 
 def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, str]]:
-    """Return the (subset, attacker) pairs that make a check fail: all leaks or, given a baseline, those that
-    got worse.
-    """
+    """Return the (subset, attacker) pairs that fail the check: all leaks or, with a baseline, only what got worse."""
     if result is not None:
         return {(row.subset, row.attacker) for row in result.worse}
     return {(row["subset"], row["attacker"]) for row in audit["results"] if row["leaks"]}

@@ -47,7 +47,7 @@ class RunGroup:
         return list(zip(self.runs, self.labels, strict=True))
 
     def apart(self) -> RunGroup:
-        """Return the group with blind twins separated from the runs that saw the images."""
+        """Return the group with the blind twins moved from `runs` to `twins`."""
         kept = tuple(unblinded(self.runs))
         if len(kept) == len(self.runs):
             return self
@@ -55,13 +55,13 @@ class RunGroup:
 
 
 def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
-    """Return the accuracy of a stored result with its interval; NaN for what is missing."""
+    """Return the accuracy of a stored result and the bounds of its interval; missing values are NaN."""
     value, low, high = (math.nan if result[k] is None else float(result[k]) for k in ("accuracy", "low", "high"))
     return value, low, high
 
 
 def covered(n: int, void: int) -> str:
-    """Return the number of items covered, with the total if some are not.
+    """Return the number of items covered as text, followed by "of" and the total if some are not covered.
 
     >>> covered(9, 91), covered(1200, 0)
     ('9 of 100', '1,200')
@@ -147,7 +147,7 @@ def _places(run: Run) -> Iterator[str]:
 
 
 def _with_images(bench: Benchmark, run: Run) -> Benchmark:
-    """Return the benchmark; if it has no images, with those that the run was computed on."""
+    """Return the benchmark; if it has no images, use the images that the run was computed on, if they still exist."""
     place = run.document["benchmark"].get("images")
     if bench.images is NO_IMAGES and place and Path(place).exists():
         return replace(bench, images=open_store(place))
@@ -164,13 +164,13 @@ def short_labels(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def with_people(name: str, document: Mapping[str, Any]) -> str:
-    """Return the name, with a note if the answers come from people."""
+    """Return the name of a run's model, with a note if the answers come from people."""
     note = people_note(document)
     return f"{name} ({note})" if note else name
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the first name of each list, or a later one where it would not be unique.
+    """Return one name per list, all different if possible: the first of the list, or a later one where names are equal.
 
     >>> distinct([["clip", "hf:a/clip"], ["clip", "hf:b/clip"], ["length", "blind:length"]])
     ('hf:a/clip', 'hf:b/clip', 'length')
@@ -186,7 +186,7 @@ def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def model_tail(uri: str) -> str:
-    """Return the last part of a model's name, with its options; for a folder `model`, the stage that trained it.
+    """Return the last part of a model's name, with its options; for a folder called `model`, the stage that trained it.
 
     >>> model_tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa"), model_tail("small:out/08-student/model")
     ('llava-1.5-7b-hf?score=vqa', 'student')

@@ -65,7 +65,7 @@ def percent(value: float | None) -> HtmlCell:
 def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, counts: bool = False) -> HtmlCell:
     """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 with chance and people marked.
 
-    With `counts`, it says how many items are covered if not all are: for tables where n is not beside it.
+    With `counts`, the cell says how many items are covered if some are not: for tables without a column n beside it.
     """
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")
@@ -182,7 +182,7 @@ def comparison_table(
 ) -> Markup:
     """Return the table of paired tests; `names` are short names of models, `label` must be unique on the page.
 
-    With `pair`, it is about one task and two models, which the page names.
+    With `pair`, the table is about one task and two models, which the page has already named.
     """
     columns = ["task", "subset", "A", "B", "n", "A, %", "B, %", "A − B, points", "p", "p (Holm)", "only A", "only B"]
     ends = (abs(v) for row in rows for v in _span(row) if v == v)
@@ -241,7 +241,7 @@ def p_text(value: float) -> str:
 
 
 def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -> Markup:
-    """Return the table of models × benchmarks with its filter and notes; `links` are addresses by benchmark hash."""
+    """Return the table of models × benchmarks with its filter and notes; `links` maps benchmark hashes to addresses."""
     columns = ["model", *(column.name for column in ranked.columns)]
     several = len(ranked.columns) > 1
     rows = []
@@ -256,7 +256,7 @@ def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -
 
 
 def _mean_cell(ranked: Standings, model: str) -> HtmlCell:
-    """Return a cell with a model's mean, and the items that it rests on."""
+    """Return a cell with a model's mean accuracy and the number of items behind it; a dash if there is no mean."""
     if math.isnan(mean := ranked.mean[model]):
         return number(None)
     own = [column.models[model] for column in ranked.columns]

@@ -1,7 +1,7 @@
 """Published results of other models on a benchmark, and the place of a run among them.
 
-The sources are the tables of the papers and of MIEB. Results are ranked together only if they have one definition: the
-same benchmark, task, subsets, way of averaging and rule for ties; every one carries the table that it was printed in.
+The sources are the tables of the papers and of MIEB. Results are ranked together only if they share one definition: the
+same benchmark, task, subsets, way of averaging and rule for ties. Each result names the table that it was printed in.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Definition = tuple[str, str, tuple[str, ...], str, str]
 
 @dataclass(frozen=True)
 class KnownResult:
-    """A published figure of a model, in percent, the table in which it was printed, and with how many digits."""
+    """A published figure of a model, in percent as printed, with its number of digits and the table it comes from."""
 
     model: str
     value: float
@@ -73,7 +73,7 @@ class KnownPlace:
     note: str = ""  #: how many ties it has, and how they are counted
 
     def __str__(self) -> str:
-        """Return, in words, between which published results the run lies.
+        """Return a phrase that says between which published results the run lies.
 
         >>> known = KnownColumn(("b", "itt", (), "items", ""), "b", None, (KnownResult("A", 80, "t/1"),))
         >>> print(KnownPlace(known, "mine", 70, 66, 74))
@@ -132,7 +132,7 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
 
 
 def without_place(run: Run, benchmark: str) -> list[str]:
-    """Return why a run cannot be placed among the published results on a benchmark, by all or some definitions."""
+    """Return why a run cannot be placed among a benchmark's published results, one text per reason; empty if it can."""
     if run.benchmark not in benchmark_names(benchmark):
         return [f"{run.name} has no place: it is a run on {run.benchmark}"]
     columns = _columns_of(run.benchmark)
@@ -152,7 +152,7 @@ def _columns_of(benchmark: str) -> list[KnownColumn]:
 
 
 def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
-    """Return the place of a run by one definition, or why it has none; empty if it was not asked for the task."""
+    """Return a run's place under one definition, or the reason why it has none: "" if the run lacks the task."""
     _, task, wanted, over, _ = column.definition
     rows = {r["subset"]: r for r in run.document["results"] if r["task"] == task}
     subsets = set(run.document["benchmark"]["subsets"])
@@ -183,7 +183,7 @@ def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
 
 
 def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, float] | None:
-    """Return a run's accuracy and its interval, ties counted by this rule; None if that is unknown."""
+    """Return a run's accuracy and interval bounds with ties counted by `rule`; None if that cannot be computed."""
     if "pooled" not in row and (not row.get("ties") or row.get("tie_rule", "wrong") == rule):
         return float(row["accuracy"] or 0), float(row["low"] or 0), float(row["high"] or 0)
     if row["subset"] == "macro" or (row["ties"] and not rule):
@@ -230,7 +230,7 @@ def export_mieb(run: Run, out: str | Path) -> Path:
 
 
 def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, float]]:
-    """Return the published results on a benchmark, definition by definition, with runs among them, marked by ▶."""
+    """Return a benchmark's published results, grouped by definition, with the runs inserted and marked by ▶."""
     columns = _columns_of(benchmark)
     if not columns:
         raise unknown("benchmark with published results", benchmark, {c.definition[0] for c in known_columns()})
@@ -239,7 +239,7 @@ def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str
 
 
 def listed_with(column: KnownColumn, places: Sequence[KnownPlace]) -> list[tuple[str, str, float]]:
-    """Return model, source and figure of one definition, the highest first; runs are marked by ▶."""
+    """Return (model, source, figure) for one definition, highest figure first; runs are inserted, marked by ▶."""
     ours = [(p.value, f"▶ {p.model}", "run") for p in places if p.column is column]
     listed = sorted(ours + [(r.value, r.model, r.table) for r in column.results], reverse=True)
     return [(model, source, value) for value, model, source in listed]
@@ -256,7 +256,8 @@ class ColumnCorrelations:
 def column_correlations(table: PublishedTable) -> ColumnCorrelations:
     """Return Spearman's correlation of every two columns of a table, over the models that have both figures.
 
-    People and models that see no image are left out, and pairs in which one column is part of the other.
+    Rows of people and of models that see no image are left out, and so are pairs in which one column contains the
+    other.
     """
     apart = {row.model for row in table.rows if row.model == "Human" or SIGHTLESS.search(row.group)}
     rows = [row for row in table.rows if row.model not in apart]
@@ -271,6 +272,6 @@ def column_correlations(table: PublishedTable) -> ColumnCorrelations:
 
 
 def _share_items(a: Column, b: Column) -> bool:
-    """Return whether two columns are figures of one task over some of the same items."""
+    """Return whether two columns hold figures of one task over overlapping subsets of a benchmark."""
     alike = (a.benchmark, a.tasks) == (b.benchmark, b.tasks)
     return alike and (not a.subsets or not b.subsets or bool(set(a.subsets) & set(b.subsets)))

@@ -82,7 +82,7 @@ class Board:
     benches: Mapping[str, str] = field(default_factory=dict)  #: names that a folder gives its benchmarks, by content
 
     def by_content(self) -> dict[str, list[LeaderboardEntry]]:
-        """Return the runs by the content hash of their benchmark, blind twins apart and last."""
+        """Return the runs by the content hash of their benchmark; blind twins are groups of their own, and last."""
         groups: dict[str, list[LeaderboardEntry]] = {}
         for entry in sorted(self.entries, key=lambda entry: bool(entry.blinded)):
             groups.setdefault(entry.content, []).append(entry)
@@ -90,7 +90,7 @@ class Board:
 
     @cached_property
     def slugs(self) -> dict[str, str]:
-        """Short names of benchmarks for addresses, by content; equal names get a part of the hash."""
+        """Short names of benchmarks for addresses, by content hash; names that clash get a part of the hash."""
         names = {
             e.content: re.sub(r"[^\w.+-]+", "-", self.bench_name(e)).strip("-.") or "benchmark" for e in self.entries
         }
@@ -98,9 +98,7 @@ class Board:
         return {digest: name if several[name] == 1 else f"{name}-{digest[:8]}" for digest, name in names.items()}
 
     def bench_name(self, run: RunHeader) -> str:
-        """Return the name of a run's benchmark for all pages: that of its folder, if it is among the benchmarks of this
-        leaderboard.
-        """
+        """Return the name shown for a run's benchmark: its name in `benches`, or in the run if it is not there."""
         here = self.benches.get(run.hash)
         return f"{here}~{run.blinded}" if here and run.blinded else here or run.benchmark
 
@@ -118,7 +116,7 @@ class Board:
         return {e.name: label for entries in groups for e, label in zip(entries, self.labels(entries), strict=True)}
 
     def labels(self, entries: Sequence[LeaderboardEntry]) -> list[str]:
-        """Return a unique name for each run: the zoo's, or the shortest unique form of the model's."""
+        """Return a unique name for each run: the zoo's name for it, or the shortest unique form of its model's."""
         choices = [[self.names.get(e.model) or model_tail(e.model), e.model, e.name] for e in entries]
         return [with_people(name, e.document) for name, e in zip(distinct(choices), entries, strict=True)]
 
@@ -127,7 +125,7 @@ ZOO_FILE = ".zoo.json"  #: hidden, so that `creperie report runs/*` matches only
 
 
 def remember_zoo(folder: Path, names: Mapping[str, str], failed: Sequence[tuple[str, str, str]]) -> None:
-    """Write a file beside the runs with the names of models by URI, and failures (model, benchmark, error)."""
+    """Write a file beside the runs: model names by URI, and the failures as (model, benchmark, error)."""
     if names or failed or (folder / ZOO_FILE).exists():
         write_json(folder / ZOO_FILE, {"names": dict(names), "failed": [list(one) for one in failed]})
 
@@ -140,7 +138,7 @@ class RunsFolder:
         self._read: dict[Path, tuple[FileTimes, LeaderboardEntry | str]] = {}
 
     def look(self) -> Board:
-        """Return the runs in the folder now; headers that did not change are not read again."""
+        """Return the runs now in the folder; headers that did not change since the last call are not read again."""
         states = dict(self._headers())
         self._read = {path: self._known(path, state) for path, state in states.items()}
         entries = tuple(entry for _, entry in self._read.values() if isinstance(entry, LeaderboardEntry))
@@ -222,7 +220,7 @@ def _ranking(
     name: str,
     places: Sequence[KnownPlace],
 ) -> dict[str, Any]:
-    """Return the ranking of the runs that have a task, and their results by subset."""
+    """Return the ranking of the runs that have the task `name`, and their results by subset."""
     own = sorted((e for e in entries if e.result(name) is not None), key=lambda entry: _order(entry, name))
     ranks = task_ranks(tuple((str(e.path), board.states.get(e.path / RUN_FILE)) for e in own), name)
     rows = [_row(entry, linked[entry.path], name, ranks) for entry in own]
@@ -241,7 +239,7 @@ def _ranking(
 
 @lru_cache(maxsize=64)
 def task_ranks(paths: tuple[tuple[str, FileTimes | None], ...], name: str) -> dict[str, str]:
-    """Return ranks on a task by the path of the run; "=" marks those that several share. Kept until a run changes."""
+    """Return each run's rank on a task by the run's path, with "=" before a shared rank; cached until a run changes."""
     if not task(name).by_item or len(paths) < 2:
         return {}
     runs = {path: load_run(path) for path, _ in paths}
@@ -270,9 +268,9 @@ def _row(entry: LeaderboardEntry, link: Markup, name: str, ranks: Mapping[str, s
 def _levels(
     entries: Sequence[LeaderboardEntry], name: str, places: Sequence[KnownPlace]
 ) -> Iterator[tuple[str, str, float]]:
-    """Yield the levels to compare runs with: people and the best published model, each with its source, and chance.
+    """Yield (name, source, value) to compare runs with: people, the best published models, and chance.
 
-    Where a run has ties, results of a source that counts ties by another rule are left out.
+    If a run has ties, published results that count ties by another rule are left out.
     """
     entry, results = entries[0], [e.result(name) or {} for e in entries]
     result, people = results[0], human_level(entry.benchmark, name, "all")
@@ -290,7 +288,7 @@ def _levels(
 
 
 def _printed_row(who: str, source: str, value: float) -> list[HtmlCell]:
-    """Return a row for a figure that is not from a run: without rank, n and interval, and marked as such."""
+    """Return a table row for a figure that is not from a run: without rank, n and interval, and marked as such."""
     drawn = part("accuracy", source, value, math.nan, math.nan, None, math.nan, "")
     cell = drawn if source else part("bold", f"{100 * value:.1f}")  # a tick in the other rows shows chance
     shown = [HtmlCell("–"), HtmlCell(part("printed", who, source), who, "name"), HtmlCell(cell, value, "result")]
@@ -298,7 +296,7 @@ def _printed_row(who: str, source: str, value: float) -> list[HtmlCell]:
 
 
 def _heat(entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], name: str, label: str) -> str:
-    """Return models × subsets as a heat map; empty if there is only one subset."""
+    """Return a heat map of models × subsets; empty if there is only one subset."""
     subsets = [s for s in entries[0].document["benchmark"]["subsets"] if any(_counted(e, name, s) for e in entries)]
     if len(subsets) < 2:
         return ""
@@ -310,7 +308,7 @@ def _heat(entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], na
 
 
 def _counted(entry: LeaderboardEntry, name: str, subset: str) -> dict[str, Any] | None:
-    """Return a heat cell with the result on a subset and its number of items; None if nothing was counted."""
+    """Return a cell of the heat map: the result on a subset and its number of items; None if no item was counted."""
     result = entry.result(name, subset)
     if result is None or not result["n"]:
         return None

@@ -128,7 +128,7 @@ def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress
 def _of_benchmark(
     group: RunGroup, contents: Contents, progress: Progress, place: int = 0
 ) -> list[tuple[str, str, str]]:
-    """Return (id, heading, HTML) for the sections of one benchmark: results, figures, comparisons and audit."""
+    """Return (id, heading, HTML) for each section of one benchmark: results, figures, comparisons and audit."""
     sections = [("results", "Results", _results(group))]
     if contents.figures and (drawn := page_figures(group)):
         sections.append(("figures", "Figures", drawn))
@@ -157,7 +157,7 @@ def _summary(groups: Sequence[RunGroup]) -> str:
 
 
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (run, what was found, an example) for the findings of all runs."""
+    """Yield (run label, finding or note, an example of the finding or None) for all runs."""
     for group in groups:
         for run, label in group.labelled:
             for code, n in run.document["finding_counts"].items():
@@ -172,7 +172,7 @@ def _results(group: RunGroup) -> str:
 
 
 def _comparisons(group: RunGroup, progress: Progress) -> str:
-    """Return the paired tests of all pairs of runs; with many runs, the table of ranks."""
+    """Return the paired tests of all pairs of runs as HTML; if there are many runs, the table of ranks instead."""
     if len(group.runs) > MOST_COMPARED:
         pairs = len(group.runs) * (len(group.runs) - 1) // 2
         return standings_table(rank_runs(group.runs, names=_names(group))) + part("listed_by_compare", pairs)
@@ -201,7 +201,7 @@ def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> tupl
 
 
 def _names(group: RunGroup) -> dict[str, str]:
-    """Return the labels of a group's runs, by model and by run."""
+    """Return the labels of a group's runs: a mapping from both the URI of the model and the name of the run."""
     return {key: label for run, label in group.labelled for key in (run.model, run.name)}
 
 
@@ -209,7 +209,7 @@ def _names(group: RunGroup) -> dict[str, str]:
 
 
 def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
-    """Return an HTML page in the house style, from sections (id, heading, HTML) or from a single content, `shown`."""
+    """Return an HTML page in the house style, from sections (id, heading, HTML) or from one block of HTML, `shown`."""
     known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
     return render("reporting", template, title=title, **(known | values))
 
@@ -244,7 +244,7 @@ def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str
 
 
 def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:
-    """Return audits from JSON files, by content hash; raise a UsageError if one is of another benchmark."""
+    """Return audits from JSON files by content hash; raise a UsageError if no run is on the audited benchmark."""
     audits: dict[str, dict[str, Any]] = {}
     for file in files:
         read = read_audit(file)
@@ -258,7 +258,7 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
 def make_audits(
     groups: Sequence[RunGroup], *, progress: Progress = silent
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Audit every benchmark that is available; return the documents by content hash, and why some are missing."""
+    """Audit every available benchmark; return audits by content hash, and why the other benchmarks have none."""
     if len(groups) > MOST_AUDITED:
         hint = "run `creperie audit BENCH --json > FILE` and pass --audit FILE for each"
         return {}, [f"{len(groups)} benchmarks are not audited here; {hint}"]

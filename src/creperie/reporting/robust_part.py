@@ -1,4 +1,4 @@
-"""The section on how far a ranking of models depends on choices in its analysis."""
+"""The section of a page on how far a ranking of models depends on analysis choices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 
 def robust_part(robustness: Robustness, names: Mapping[str, str]) -> Markup:
-    """Return the ranks of models under every choice, and the tests of pairs; `names` are labels of models."""
+    """Return models' ranks under every analysis choice, and the tests of pairs; `names` maps models to labels."""
     rows = [
         [text(names.get(row.name, row.name), "name"), *(_ranked(row, k) for k in range(len(robustness.choices)))]
         for row in robustness.ranks

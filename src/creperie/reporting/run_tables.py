@@ -61,7 +61,7 @@ class TableValue:
 
     @property
     def partly(self) -> str:
-        """A note on the number of covered items, if some are not covered."""
+        """A text such as "90 of 100 items" if some items are not covered; else empty."""
         return f"{covered(self.n, self.void)} items" if self.void else ""
 
 
@@ -76,7 +76,7 @@ class RunTable:
     caption: str
 
     def best(self) -> set[tuple[Labels, Labels]]:
-        """Return the best cells of every column, all of them on a tie; none in a table of one row.
+        """Return the best cell of every column, or all cells that tie for it; none in a table of one row.
 
         A run that lacks more than a hundredth of the items that others have is never the best: its items may be easier.
         """
@@ -141,7 +141,7 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
 
 
 def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
-    """Return the numbers of items behind the cells, for the caption."""
+    """Return the number of items behind the cells for the caption, as a range if the cells differ."""
     low, high = (pick(cell.n for cell in cells.values()) for pick in (min, max))
     return f"n = {low:,}" if low == high else f"n from {low:,} to {high:,}"
 

@@ -33,7 +33,7 @@ def sight_part(group: RunGroup, place: int) -> Markup:
 
 
 def _added(group: RunGroup, blind: RunGroup) -> tuple[Markup, list[tuple[str, list[str]]]]:
-    """Return the table of models, and the items by what solves them."""
+    """Return the table of what pictures add for each model, and the items by what solves them."""
     twins = {run.model: run for run in blind.runs}
     seeing = {run.model: (run, label) for run, label in group.labelled if run.model in twins}
     if not seeing:

@@ -92,7 +92,7 @@ def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -
 
 
 def _parts(column: str) -> tuple[str, str]:
-    """Return the test and the kind of a column."""
+    """Return the test and the kind of foil that the name of a column consists of."""
     test, _, kind = column.partition(" ")
     return test, kind
 
@@ -108,9 +108,7 @@ def _answer(study: TrainingStudy) -> str:
 
 
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
-    """Yield each arm with its tests, each with the kind of foil on which it gained most: (test, gain, kind, is
-    marked).
-    """
+    """Yield each training arm with its largest gain in each test: (test, gain, kind of foil, whether it is marked)."""
     for arm in study.done:
         best: dict[str, tuple[float, str, bool]] = {}
         for column in study.columns:
@@ -147,7 +145,7 @@ def _html(cell: str | int | SeedCell, name: bool) -> HtmlCell:
 
 
 def _trainings(study: TrainingStudy) -> str:
-    """Return a table of the test results of all trainings, by kind."""
+    """Return a table of every training run's test results, by kind of foil."""
     sat = [*study.base, *study.sat]
     kinds = list(dict.fromkeys(kind for s in sat for kind in s.kinds))
     rows = [[*_about(s), *[number(s.kinds.get(kind), ".1f") for kind in kinds]] for s in sat]

@@ -55,7 +55,9 @@ class PictureRoots:
         return "" if any(place.is_relative_to(root) for root in (*self.named, *self.folders, *own)) else OUTSIDE
 
     def applied(self, bench: Benchmark) -> Benchmark:
-        """Return the benchmark; if its images are not where it says, with those of a folder that the user named."""
+        """Return the benchmark; if its image store is missing, with the first folder the user named that has its
+        images.
+        """
         if bench.images is not NO_IMAGES or not self.named:
             return bench
         references = bench.ragged("images")[1]

@@ -24,7 +24,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class WrittenTable:
-    """A table ready to be written. The first `left` columns are words, the others numbers."""
+    """A table ready to be written. The first `left` columns hold words, the others numbers."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[TableCell]]
@@ -44,7 +44,7 @@ def render_rows(
     notes: Sequence[str] = (),
     wide: int = WIDE,
 ) -> str:
-    """Return rows as text, markdown, latex, csv or html; the first `left` columns are words, the others numbers."""
+    """Return rows as text, markdown, latex, csv or html; the first `left` columns hold words, the others numbers."""
     if form not in TABLE_FORMS:
         raise unknown("format", form, TABLE_FORMS)
     cells = [[c if isinstance(c, TableCell) else TableCell(c) for c in row] for row in rows]

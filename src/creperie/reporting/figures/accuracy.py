@@ -1,4 +1,4 @@
-"""Accuracies by subset against chance and people, with their intervals."""
+"""Accuracies by subset with their intervals, compared with chance and with human accuracy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Levels:
-    """Reference levels by subset: chance and people."""
+    """The accuracies to compare models with, by subset: those of chance and of people."""
 
     chance: Mapping[str, float] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=dict)
@@ -47,7 +47,7 @@ NO_LEVELS = Levels()
 
 @styled
 def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
-    """Return a figure with one line per subset and one mark per model; ticks are chance, diamonds people."""
+    """Return a figure with one line per subset and one dot per model; ticks show chance, diamonds human accuracy."""
     subsets = list(dict.fromkeys(subset for one in series for subset in one.values))
     tall = max(0.32, 0.17 * len(series) + 0.14)
     figure, axes = new_axes(6.6, 1.2 + tall * len(subsets) + 0.2 * math.ceil(len(series) / 4))
@@ -65,13 +65,13 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
 
 
 def _with_count(subset: str, series: Sequence[Series]) -> str:
-    """Return the label of a subset's line, with the number of items of all models, or the range of their numbers."""
+    """Return the label of a subset's line: its name and number of items (several numbers if models differ)."""
     counts = list(dict.fromkeys(one.counts[subset] for one in series if subset in one.counts))
     return f"{subset}  (n = {', '.join(counts)})" if counts else subset
 
 
 def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[str, Any]]:
-    """Draw ticks at chance and diamonds at the level of people; return (legend label, mark)."""
+    """Draw ticks at chance and diamonds at human accuracy; return (label, drawn marker) pairs for the legend."""
     marks: list[tuple[str, Any]] = []
     styles: tuple[tuple[str, Mapping[str, float], dict[str, Any]], ...] = (
         ("chance", levels.chance, {"marker": "|", "markersize": 13, "markeredgewidth": 1.6, "color": SOFT}),

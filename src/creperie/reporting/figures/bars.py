@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @styled
 def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None = None, title: str = "") -> Figure:
-    """Return one group of bars per model, one bar per case, with intervals and a line at chance: SADE's three cases."""
+    """Return a bar chart with a group per model and a bar per case, as for SADE's three cases; a line shows chance."""
     cases = list(dict.fromkeys(case for one in series for case in one.values))
     figure, axes = new_axes(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
     step = 0.8 / max(1, len(cases))
@@ -113,7 +113,7 @@ NAMED = 5.0  #: dots beyond this many points are labelled
 
 @dataclass(frozen=True)
 class Gain:
-    """The gain on one kind of a test, in points, with an interval."""
+    """The gain in accuracy on one kind of foil in a test, in points, with its interval."""
 
     test: str
     kind: str
@@ -124,7 +124,7 @@ class Gain:
 
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
-    """Return a figure with one band per arm and one dot per kind, biased test above clean; a dashed line at `mark`."""
+    """Return a figure: a band per training arm, a dot per kind of foil, biased test above clean, a line at `mark`."""
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure, axes = new_axes(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
     marks: dict[str, Any] = {}
@@ -153,7 +153,7 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: f
 
 
 def _names(gains: Sequence[Gain]) -> list[tuple[float, str]]:
-    """Return the positions and texts of labels: kinds whose dots are close together share a label, after the last dot.
+    """Return (position, text) of labels. Kinds whose dots are close share one label, to the right of the last dot.
 
     >>> _names([Gain("", "swap", 7, 6, 8), Gain("", "negate", 9, 8, 9.5), Gain("", "add", 30, 29, 31)])
     [(9.5, 'swap, negate'), (31, 'add')]

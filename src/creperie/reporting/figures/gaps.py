@@ -91,7 +91,7 @@ def gap_plane(
     bins: int = 50,
     title: str = "",
 ) -> Figure:
-    """Return a scatter plot of the gaps of two attackers, over the grid in which a refinement balances opposite cells.
+    """Return a scatter plot of items by their gaps for two attackers, with the grid that refinement balances.
 
     `bins` is the number of cells per sign and axis, 50 as published; gaps are between −1 and 1.
     """
@@ -122,7 +122,7 @@ def gap_plane(
 
 @styled
 def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bins: int = 41) -> Figure:
-    """Return distributions of SyntaxBias scores, by benchmark or subset; a line at zero, a dot at the mean."""
+    """Return the distributions of SyntaxBias scores by benchmark or subset, with a line at zero and dots at means."""
     figure, axes = new_axes(6.2, 0.8 + 0.62 * len(scores))
     edges = np.linspace(-1, 1, bins + 1)
     for k, values in enumerate(scores.values()):

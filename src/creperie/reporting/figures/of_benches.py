@@ -101,7 +101,7 @@ def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def draw_words(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return bars of the words most unequally frequent in true and false captions, or of the values of a tag."""
+    """Return bars of the words whose frequency differs most between true and false captions, or of a tag's values."""
     (bench,) = _benches(sources, most=1)
     if options.tag:
         return _tag(bench, options)

@@ -34,7 +34,7 @@ MACRO = "macro"
 
 
 def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
-    """Return the accuracies of every model on a task by subset, and the levels of chance and people."""
+    """Return every model's accuracies on a task by subset, and the accuracies of chance and of people."""
     series: list[Series] = []
     chance: dict[str, float] = {}
     for run, label in group.labelled:
@@ -92,7 +92,7 @@ def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
 def confusion_figure(
     group: RunGroup, number: int, names: tuple[str, str], *, examples: bool
 ) -> tuple[Figure, Confusion]:
-    """Return the items by the outcomes of two tasks of one run: a figure, with an example per field, and counts."""
+    """Count a run's items by their outcomes on two tasks; return a figure (with examples on request) and the counts."""
     run, label = group.runs[number], group.labels[number]
     crossed = confusion(run.outcomes(names[0]), run.outcomes(names[1]), names)
     captions = {}

@@ -64,7 +64,7 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
 
 
 def _panel(axis: Axes, one: Analysed, factor: str) -> dict[str, Any]:
-    """Draw one fit; return the marks to be explained in the legend."""
+    """Draw one fit; return the legend's entries: label → drawn marker."""
     levels = list(dict.fromkeys(c.x for c in one.cells))
     lines = list(dict.fromkeys(c.line for c in one.cells))
     marks: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def _outcome(one: Analysed) -> str:
 
 @styled
 def power_curve(estimate: PowerEstimate) -> Figure:
-    """Return a figure of the power at every simulated number of items, and of the target."""
+    """Return a figure of the simulated power at each number of items, with a line at the target power."""
     figure, axes = new_axes(6.4, 3.2)
     (curve,) = axes.plot(*zip(*estimate.curve), color=colour(0), marker=marker(0))
     target = axes.axhline(estimate.target, color=SOFT, linestyle="--")
@@ -107,7 +107,7 @@ def power_curve(estimate: PowerEstimate) -> Figure:
 def item_map(study: ItemStudy) -> Figure:
     """Return a figure of all items by difficulty and discrimination.
 
-    Without an item response model, it shows the share of models that are right and the item–rest correlation.
+    Without an item response model, the axes are the share of models that are right and the item–rest correlation.
     """
     figure, axes = new_axes(6.4, 3.6)
     if (fit := study.fit) is not None:
@@ -127,5 +127,5 @@ def item_map(study: ItemStudy) -> Figure:
 
 
 def ranks_by_choice(robustness: Robustness) -> Figure:
-    """Return a figure of the rank of every model under every choice."""
+    """Return a figure of the rank of every model under every choice in the analysis."""
     return rank_changes(robustness.choices, [replace(row, name=model_tail(row.name)) for row in robustness.ranks])

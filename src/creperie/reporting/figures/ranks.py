@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @styled
 def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "") -> Figure:
-    """Return a figure with one line per model from measure to measure, best on top, with the accuracy at every mark."""
+    """Return a figure with one line per model across the measures, best rank on top, labelled with the accuracies."""
     figure, axes = new_axes(2.4 + 1.9 * len(columns), 0.9 + 0.36 * len(ranking))
     for k, one in enumerate(ranking):
         axes.plot(range(len(columns)), one.ranks, marker=marker(k), color=colour(k), linewidth=1.6, markersize=6)
@@ -100,7 +100,7 @@ class Confusion:
 
 
 def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> Confusion:
-    """Return the outcomes of two tasks, crossed.
+    """Return the numbers of items by their outcomes on two tasks.
 
     >>> crossed = confusion(np.array([1, 1, 0, -1]), np.array([1, 0, 2, 1]), ("itt", "tot"))
     >>> crossed.counts[True, False], crossed.counts[False, False], crossed.n
@@ -118,7 +118,7 @@ def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> 
 def confusion_squares(
     crossed: Confusion, examples: Mapping[tuple[bool, bool], Sequence[str]] | None = None, *, title: str = ""
 ) -> Figure:
-    """Return four fields, darker with more items; with `examples`, the captions of an item in each."""
+    """Return a figure of the four outcomes, darker with more items; `examples` are captions to show in each."""
     captions = examples or {}
     figure, axes = new_axes(6.4 if captions else 3.4, 3.9 if captions else 3.1)
     first, second = crossed.tasks

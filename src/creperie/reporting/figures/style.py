@@ -65,7 +65,7 @@ def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def beside(k: int, n: int, room: float = 0.8) -> float:
-    """Return the offset of the k-th of n marks from the middle of their group.
+    """Return the offset of the k-th of n marks from the middle of their group, which is `room` wide.
 
     >>> [round(beside(k, 2), 1) for k in (0, 1)]
     [-0.2, 0.2]
@@ -86,7 +86,7 @@ def hatch(k: int) -> str:
 
 
 def percent_axis(axes: Axes, which: Literal["x", "y"] = "x", label: str = "accuracy, %") -> None:
-    """Label an axis of shares from 0 to 1 in percent."""
+    """Label an axis of proportions from 0 to 1 in percent."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
     axis.set_label_text(label)
@@ -94,7 +94,7 @@ def percent_axis(axes: Axes, which: Literal["x", "y"] = "x", label: str = "accur
 
 
 def line_axis(axes: Axes, names: Iterable[str]) -> None:
-    """Label the lines of a chart from top to bottom."""
+    """Label the rows of a chart with these names, from top to bottom."""
     lines = list(names)
     axes.set_yticks(range(len(lines)), lines)
     axes.set_ylim(len(lines) - 0.5, -0.5)
@@ -140,7 +140,7 @@ def inline_svg(figure: Figure, name: str) -> str:
 
 
 def legend_below(figure: Figure, marks: Iterable[tuple[str, Any]], title: str = "") -> None:
-    """Add a legend of names and marks below all axes, in as many columns as the longest name allows."""
+    """Add a legend below all axes, given (name, drawn marker) pairs, in as many columns as the longest name allows."""
     pairs = list(marks)
     longest = 0.5 + 0.075 * max((len(name) for name, _ in pairs), default=1)  # inches, at the legend's size
     ncols = max(1, min(4, int(figure.get_figwidth() // longest), len(pairs)))

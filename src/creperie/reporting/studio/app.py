@@ -101,7 +101,7 @@ def make_studio(
     @app.get("/report")
     @app.get("/share")
     def report(request: Request, run: str = "", bench: str = "") -> HTMLResponse:
-        """Send a page that stands alone, under its own policy."""
+        """Send a report, or an audit to share, as a page with its own content security policy."""
         shared = request.url.path == "/share"
         page = studio.share(StudioQuery(request.query_params)) if shared else studio.report(run, bench)
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_of(page)})

@@ -34,7 +34,7 @@ class Browser:
 
     @property
     def hidden(self) -> str:
-        """Why the pictures are not shown; empty if they are."""
+        """The reason why the pictures are not shown; empty if they are."""
         if not self.bench.images.location:
             return NO_PICTURES
         return "they are outside this folder" if self.shelf.roots.hidden(self.bench) else ""
@@ -62,7 +62,7 @@ class Browser:
         return ["" if self.hidden else f"/picture?name={name}&image={quote(image)}" for image in item.images]
 
     def chips(self) -> list[tuple[str, int, str, bool]]:
-        """Return filters with the number of items behind each: label, number, address, whether it is chosen."""
+        """Return the filters, each as (label, number of matching items, address, whether it is chosen)."""
         plain = replace(self.wanted, subset="", attacker="", show="", tag="", right="", wrong="")
         chips = [("all", len(self.bench), plain.address(), plain == self.wanted)]
         for subset, count in self.bench.subsets.items():
@@ -101,7 +101,7 @@ class Browser:
         }
 
     def _models(self, row: int) -> list[dict[str, Any]]:
-        """Return each model's answer on an item, and how sure it is: the share of items with a smaller margin."""
+        """Return each model's answer on an item, and its confidence: the share of items with a smaller margin."""
         found = []
         for run, label in self.index.labelled(self.shelf):
             own = tasks_by_item(run)

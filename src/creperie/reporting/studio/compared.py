@@ -1,4 +1,4 @@
-"""Two runs side by side: the answer, by subset, and the items on which they disagree."""
+"""Two runs side by side: the verdict, the difference by subset, and the items on which they disagree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 24  #: items
 def compared(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery
 ) -> dict[str, Any]:
-    """Return what the page shows of two runs; `show` is the kind of items: a, b or neither."""
+    """Return what the page shows of two runs; `show` chooses the items that only a, only b, or neither gets right."""
     labels = [shelf.board().label_of[run.name] for run in runs]
     shared = shared_tasks(*runs)
     if not shared:

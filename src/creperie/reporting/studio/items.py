@@ -49,7 +49,7 @@ class ItemFilter:
         return ItemFilter(**{f.name: query.get(f.name, "") for f in fields(ItemFilter)})
 
     def address(self, page: str = "/items", **more: Any) -> str:
-        """Return the address of the filtered items."""
+        """Return the address of `page` with this filter, changed by `more`, as its query."""
         return f"{page}?{urlencode({k: v for k, v in {**asdict(self), **more}.items() if v != ''})}"
 
 
@@ -88,7 +88,7 @@ class ItemIndex:
         return pc.utf8_lower(self.bench.column("id").combine_chunks())
 
     def prepare(self) -> None:
-        """Compute in the background what quick attackers prefer, so that their filters answer at once."""
+        """Begin in the background to compute what quick attackers prefer, so that their filters answer at once."""
         threading.Thread(target=lambda: [self.wins(attacker) for attacker in QUICK], daemon=True).start()
 
     def tags(self) -> list[str]:
@@ -101,7 +101,7 @@ class ItemIndex:
         return listed
 
     def ready(self) -> dict[str, np.ndarray]:
-        """Return what the quick attackers prefer, for those that have finished."""
+        """Return, for each quick attacker that has finished, whether it prefers the true captions, item by item."""
         return {attacker: self._wins[attacker] for attacker in QUICK if attacker in self._wins}
 
     def row_of(self, subset: str, name: str) -> int:
@@ -124,7 +124,7 @@ class ItemIndex:
         return pairs_of(self.bench)
 
     def rows(self, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
-        """Return the indices of the items that match the filter."""
+        """Return the row numbers of the items that match the filter."""
         bench = self.bench
         keep = np.ones(len(bench), dtype=bool)
         if wanted.subset:
@@ -149,7 +149,7 @@ class ItemIndex:
         return np.flatnonzero(keep)
 
     def shown(self, shelf: Shelf, named: str = "") -> dict[str, np.ndarray]:
-        """Return the items on which models or people disagree, or every model is wrong, by `ItemFilter.show`."""
+        """Return masks by `ItemFilter.show`: items on which models or people disagree, or all models are wrong."""
         answers = self.answers(shelf, named)
         wrong = answers.right < answers.asked
         several = {"disagree": wrong & (answers.right > 0), "wrong": wrong & (answers.right == 0)}
@@ -162,7 +162,7 @@ class ItemIndex:
         return {**(several if answers.asked.max(initial=0) > 1 else {}), "people": apart}
 
     def _matching(self, term: SearchTerm, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
-        """Return the items that satisfy one condition of a search; a leading minus is not applied here."""
+        """Return which items satisfy one condition of a search; a leading minus is left to the caller."""
         if term.key == "subset":
             names = pc.utf8_lower(self.bench.column("subset"))
             return np.asarray(pc.match_substring(names, term.text), dtype=bool)
@@ -178,13 +178,13 @@ class ItemIndex:
         return self._found[key]
 
     def labelled(self, shelf: Shelf) -> list[tuple[Run, str]]:
-        """Return the runs on these items that saw the images or read the captions, with their labels."""
+        """Return the runs on these items, with their labels; only runs that saw the images or read the captions."""
         board = shelf.board()
         entries = unblinded([e for e in board.entries if e.hash == self.bench.hash and tasks_by_item(e)])
         return [(shelf.opened(entry), board.label_of[entry.name]) for entry in entries]
 
     def outcomes(self, run: Run, named: str = "") -> np.ndarray:
-        """Return a run's outcomes on the named task, or on the first of its tasks that is counted by item."""
+        """Return a run's outcomes on the named task, else on the first of its tasks that has one outcome per item."""
         if run.hash != self.bench.hash:
             what = f"the run {run.name} was computed on another benchmark"
             raise UsageError(what, where=self.bench.name, hint="choose another run")
@@ -197,7 +197,7 @@ class ItemIndex:
         return self._outcomes[key]
 
     def rows_in(self, run: Run) -> np.ndarray | slice:
-        """Return the run's rows of the items, in the benchmark's order: equal content may be in another order."""
+        """Return the run's rows in the order of the benchmark's items, as runs may be ordered differently."""
         ids = run.table.column("id")
         if ids.equals(self.bench.column("id")) and run.table.column("subset").equals(self.bench.column("subset")):
             return slice(None)
@@ -206,7 +206,7 @@ class ItemIndex:
         return np.array([places[key] for key in wanted])
 
     def answers(self, shelf: Shelf, named: str = "", *, people: bool = False) -> ItemAnswers:
-        """Return how many models, or single people, are right on each item, by the named task or the commonest."""
+        """Return how many models (with `people`, how many people) are right on each item, by the named task."""
         runs = [run for run, _ in self.labelled(shelf) if run.model.startswith(HUMAN) is people]
         runs = [run for run in runs if not run.model.endswith(COMBINED)]
         tasks = [name for run in runs for name in tasks_by_item(run)]
@@ -234,7 +234,7 @@ def shared_tasks(first: RunHeader, second: RunHeader) -> list[str]:
 
 
 def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
-    """Return an item's captions for a card: whether each is true, its text, what it is compared with, a note."""
+    """Return each caption of an item for its card: (is it true, text, the caption it is compared with, note)."""
     truths = [any(row[k] for row in item.match) for k in range(len(item.captions))]
     several = len(item.match) > 1
     captions = []

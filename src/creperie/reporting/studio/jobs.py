@@ -73,13 +73,13 @@ class StudioJob:
             self.state = "cancelled" if self.state == "waiting" else "cancelling"
 
     def look(self) -> None:
-        """Raise a JobCancelledError if the job was cancelled."""
+        """Raise a JobCancelledError if the job was cancelled; else return."""
         if self.state in ("cancelling", "cancelled"):
             raise JobCancelledError("cancelled")
 
     @contextmanager
     def progress(self, label: str, total: int | None, unit: str) -> Iterator[Advance]:
-        """A `Progress` that keeps how far the step is."""
+        """Report the progress of the current step: a `Progress` that stores it for the job's page."""
         self.step, self.total, self.done, self.begun = label, total or 0, 0, time.monotonic()
 
         def advance(n: int) -> None:
@@ -91,7 +91,7 @@ class StudioJob:
 
 
 class JobQueue:
-    """The jobs of a studio, newest first. One runs at a time: two would take longer than one after the other."""
+    """The jobs of a studio, newest first. One job runs at a time, as two at once would take longer in total."""
 
     def __init__(self) -> None:
         self.jobs: list[StudioJob] = []
@@ -104,7 +104,7 @@ class JobQueue:
             self._waiting.get().run()
 
     def add(self, job: StudioJob) -> StudioJob:
-        """Add a job; raise a UsageError if one on the same benchmark has not ended."""
+        """Add a job and return it; raise a UsageError if a job on the same benchmark has not ended."""
         with self._lock:
             if (other := self.of(job.name)) and not other.ended:
                 raise UsageError(f"{other.what} has not ended", hint="wait for it, or cancel it under Jobs")
@@ -114,7 +114,7 @@ class JobQueue:
         return job
 
     def of(self, name: str) -> StudioJob | None:
-        """Return the latest job on a benchmark."""
+        """Return the latest job on a benchmark; None if there is none."""
         return next((job for job in self.jobs if job.name == name), None)
 
     @property
@@ -144,7 +144,7 @@ def audit_job(name: str, place: Path, attackers: Sequence[str], link: str) -> St
 
 
 def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link: str, *, repair: bool) -> StudioJob:
-    """Return a job that keeps the largest part on which the attackers are no better than chance, and audits it."""
+    """Return a job that keeps the largest part on which the attackers are at chance, and audits this part."""
 
     def work(job: StudioJob) -> None:
         refined = refine(place, method="optimal", attackers=attackers, repair=repair, progress=job.progress)

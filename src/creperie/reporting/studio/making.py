@@ -42,7 +42,7 @@ LIVE = ("length-words", "length-chars", "surface", "negation")
 
 @dataclass(frozen=True)
 class Proposed:
-    """A candidate on the page; one with a reason was rejected by the checks."""
+    """A candidate as the page shows it; `reason` is set if the checks rejected it."""
 
     source: int
     text: str
@@ -72,7 +72,7 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
-    """Return what the makers write, checked but not audited."""
+    """Return the candidates that the makers write: checked, but not yet audited."""
     proposed: list[Proposed] = []
     notes = []
     for maker in makers or ("all",):
@@ -89,7 +89,7 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
 
 
 def verdict(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the number of accepted foils, and the verdict and sentence of a blind audit of them."""
+    """Return the number of accepted foils, and the verdict of a blind audit of them, explained in a sentence."""
     items = _accepted(form)
     document = _judged(items)
     if document is None:
@@ -129,7 +129,7 @@ def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
 
 
 def _accepted(form: Mapping[str, str]) -> list[Item]:
-    """Return one item per accepted foil, with a second positive if one of its caption is accepted."""
+    """Return one item per accepted foil, with a second positive if one for its caption was accepted."""
     sources = {key[7:]: text for key, text in form.items() if key.startswith("source-")}
     accepted = [key[5:] for key in form if key.startswith("keep-")]
     about = ("of", "role", "kind", "text")
@@ -137,7 +137,7 @@ def _accepted(form: Mapping[str, str]) -> list[Item]:
 
 
 def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> list[Item]:
-    """Return one item per foil among the chosen (key, source, role, kind, text), with the source's second positive."""
+    """Return one item per foil in `chosen` (key, source, role, kind, text), with the second positive of its source."""
     positives: dict[str, str] = {}
     for _, source, role, _, text in chosen:
         if role == "positive":
@@ -171,7 +171,7 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
 
 
 def keep_picture(folder: Path, name: str, path: str, data: bytes) -> None:
-    """Save a picture of a dropped folder for a benchmark that is imported next, in `NAME-pictures`."""
+    """Keep a picture from a dropped folder in `NAME-pictures`, for the benchmark that is imported next."""
     place = _new_place({"name": name}, folder)
     parts = PurePosixPath(path).parts
     if not parts or any(part.startswith((".", "/")) or "\0" in part or "\\" in part for part in parts):

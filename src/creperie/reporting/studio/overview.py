@@ -1,4 +1,4 @@
-"""What the start page and the audit page show: benchmarks at a glance, the last runs, what leaks."""
+"""What the start page and the audit page show: each benchmark at a glance, the latest runs, and the leaks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> d
 
 
 def _strongest(audit: Mapping[str, Any]) -> str:
-    """Return the attacker with the highest accuracy on a subset, in words."""
+    """Return the strongest attacker's name, accuracy and subset as a phrase; empty if no attacker has an accuracy."""
     rows = [row for row in audit["results"] if row["accuracy"] is not None]
     if not rows:
         return ""
@@ -89,7 +89,7 @@ def last_runs(board: Board) -> list[dict[str, Any]]:
 
 
 def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the rows of the heat map; cells of quick attackers lead to the items that they win."""
+    """Return the rows of the heat map; a quick attacker's cells link to the items that it gets right."""
     rows = []
     for row in blind_rows(document):
         cells = [
@@ -107,7 +107,7 @@ def _subset(cell: Mapping[str, Any]) -> str:
 
 
 def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float, str]]]:
-    """Return what attackers choose where that leaks: subset, share right, and the address of the items, by choice."""
+    """Return the leaks by the cue that the attacker chooses: (subset, accuracy, address of the items) for each."""
     found: dict[str, list[tuple[str, float, str]]] = {}
     for leak in leaking_cells(document):
         quick = leak["attacker"] if leak["attacker"] in QUICK and not leak.get("view") else ""

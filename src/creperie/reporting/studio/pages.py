@@ -88,7 +88,7 @@ class Studio:
         return self._indexes[name][1]
 
     def items(self, query: StudioQuery) -> str:
-        """Show the items that match a filter; with `from`, only the next cards; with `part`, only the open item."""
+        """Show the items that match a filter: with `from`, only the next cards; with `part`, only the open item."""
         wanted, start = ItemFilter.of(query), query.number("from")
         index = self._index(wanted.name)
         rows = index.rows(wanted, self.shelf)
@@ -149,7 +149,7 @@ class Studio:
     # -- audits and jobs ---------------------------------------------------------------------------------------------
 
     def audit(self, query: StudioQuery) -> str:
-        """Show the audit of a benchmark, or its progress; with `beside`, two verdicts side by side."""
+        """Show the audit of a benchmark, or the progress of a running one; with `beside`, two verdicts side by side."""
         names = self.shelf.readable()[0]
         name = query.get("name") or next(iter(names), "")
         jobs, poll = [job for job in self.queue.jobs if job.name == name][:1], f"/audit?name={quote(name)}"
@@ -189,7 +189,7 @@ class Studio:
         return audit_page(document)
 
     def post_audit(self, form: StudioQuery) -> str:
-        """Start an audit, or a refinement of what was audited; return the address of the page that waits for it."""
+        """Start an audit, or the refinement of an audited benchmark; return the address of its progress page."""
         name = form["name"]
         place = self.shelf.place(name)
         attackers = tuple(a.strip() for a in form.get("attackers", "").split(",") if a.strip())
@@ -259,7 +259,7 @@ class Studio:
     # -- runs --------------------------------------------------------------------------------------------------------
 
     def runs(self, query: StudioQuery) -> str:
-        """Show the leaderboard of all runs; with `version`, only what changed since."""
+        """Show the leaderboard of all runs; with `version`, only its tables, or nothing if no run has changed."""
         board = self.shelf.board()
         if query.get("version") == board.version:
             return ""
@@ -284,7 +284,7 @@ class Studio:
         return self._page("runs", "Runs", shown=shown, version=board.version, **values)
 
     def _choices(self) -> list[tuple[str, str]]:
-        """Return the runs that can be compared: name, label with the benchmark if there are several."""
+        """Return (name, label) of the runs that can be compared; the label names the benchmark if there are several."""
         board = self.shelf.board()
         several = len(board.slugs) > 1
         return [
@@ -293,12 +293,12 @@ class Studio:
         ]
 
     def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
-        """Return pairs of runs that can be compared: two models first, then blind ones, then a model and its twin."""
+        """Return pairs of comparable runs: first two models that see images, then two blind ones, then one of each."""
         pairs = [(a, b) for a, b in combinations(self.shelf.board().entries, 2) if shared_tasks(a, b)]
         return sorted(pairs, key=lambda pair: (pair[0].content != pair[1].content, pair[0].blinded))
 
     def compare(self, query: StudioQuery) -> str:
-        """Show two runs: the difference, also by subset, and the items on which only one of them is right."""
+        """Show two runs: their difference, overall and by subset, and the items that only one of them gets right."""
         first = [entry.name for pair in self._pairs()[:1] for entry in pair]
         chosen = [query["a"], query["b"]] if query.get("a") else first
         if not chosen:
@@ -318,7 +318,7 @@ class Studio:
         return self._page("plot", "Two measures against each other", here="runs", **values)
 
     def robust(self, query: StudioQuery) -> str:
-        """Show how far the ranking on a benchmark depends on choices."""
+        """Show how far the ranking on a benchmark depends on analysis choices."""
         board, wrong = self.shelf.board(), query.get("wrong", "")
         slug = query.get("bench", "")
         entries = [e for e in board.entries if board.slugs[e.content] == slug]
@@ -420,7 +420,7 @@ class Studio:
         return render("reporting", f"studio/{page}.html", **{**lines, **values, **shown})
 
     def _rail(self) -> list[tuple[str, str, str, int]]:
-        """Return the links at the side: address, sign, name, how many there are."""
+        """Return the links at the side of the page: (address, symbol, name, count) for each."""
         names = self.shelf.benches()
         return [
             ("benchmarks", "▦", "Benchmarks", len(names)),

@@ -40,7 +40,7 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
 
 
 def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> Iterator[tuple[PlotAxis, str]]:
-    """Yield the axes on which a result is drawn as a dot: that of its model, or that of its benchmark."""
+    """Yield the axis that shows a result and the name of its dot: the model if over all items, else the subset."""
     name, model = result["task"], board.model_names[entry.model]
     where = f"{board.bench_name(entry)}, {name}" + " without the image" * bool(entry.blinded)
     if result["subset"] == "all":
@@ -50,7 +50,7 @@ def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> It
 
 
 def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]:
-    """Return the two axes of a query; else two that have dots in common, of one benchmark if possible; else none."""
+    """Return the two axes of a query; else two with common dots, on one benchmark if possible; else an empty list."""
     if query.get("x") or query.get("y"):
         for key in (query["x"], query["y"]):
             if key not in axes:
@@ -68,7 +68,7 @@ def _shared(x: PlotAxis, y: PlotAxis) -> list[str]:
 def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
     """Return what a scatter plot of two axes shows; raise a UsageError if they have fewer than two dots in common.
 
-    Both axes have one scale, so that dots on the diagonal are equal on both.
+    Both axes have the same scale, so that a dot on the diagonal has equal values.
     """
     shared = _shared(x, y)
     if len(shared) < 2:

@@ -32,7 +32,7 @@ class SearchTerm:
         return start + re.escape(self.text) + (r"(?:$|[^\pL\pN])" if self.whole and last else "")
 
     def found(self, texts: pa.Array) -> np.ndarray:
-        """Return which of these lower-case texts match. A quick substring test comes before the regular expression."""
+        """Return which of these lower-case texts match. A fast substring test precedes the regular expression."""
         hits = np.array(pc.match_substring(texts, self.text).to_numpy(zero_copy_only=False), dtype=bool)
         rows = np.flatnonzero(hits)
         hits[rows] = pc.match_substring_regex(texts.take(pa.array(rows)), self.pattern).to_numpy(zero_copy_only=False)

@@ -52,7 +52,7 @@ class Shelf:
         return path
 
     def readable(self) -> tuple[dict[str, Benchmark], dict[str, str]]:
-        """Return the benchmarks by name, and why others cannot be read: they are damaged, or were just removed."""
+        """Return the readable benchmarks by name, and by name why others cannot be read: damaged, or just removed."""
         benches: dict[str, Benchmark] = {}
         damaged: dict[str, str] = {}
         for name, place in self.benches().items():
@@ -83,7 +83,7 @@ class Shelf:
         return self.opened(entry)
 
     def opened(self, entry: LeaderboardEntry) -> Run:
-        """Return the run of a header; it is read again if it changed."""
+        """Return the run that a header belongs to; it is read again if it changed."""
         opened: Run = self._open(entry.path / RUN_FILE, lambda: load_run(entry.path))
         return opened
 

@@ -1,4 +1,4 @@
-"""Rows of published tables that no run gives: counts, comparisons of foils, people's answers, trainings, effects.
+"""Rows of published tables that runs cannot fill: counts, comparisons of foils, people's answers, trainings, effects.
 
 `RecipeFindings` holds the output of the stages of a recipe; `fact_rows` turns it into rows beside the printed ones.
 """
@@ -51,7 +51,7 @@ ANALYSES = _NAMES["analyses"]
 
 @dataclass(frozen=True)
 class FactRow:
-    """A row with values by column. `model` and `group` name the printed row that it belongs to."""
+    """A row with values by column; `model` and `group` identify the printed row that it corresponds to."""
 
     label: str
     model: str
@@ -80,9 +80,7 @@ class RecipeFindings:
 
 
 def fact_rows(key: str, findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of table `key` that follow from the findings of a recipe; none for tables that are filled from
-    runs.
-    """
+    """Return the rows of table `key` that a recipe's findings give; none if runs fill the table."""
     makes = ROWS.get(key)
     return [row for row in makes(findings) if row.values] if makes else []
 
@@ -148,7 +146,7 @@ def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _share_intervals(values: Mapping[str, float], n: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-    """Return Wilson's interval of each percentage; for a mean of two answers per item it is conservative."""
+    """Return Wilson's interval of each percentage; for a mean of two answers per item it is wider than needed."""
     bounds = {name: wilson(value / 100 * n[name], n[name]) for name, value in values.items()}
     return {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()}
 
@@ -182,7 +180,7 @@ def _answered_by(document: Document, stage: str) -> str:
 
 
 def annotators(n: int, scripted: bool) -> str:
-    """Return who answered a study.
+    """Return a phrase that says who answered a study: `n` people, or scripts in their place.
 
     >>> annotators(1, False), annotators(2, True)
     ('1 person', '2 scripted annotators, not people')
@@ -195,7 +193,7 @@ def annotators(n: int, scripted: bool) -> str:
 def _trained(
     findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
-    """Return rows of the training studies whose model starts like the paper's: from scratch (RN50), or pretrained."""
+    """Return rows of the training studies: those that train from scratch if `of` is RN50, else those that tune."""
     made = []
     for stage, document in findings.trainings.items():
         if document.get("scratch", False) != (of == "RN50"):
@@ -410,7 +408,7 @@ def _hit_2(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_c(findings: RecipeFindings) -> list[FactRow]:
-    """Return the effects that the paper prints, over all models and of one model alone, under its names."""
+    """Return the effects that the paper prints, under its names, estimated over all models and for single models."""
     rows = []
     printed = {(row.group, row.model) for row in published_table("hit-or-be-hit/C").rows}
     for stage, document in findings.fits.items():
@@ -438,7 +436,7 @@ def _alone(sample: str) -> str:
 
 
 def _printed_effects(analysis: str, alone: str, effect: str) -> Iterator[tuple[str, str]]:
-    """Yield (group, name) of the printed rows that a coefficient belongs to.
+    """Yield (group, name) of each printed row that shows this coefficient.
 
     >>> list(_printed_effects("active or ditransitive", "", "grammaticality[foil]:type[ditransitive]"))
     [('first model', 'ditransitive × grammaticality foil')]

@@ -1,4 +1,4 @@
-"""Published tables with runs: one row per model, its difference from the printed row, and whether that is chance."""
+"""Published tables filled with runs: a row per model, its difference from the printed row, and whether it is chance."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class OurRow:
     by: str = "model"  #: what gave the figures (`BY`)
 
     def difference(self, name: str) -> float | None:
-        """Return our figure minus the printed one; None if there is no printed one."""
+        """Return our figure minus the printed one; None if the two cannot be compared."""
         printed = self.printed(name)
         return None if printed is None else self.figures[name].value - printed
 
     def within(self, name: str) -> bool | None:
-        """Return whether the printed figure lies in our interval; None if there is no printed figure or no interval."""
+        """Return whether the printed figure lies in our interval; None if either is missing or not comparable."""
         printed, ours = self.printed(name), self.figures.get(name)
         if printed is None or ours is None or math.isnan(ours.low):
             return None
@@ -77,14 +77,14 @@ class OurRow:
         return ours.low - half <= printed <= ours.high + half
 
     def equal(self, name: str) -> bool | None:
-        """Return whether our figure equals the printed one to its last digit; None if there is no printed one."""
+        """Return whether our figure equals the printed one to its last digit; None if they cannot be compared."""
         apart = self.difference(name)
         return None if apart is None else abs(apart) <= self._half_a_digit(name) + 1e-9
 
     def compared(self, name: str) -> bool:
-        """Return whether a figure may be compared with the printed one; no other place decides this.
+        """Return whether our figure may be compared with the printed one; this is decided here only.
 
-        It needs the printed row's own model (people, or a count) and the published items that the column is about.
+        The row must be of the printed model (or of people, or a count), computed on the published items of the column.
         """
         cell = self.figures.get(name)
         return self.row is not None and not self.stands_in and cell is not None and cell.published
@@ -202,7 +202,7 @@ def fill_table(
 
 
 def _row_key(table: PublishedTable, run: Run) -> tuple[str, str, str | None]:
-    """Return what the runs of one row have in common: the model, or the study whose annotators are averaged."""
+    """Return the key shared by the runs that form one row: the model, or the study whose annotators are averaged."""
     if run.model.startswith(HUMAN):
         return run.model if run.model.endswith(COMBINED) else run.model.rpartition("/")[0], "", None
     group = table.group_of(_score_of(run.model), run.benchmark)
@@ -246,7 +246,7 @@ def _our_row(
 def _with_changes(
     table: PublishedTable, row: OurRow, runs: Sequence[Run], made: Sequence[tuple[OurRow, Sequence[Run]]]
 ) -> OurRow:
-    """Return the row with its differences from the same model's row of another group, paired by item."""
+    """Return the row with its differences from the same model's row in another group, paired by item, added."""
     changes = {
         c.name: change(row.figures[c.change_of], runs[0], theirs[0])
         for c in table.columns
@@ -271,8 +271,8 @@ def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]
 def _who(
     table: PublishedTable, model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]
 ) -> tuple[str, bool]:
-    """Return the name of a run's row, and whether it never counts as the printed row's model: scripts, combined votes,
-    and a model that was asked in other words than the paper's.
+    """Return the name of a row of runs, and whether the row never counts as the printed model's: scripts, combined
+    votes, and a model with a prompt in other words than the paper's.
     """
     if not model.startswith(HUMAN):
         return model_label(model), _wording(table, model) == OUR_WORDS
@@ -284,14 +284,14 @@ def _who(
 
 
 def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> str:
-    """Return a row's name with the items that it was computed on, if these are not the table's."""
+    """Return a row's name, followed by the benchmarks that it was computed on if they are not the table's."""
     others = [b for b in benchmarks if b not in table.item_names()]
     return who + (f" on {', '.join(others)}" if others else "")
 
 
 def by_scripts(about: Mapping[str, Any]) -> str:
-    """Return how many items of a benchmark scripts checked in the place of people, given its description in a run:
-    the history names the studies, the items say which of them were judged. Empty if none was.
+    """Return how many items scripts checked in place of people, from a run's description of its benchmark: the history
+    names the studies, the items say which of them were judged. Empty if scripts checked none.
     """
     tasks = dict.fromkeys(_scripted(about.get("provenance")))
     counts = {task: n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))}
@@ -324,7 +324,7 @@ def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
 
 
 def _wording(table: PublishedTable, model: str) -> str:
-    """Return a label that says who worded the prompt of a model's row; empty if the table is not about prompts."""
+    """Return a label that says who worded the prompt of a model's row; empty if the table does not compare prompts."""
     if not table.prompts or model.startswith(HUMAN):
         return ""
     return "the words given with --prompts" if prompt_name(parse_uri(model))[1] else OUR_WORDS
@@ -366,7 +366,7 @@ def _printed_row(
 
 
 def _asked_alike(table: PublishedTable, model: str) -> PublishedRow | None:
-    """Return the printed row of a model that is asked in the same way; None for people, or if there is none."""
+    """Return the printed row of the model asked in the same way; None if there is none, or for people."""
     if model.startswith(HUMAN):
         return None
     return next((row for row in table.rows if any(asked_alike(model, uri) for uri in row.uris)), None)
@@ -393,7 +393,7 @@ def misplaced(table: PublishedTable, run: Run) -> str:
 def _said_of_sets(
     table: PublishedTable, ours: Sequence[OurRow], about: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[str]:
-    """Return a note on each set that our rows use: what stands in for published items, and what scripts checked."""
+    """Return a note on each benchmark in our rows that stands in for published items or was checked by scripts."""
     said: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for row in ours for name in row.benchmarks):
         made = [text for word, text in STAND_IN_SETS.items() if f"{word}-" in name and name not in table.item_names()]

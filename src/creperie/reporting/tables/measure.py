@@ -89,7 +89,7 @@ def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> Measured
 
 
 def change(cell: MeasuredCell, run: Run, base: Run) -> MeasuredCell:
-    """Return the difference in a column between a run and another run of its model, on the items that both have."""
+    """Return a model's difference in a column between two runs, `run` minus `base`, on the items that both have."""
     (row,) = [r for r in compare(run, base, tasks=(cell.task,), common=True).rows if r.subset == "all"]
     gap = row.comparison
     value, low, high = (100 * part for part in (gap.difference, gap.low, gap.high))

@@ -64,7 +64,7 @@ class Column:
 
     @property
     def ties(self) -> Ties | None:
-        """How the source counts ties; None if by none of our rules, as where the first of equal scores is taken."""
+        """The source's rule for ties; None if it is none of ours, as where the first of equal scores is taken."""
         return "right" if "ties right" in self.how else None if "ties" in self.how else "wrong"
 
 
@@ -79,13 +79,13 @@ class PublishedRow:
 
     @property
     def answered(self) -> bool:
-        """Whether people or released answers gave the row, whose figures are means: no model is loaded for it."""
+        """Whether the row holds means of people's or released answers, so that no model is loaded for it."""
         return self.model in ("Human", "GPT-4V")
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A published table. `where` is the section of the paper, `rows_are` says what a row stands for."""
+    """A published table. `where` is the section of the paper, `rows_are` says what each row describes."""
 
     paper: str
     title: str
@@ -109,7 +109,7 @@ class PublishedTable:
 
     @property
     def fillable(self) -> bool:
-        """Whether a run can fill one of the columns."""
+        """Whether runs can fill at least one of the columns."""
         return any(c.measured for c in self.columns)
 
     def is_result(self, group: str, column: str) -> bool:
@@ -122,12 +122,14 @@ class PublishedTable:
 
     @property
     def results(self) -> list[str]:
-        """The numbers that the paper measured, as printed."""
+        """The numbers, as printed, that the paper measured."""
         cells = ((name, row.group, cell) for row in self.rows for name, cell in row.cells.items() if cell)
         return [cell for name, group, cell in cells if self.is_result(group, name)]
 
     def group_of(self, score: str, benchmark: str) -> str | None:
-        """Return the group of a run's row, by its way of scoring and benchmark; None if the table does not say."""
+        """Return the group that a run's row belongs to, by its way of scoring and benchmark; None if the table does not
+        say.
+        """
         asked = f"{score} on {benchmark}"
         return next((group for pattern, group in self.groups.items() if fnmatchcase(asked, pattern)), None)
 
@@ -209,8 +211,8 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
 
 
 def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterator[str]:
-    """Yield a note on the printed figures that are within 0.01 of no share of their column's items: a share that is
-    rounded or cut off after two digits is.
+    """Yield a note on printed percentages that do not fit any count of right items: rounded or cut off after two
+    digits, every share of the column's items differs from them by more than 0.01.
     """
     told = []
     for column in (c for c in columns if c.measured and c.n and c.over == "items" and c.unit == "%"):
@@ -222,7 +224,7 @@ def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterato
 
 
 def _fits(cell: str, n: int) -> bool:
-    """Return whether a printed percentage may be a share of n items.
+    """Return whether a printed percentage may be a count of right items divided by `n`.
 
     >>> _fits("14.29", 245), _fits("37.54", 973)
     (True, False)
@@ -293,7 +295,7 @@ def _options(uri: ModelURI) -> dict[str, str]:
 
 @cache
 def _per_subset(shots: Path, _changed: int) -> str:
-    """Return how many demonstrations per subset a file has."""
+    """Return, as text, the largest number of demonstrations that a file has for any subset."""
     records = parse_toml(read_text(shots), shots).get("demonstration", [])
     return str(max(Counter(record.get("subset", "") for record in records).values(), default=0))
 
@@ -317,7 +319,7 @@ def model_label(model: str) -> str:
 
 
 def stands_for(name: str) -> str:
-    """Return the published name of a set or subset that another stands in for; a published name unchanged.
+    """Return the published name that a stand-in's name ends with (`…-as-NAME`); any other name unchanged.
 
     >>> stands_for("world-as-cc"), stands_for("as-relation-aro"), stands_for("negate")
     ('cc', 'relation-aro', 'negate')
@@ -332,7 +334,7 @@ def known_model(model: str) -> bool:
 
 @cache
 def benchmark_names(name: str) -> tuple[str, ...]:
-    """Return the names that runs of a benchmark may have: its own, then those of its parts.
+    """Return the names that runs of a benchmark may have: its own name, then the names of its parts.
 
     >>> benchmark_names("visla")
     ('visla', 'visla-generic', 'visla-spatial')

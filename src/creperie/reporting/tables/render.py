@@ -37,7 +37,7 @@ class TableLine:
 
 
 def _grid(filled: FilledTable) -> list[TableLine]:
-    """Return the published rows in order, our rows below the row of the same model, and our other rows at the end."""
+    """Return the table's lines: each published row, then our rows of the same model; our other rows come at the end."""
     table = filled.table
     lines: list[TableLine] = []
     group, blank = "", ("",) * len(table.columns)
