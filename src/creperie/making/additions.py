@@ -1,8 +1,8 @@
 """Edits that add something the caption does not say: an object with its location, or an attribute.
 
-An addition makes a caption longer, so something is removed in exchange: an adjective for an adjective, what somebody
-wears for an object beside them; never the place. What remains is still true; what is added is only known not to be
-entailed.
+An addition makes a caption longer, so something else is removed: an adjective for an added adjective, what somebody
+wears for an object beside them; never the place of the scene. The remaining words are still true of the picture; of the
+added words it is only known that they do not follow from the caption.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 @cache
 def attributes_of(base: str) -> tuple[str, ...]:
-    """Return the attributes listed for a noun: few such things have them, and they are easy to see in a picture."""
+    """Return the attributes that things.json lists for additions to a noun: few things of that name have them, and they
+    are easy to see.
+    """
     return tuple(attribute for attribute, bases in things()["added"].items() if base in bases)
 
 
 def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that add an object with its location, in exchange for what a noun is described with: what somebody
-    wears, two adjectives, or one of two places.
+    """Yield edits that add an object with its location and remove a part of a noun's description in exchange: what
+    somebody wears, two adjectives, or one of two places.
     """
     present = {lemma(t.lower_, "NNS") for t in doc}
     kinds = {kind_of(w) for w in present} - {"", "person", "place"}
@@ -71,7 +73,9 @@ def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _description(noun: Any) -> list[Any]:
-    """Return the words after a noun that say what somebody wears or has, or its two removable adjectives; else none."""
+    """Return the words after a noun that say what somebody wears or has, or else its two removable adjectives; an empty
+    list if the noun has neither.
+    """
     for child in noun.rights:
         inside = list(child.subtree)
         worn = child.lower_ in ("in", "with") or child.lower_ == "wearing"
@@ -84,8 +88,8 @@ def _description(noun: Any) -> list[Any]:
 
 
 def _second_place(link: Any) -> list[Any]:
-    """Return the words of a phrase such as `near a (wooden) house` that is the second place of what it describes, ends
-    the clause and belongs to no word before it; else none.
+    """Return the words of a phrase such as `near a (wooden) house` if it is the second place that the caption gives for
+    a thing, if the clause ends with it, and if it does not belong to the word before it; else an empty list.
     """
     doc, inside = link.doc, list(link.subtree)
     other = [c for c in link.head.rights if c.dep_ == "prep" and c.lower_ in frames()["left"] and c.i < link.i]
@@ -99,8 +103,8 @@ def _second_place(link: Any) -> list[Any]:
 
 @cache
 def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
-    """Return the (preposition, noun) pairs that can be added to a thing of this kind; those with `with` only if the
-    thing can carry something.
+    """Return the (preposition, noun) pairs that can be added to a thing of this kind; pairs with `with` are included
+    only if `carries`, that is, if the thing can carry something.
     """
     table = things()["companions"]
     by_link = [(place, by) for places, by in table.items() for place in places.split("|")]

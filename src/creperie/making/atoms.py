@@ -26,8 +26,8 @@ def base_of(token: Any) -> str:
 
 
 def sort_of(noun: Any) -> str:
-    """Return the kind of thing that a noun names, together with the words that form one name with it: a `German
-    shepherd` is an animal, a `roller coaster` is not a person. Empty if it is not known.
+    """Return the kind of thing that a noun names together with the words that form one name with it: a `German
+    shepherd` is an animal, a `roller coaster` is not a person. The result is empty if the kind is unknown.
     """
     base, whole = base_of(noun), named(noun)
     return kind_of(base) if whole == base else kind_of(whole) or (kind_of(base) if listed_for(base) else "")
@@ -48,14 +48,14 @@ _SHAPES = ("round", "square", "oval", "rectangular", "triangular")
 
 
 def look_of(modifier: Any) -> str:
-    """Return the dimension of appearance (colour, size, …) that a token describes, by the lists, or by its first senses
-    in WordNet.
+    """Return the dimension of appearance (colour, size, …) that a token describes, by the word lists or by its first
+    senses in WordNet; empty if none.
     """
     return look_of_word(modifier.lower_, modifier.tag_)
 
 
 def look_of_word(word: str, tag: str) -> str:
-    """Return the dimension of appearance (colour, size, …) that a word with this Penn tag describes."""
+    """Return the dimension of appearance (colour, size, …) that a word with this Penn tag describes; empty if none."""
     return _look(word, tag[:2] == "NN")
 
 
@@ -76,14 +76,14 @@ def objects(doc: Any) -> list[Any]:
 
 
 def attributes(doc: Any) -> list[Any]:
-    """Return the descriptive adjectives, without those that say how many or which."""
+    """Return the descriptive adjectives, without those that say how many things or which ones are meant."""
     counts = read_data("contrasts")["quantities"]
     words = (t for t in doc if t.tag_ == "JJ" and t.text.isalpha() and t.lower_ not in counts)
     return [t for t in words if t.dep_ in ("amod", "acomp", "conj")]
 
 
 def actions(doc: Any) -> list[Any]:
-    """Return the verbs that describe actions, without auxiliaries and `be`, `have`, `get`."""
+    """Return the verbs that describe actions: all except auxiliaries, `be`, `have` and `get`."""
     inside = ("aux", "auxpass", "amod", "compound")
     verbs = (t for t in doc if t.tag_[:2] == "VB" and t.text.isalpha() and t.dep_ not in inside)
     return [t for t in verbs if base_of(t) not in read_data("contrasts")["light"]]
@@ -95,7 +95,7 @@ def prepositions(doc: Any) -> list[Any]:
 
 
 def phrase(noun: Any) -> tuple[int, int]:
-    """Return the noun phrase from its determiner to its head, as [start, end), without the words after the head."""
+    """Return the span [start, end) of a noun phrase from its determiner to its head, without the words after it."""
     start: int = noun.left_edge.i
     if any(t.dep_ not in _BEFORE for t in noun.doc[start : noun.i]):
         start = min((c.left_edge.i for c in noun.lefts if c.dep_ in _BEFORE), default=noun.i)
@@ -103,7 +103,7 @@ def phrase(noun: Any) -> tuple[int, int]:
 
 
 def compound(noun: Any) -> tuple[int, int]:
-    """Return a noun with the nouns before it that form a compound ("traffic light"), as [start, end)."""
+    """Return the span [start, end) of a noun and the nouns before it that form a compound ("traffic light")."""
     parts = dependents(noun, "compound")
     return parts[0].left_edge.i if parts else noun.i, noun.i + 1
 

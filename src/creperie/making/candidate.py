@@ -35,7 +35,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The candidates that a maker proposes for a source, or why there are none; and the number of model calls."""
+    """The candidates that a maker proposes for a source, or why there are none, and the number of model calls."""
 
     candidates: Sequence[Candidate] = ()
     skipped: str = ""

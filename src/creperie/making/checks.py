@@ -68,12 +68,12 @@ def _stems(text: str) -> Counter[str]:
 
 @cache
 def stem(word: str) -> str:
-    """Return the lemma of a word, whether it is a noun or a verb: the shorter of both."""
+    """Return the lemma of a word whose part of speech is unknown: the shorter of its lemmas as a noun and as a verb."""
     return min(lemma(word, "NNS"), lemma(word, "VBZ"), key=len)
 
 
 def vocabulary_extended(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Reject an addition that drops a word of its source or adds none."""
+    """Reject an addition that drops a word of its source or adds no word."""
     missing = _bag(source.text) - _bag(candidate.text)
     more = _bag(candidate.text) - _bag(source.text)
     return None if more and not missing else "not an addition to the source"
@@ -84,7 +84,9 @@ def _bag(text: str) -> Counter[str]:
 
 
 def truth_of(source: SourceCaption, text: str) -> Truth:
-    """Return the truth layer's verdict on another caption of a source; unknown without the packages that it needs."""
+    """Return the truth layer's verdict on another caption of a source; unknown if the packages that the truth layer
+    needs are not installed.
+    """
     try:
         return truth(source.text, text, source.others)
     except MissingExtraError:
@@ -126,7 +128,9 @@ class EditSize:
 
 @dataclass(frozen=True)
 class LengthMatched:
-    """A check that a foil is at most `words` words longer or shorter than its source: its length could reveal it."""
+    """A check that a foil is at most `words` words longer or shorter than its source, because a larger difference could
+    reveal the foil.
+    """
 
     words: int
 
@@ -193,7 +197,7 @@ _SYMBOLS = ("So", "Sk", "Me", "Cf")
 
 
 def why_unfit(text: str, language: str = "") -> str | None:
-    """Return why makers skip a caption, or None. `language` is the code of its language, if that is known.
+    """Return why makers skip a caption; None if they accept it. `language` is the code of its language, if known.
 
     >>> why_unfit("A dog chases a cat."), why_unfit("  "), why_unfit("Un uomo in bicicletta")
     (None, 'empty', 'not in English (it)')

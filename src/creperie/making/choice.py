@@ -1,11 +1,14 @@
 """The choice among proposed foils over all captions, so that no edit and no word occurs too often.
 
-For every caption and kind a maker proposes several foils. Captions with the fewest foils are processed first. A foil
-costs less if its edit was chosen rarely so far, if its words were removed as often as added, if the corpus supports it,
-and if it keeps foils from being longer, rarer or less likely than captions overall; the cheapest is chosen. From 200
-foils of a kind on (relations: 100), the 20 most frequent edits together are at most 35 % of them; from 1,000 on, none
-is more than 2 %; with fewer foils an edit is used up to three times, or for at most 20 % of them. Foils above these
-limits are left out. Swaps add and remove no word: fewer than 200 of them are not limited.
+For every caption and kind a maker proposes several foils. Captions with the fewest proposals are processed first, and
+the cheapest foil is chosen. A foil is cheap if its edit was rarely chosen before, if each of its words has been added
+about as often as removed so far, if the corpus supports it, and if it helps to keep foils from being longer, rarer or
+less likely than captions on the whole.
+
+From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
+from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used up to three times, or for at most
+20 % of the foils. Foils above these limits are left out. Swaps add and remove no words, so fewer than 200 of them are
+not limited.
 """
 
 from __future__ import annotations
@@ -84,7 +87,7 @@ def _sign(value: float) -> int:
 
 
 def _taken(rows: list[list[Option]], count: int) -> list[Option]:
-    """Return up to `count` foils of every caption (one row each), chosen so that edits, words and cues balance."""
+    """Return up to `count` foils for every row (one caption each), chosen so that edits, words and cues balance."""
     limit = max(2, int(MOST_OF_ALL * len(rows)))
     edits: Counter[str] = Counter()
     balance: Counter[str] = Counter()  # word → how much more often it was added than removed
@@ -109,8 +112,8 @@ def _taken(rows: list[list[Option]], count: int) -> list[Option]:
 
 
 def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
-    """Return the foils left after limiting first the share of those less likely than their captions (if `balanced`),
-    then the share of the most frequent edits.
+    """Return the foils that remain when two shares are limited: that of the foils less likely than their captions (if
+    `balanced`), then that of the most frequent edits.
     """
     if balanced and len(taken) >= FEW:
         less = sorted((o for o in taken if o.gap < 0), key=lambda o: o.gap)
@@ -130,7 +133,7 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
 
 
 def _is_within(counts: Counter[str], limit: int, kind: str, balanced: bool) -> bool:
-    """Return True if the edits, used at most `limit` times each, stay within their maximum shares."""
+    """Return True if no edit, each used at most `limit` times, exceeds its maximum share of the foils."""
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
     total, top = sum(cut), sum(cut[:TOP])
     if total < (FEW if kind.endswith("relation") else SOME):

@@ -1,4 +1,4 @@
-"""An HTML page to look through: captions, the candidates made from them, how they compare, and their images if any."""
+"""An HTML page to look through: captions, the candidates made from them, the words that differ, and any images."""
 
 from __future__ import annotations
 

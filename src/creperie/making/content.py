@@ -84,7 +84,7 @@ def content_phrases(doc: Any) -> list[str]:
 
 
 def content_maker(name: str, options: MakerOptions, captions: Captions) -> ContentMaker:
-    """Return the maker `content`. Without --others, foils come from the same captions."""
+    """Return the maker `content`. Without --others, the fluent foils come from the source captions themselves."""
     others = read_captions(options.others) if options.others else captions
     pool = tuple((s.text, s.images) for s in others.sources)
     return ContentMaker(name, options, pool, others.digest)

@@ -1,7 +1,7 @@
 """Swaps of what is said of two things: looks, sizes, sides, nations.
 
 Two words can change places if they are of the same sort (two colours, two opposites) and describe things that a reader
-can tell apart: by their names, their numbers, or something else that is said of only one of them.
+can tell apart: by name, by number, or by something else that the caption says of only one of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOOKS = frozenset(
 
 
 def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the attributes of two things, if each could be said of the other."""
+    """Yield edits that swap the attributes of two things, if each attribute could be said of the other thing."""
     scene = ParsedScene(doc)
     for left, right in combinations(_attributes(doc), 2):
         if not are_opposed(left, right):
@@ -103,7 +103,7 @@ def _names_colour(word: str) -> bool:
 
 
 def are_opposed(left: Any, right: Any) -> bool:
-    """Return True if two words say the same sort of thing: two colours, `tall` and `low`, `upper` and `lower`."""
+    """Return True if two words describe the same quality: two colours, `tall` and `low`, `upper` and `lower`."""
     if left.lower_ == right.lower_:
         return False
     if _is_side(left) or _is_side(right):
@@ -130,8 +130,8 @@ def are_opposed(left: Any, right: Any) -> bool:
 def _why_unfit(
     scene: ParsedScene, left: Any, right: Any, spans: tuple[tuple[int, int], tuple[int, int]], corpus: WordCounts
 ) -> str:
-    """Return why two attributes cannot change places; empty if they belong to different things, and each could be said
-    of the other.
+    """Return why two attributes cannot change places; empty if they can, because they describe different things and
+    each could be said of the other's thing.
     """
     one, other = described(left), described(right)
     if one is None or other is None or one == other or any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
@@ -169,8 +169,8 @@ def _is_worn(colour: Any) -> bool:
 
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
-    """Return True if two things of one name differ in something besides their attributes: in number, in the words after
-    them, or in what only one does to the other.
+    """Return True if two things with the same name differ in something besides their attributes: in number, in the
+    words after them, or in what only one of them does to the other.
     """
     if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True
@@ -192,7 +192,7 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
 
 
 def _told_after(noun: Any) -> tuple[str, ...]:
-    """Return the words after a noun that may say more of it, up to the next mark or conjunction."""
+    """Return the words that follow a noun and may describe it, up to the next punctuation mark or conjunction."""
     words = []
     for t in noun.doc[noun.i + 1 :]:
         if t.is_punct or t.tag_ == "CC":
@@ -202,7 +202,7 @@ def _told_after(noun: Any) -> tuple[str, ...]:
 
 
 def is_even(name: str) -> bool:
-    """Return True for a symmetric verb or relation: it holds between two things in both directions."""
+    """Return True for the name of a symmetric verb or relation: if A has it to B, B has it to A."""
     word = name.removeprefix("is ")
     alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))
     even = (
@@ -222,7 +222,7 @@ def is_even(name: str) -> bool:
 
 
 def _holder(scene: ParsedScene, thing: Any) -> Any | None:
-    """Return the thing that wears or has another one, or that another one belongs to."""
+    """Return the thing that wears `thing`, has it or is with it; None if there is no such thing."""
     for fact, role in scene.facts_of(thing):
         if role == "ground" and fact.name in ("wear", "have", "is in", "in", "with", "is with"):
             return next((scene.doc[i] for i in sorted(fact.fillers("figure"))), None)
@@ -230,7 +230,7 @@ def _holder(scene: ParsedScene, thing: Any) -> Any | None:
 
 
 def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
-    """Return True if a noun has another attribute of the same dimension: `a gray, white dog`."""
+    """Return True if the noun of an adjective has a second attribute of the same dimension: `a gray, white dog`."""
     own, before = look_of(adjective), adjective.doc[max(0, span[0] - 2) : span[0]]
     beside = [c for c in adjective.head.lefts if c.i not in range(*span)]
     joint = before if any(t.lower_ in ("and", ",") for t in before) and before[0].tag_[:2] != "NN" else ()
@@ -238,7 +238,9 @@ def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
 
 
 def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
-    """Return True if a thing could have an attribute: made things any colour and material, others as `may_be` says."""
+    """Return True if a thing could have an attribute: man-made things can have any colour and material, other things
+    what `may_be` allows.
+    """
     base, look = base_of(noun), look_of(attribute)
     senses = topics(base)
     made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base)
@@ -252,7 +254,9 @@ def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
 
 
 def described(adjective: Any) -> Any | None:
-    """Return the noun that an adjective describes, before it, after `is`, or before `in`; None if there is none."""
+    """Return the noun that an adjective describes, whether the adjective stands before it, after `is`, or after `in`;
+    None if there is no such noun.
+    """
     doc, i = adjective.doc, adjective.i
     if adjective.dep_ == "pobj" and adjective.head.lower_ in ("in", "of"):  # `a cyclist in red`
         before = doc[max(0, adjective.head.i - 1)]  # whatever the parse attaches it to
@@ -272,7 +276,7 @@ def described(adjective: Any) -> Any | None:
 
 
 def _noun_after(modifier: Any) -> Any | None:
-    """Return the noun at the end of the words that follow a modifier, whatever the parse says, or None."""
+    """Return the last of the nouns that follow a modifier, whatever the parse says; None if no noun follows."""
     noun = None
     for t in modifier.doc[modifier.i + 1 :]:
         if t.tag_ in ("NN", "NNS"):
@@ -287,7 +291,7 @@ def _noun_after(modifier: Any) -> Any | None:
 
 
 def attribute_span(adjective: Any) -> tuple[int, int]:
-    """Return an adjective with the words that say it more exactly: `dark blue`, `black and white`."""
+    """Return the span [start, end) of an adjective and the words that refine it: `dark blue`, `black and white`."""
     doc, start, end = adjective.doc, adjective.i, adjective.i + 1
     own = {
         c.i for c in adjective.subtree if c.dep_ in ("conj", "cc", "advmod", "amod", "npadvmod") or c.text in ("-", ",")

@@ -1,6 +1,7 @@
-"""Word statistics of a caption corpus: which words are neighbours, and which share captions.
+"""Word statistics of a caption corpus: which words are neighbours, and which occur in the same captions.
 
-They rank the foils of a caption, those with attested words first, and support foils that no rule vouches for.
+They rank the foils of a caption (foils whose words the corpus has together come first), and they support foils that no
+rule vouches for.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ALIEN = 0.35
 
 @dataclass(frozen=True)
 class WordCounts:
-    """Counts of words, of neighbouring words, and of pairs of words in one caption."""
+    """Counts of words, of neighbouring words, and of pairs of words in the same caption."""
 
     captions: int = 0
     seen: Counter[str] = field(default_factory=Counter)  #: number of captions with this word
@@ -47,8 +48,8 @@ class WordCounts:
         return self.together[min(word, other), max(word, other)]
 
     def association(self, word: str, other: str) -> float | None:
-        """Return the log ratio of the captions that two words share to those expected by chance; −inf if they share
-        hardly any, None if the other word is rare or the same.
+        """Return the log ratio of the number of captions that have both words to the number expected by chance; −inf if
+        hardly any caption has both, None if the other word is rare or the same.
         """
         if self.seen[other] < _LEAST_SEEN or other == word:
             return None
@@ -63,7 +64,7 @@ class WordCounts:
         return sum(known) / len(known) if known else 0.0
 
     def attests(self, foil: str, caption: str) -> bool:
-        """Return whether the corpus has all pairs of neighbouring words that the foil has and the caption has not.
+        """Return whether the corpus has every pair of neighbouring words that is in the foil but not in the caption.
 
         >>> corpus = count_words(["A man blows a trumpet.", "A violin lies on the table."])
         >>> corpus.attests("A man blows a violin.", "A man blows a horn.")
@@ -73,8 +74,8 @@ class WordCounts:
         return all(pair in self.beside for pair in joints(foil) if pair not in known)
 
     def support(self, foil: str, caption: str) -> float:
-        """Return how far the corpus supports the new words of a foil: the share of its new pairs of neighbouring words
-        that the corpus has, minus one if a new word is never used beside the caption's. Zero if the corpus knows none.
+        """Return how far the corpus supports a foil: the share of its new pairs of neighbouring words that the corpus
+        has, minus one if hardly any caption of the corpus has an added word together with the caption's words.
         """
         old, now = words(caption), words(foil)
         known = set(neighbours(caption))
@@ -87,7 +88,7 @@ class WordCounts:
 
 
 def neighbours(text: str) -> list[tuple[str, str]]:
-    """Return the pairs of content words with only function words between them, as stems.
+    """Return the stems of each two content words that follow each other with only function words between them.
 
     >>> neighbours("A dog sleeps on the green grass.")
     [('dog', 'sleep'), ('sleep', 'green'), ('green', 'grass')]
@@ -96,7 +97,7 @@ def neighbours(text: str) -> list[tuple[str, str]]:
 
 
 def joints(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of neighbours, and those that are words of place: `sleeps on`, `on grass`.
+    """Yield the pairs of `neighbours`, and the pairs of a content word and a word of place: `sleeps on`, `on grass`.
 
     >>> list(joints("A dog sleeps on the grass."))
     [('dog', 'sleep'), ('sleep', 'grass'), ('sleep', 'on'), ('on', 'grass')]

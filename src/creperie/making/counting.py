@@ -33,7 +33,7 @@ def number_of(token: Any) -> int:
 
 
 def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that change a number, or make two or three of one thing."""
+    """Yield edits that change a number, or that turn one thing into two or three."""
     said = {t.lower_ for t in doc}
     for number in (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS" and not is_divided(doc, t)):
         count, noun = number_of(number), number.head
@@ -63,7 +63,7 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _made_several(doc: Any, noun: Any) -> dict[int, str] | None:
-    """Return the changes that make a noun and its verbs plural; None if other words need the thing to be one."""
+    """Return the changes that make a noun and its verbs plural; None if other words require the singular."""
     base, acts = base_of(noun), _is_acting(noun)
     articles = [c for c in noun.lefts if c.dep_ in ("det", "nummod", "poss", "predet")]
     listed = not articles and acts and not noun.left_edge.i and _is_headline(noun)
@@ -96,7 +96,7 @@ def _is_acting(noun: Any) -> bool:
 
 
 def _is_headline(noun: Any) -> bool:
-    """Return True for a thing that begins a caption without a finite verb: `Silk tie with a paisley pattern`."""
+    """Return True if a thing begins a caption that has no finite verb: `Silk tie with a paisley pattern`."""
     doc = noun.doc
     finite = ("VBZ", "VBP", "VBD", "MD")
     singles = [
@@ -113,7 +113,7 @@ def _is_headline(noun: Any) -> bool:
 
 
 def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
-    """Return True if a word of the caption may mean a thing, and needs it to be one."""
+    """Return True if a word of the caption may refer to the thing and requires it to be a single one."""
     if any(t.lower_ in (*frames()["of_one"], "one") and t not in noun.lefts for t in doc):
         return True
     meant = ("it", "its", "itself", "they", "them", "their", "which", "whose")
@@ -122,7 +122,9 @@ def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
 
 
 def _may_do_together(noun: Any) -> bool:
-    """Return True if several could do what one is said to do: nobody shares a hat, a chair or a horse."""
+    """Return True if several people or things could do what the caption says that one does; False for what nobody
+    shares, such as a hat, a chair or a horse.
+    """
     verb = noun.head if noun.dep_ in ("nsubj", "nsubjpass") else None
     doc = noun.doc
     if verb is not None and (
@@ -167,7 +169,7 @@ def _may_do_together(noun: Any) -> bool:
 
 
 def _is_for_one(thing: Any) -> bool:
-    """Return True for one thing that one person or animal wears, uses or plays with."""
+    """Return True for a single thing that only one person or animal at a time wears, uses or plays with."""
     if thing.tag_ != "NN" or not any(d.lower_ in _ONE for d in thing.lefts):
         return False
     if thing.dep_ == "dobj" and lemma(thing.head.text, thing.head.tag_) in frames()["jointly"]:
@@ -185,7 +187,7 @@ def _is_about(verb: Any, noun: Any) -> bool:
 
 
 def _may_be_several(noun: Any) -> bool:
-    """Return True if somebody could hold, see or be beside several of a thing in the place of one."""
+    """Return True if somebody could hold, see or stand beside several of a thing instead of one."""
     link = noun.head
     if any(c.dep_ in ("relcl", "acl") for c in noun.rights) or sort_of(noun) == "clothing" or dependents(noun, "conj"):
         return False
@@ -207,7 +209,7 @@ def _may_be_several(noun: Any) -> bool:
 
 
 def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
-    """Return the edit that reduces several people, animals or things to one; None if one could not be alone."""
+    """Return the edit that reduces several people, animals or things to one; None if the caption rules this out."""
     sort, base = sort_here(noun), base_of(noun)
     acts = noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ == "ROOT"
     shown = noun.dep_ == "ROOT" and _is_headline(noun) and (is_made(noun) or sort == "food")
@@ -236,7 +238,9 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
 
 
 def _may_do_alone(noun: Any) -> bool:
-    """Return True if the verb agrees with a noun, and nothing that it does needs as many things as there are doers."""
+    """Return True if the verb of a plural subject could have a singular one: it agrees with the noun, and what it
+    describes does not take several doers or one thing for each of them.
+    """
     verb, agrees = noun.head, {t.i for t in agreeing(noun)}
     finite = [
         t for t in verb.subtree if t.tag_ == "VBP" and t.i not in agrees and not dependents(t, "nsubj", "nsubjpass")
@@ -252,7 +256,7 @@ def _may_do_alone(noun: Any) -> bool:
 
 
 def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the numbers of two things: `one bottle and three glasses`."""
+    """Yield edits that swap the numbers of two things, as in `one bottle and three glasses`."""
     scene = ParsedScene(doc)
     counted = [(t, noun) for t in doc if (noun := _counted(t)) is not None]
     for (one, left), (other, right) in combinations(counted, 2):
@@ -295,8 +299,8 @@ def _counted(number: Any) -> Any | None:
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
-    """Return True if one of two things may become many, and the other one single: both are described alike, or one acts
-    on the other, and nothing else in the caption depends on their numbers.
+    """Return True if the single one of two things may become several and the other one single: the two are listed side
+    by side or one acts on the other, and nothing else in the caption depends on their numbers.
     """
     doc = scene.doc
     if "CD" in (left.tag_, right.tag_):
@@ -335,7 +339,7 @@ def _renumbered(noun: Any, plural: bool) -> dict[int, str]:
 
 
 def is_divided(doc: Any, *numbers: Any) -> bool:
-    """Return True if other words depend on numbers: `six dogs, one brown and one grey`, `the older of the two`."""
+    """Return True if other words depend on the numbers: `six dogs, one brown and one grey`, `the older of the two`."""
     counts = [t for t in doc if t.tag_ == "CD" and t not in numbers]
     if any(map(picks_again, doc)) or any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
         return True
@@ -347,7 +351,7 @@ def is_divided(doc: Any, *numbers: Any) -> bool:
 
 
 def picks_again(token: Any) -> bool:
-    """Return True for a word that picks some of the things named before: `a third`, `the others`, `both`."""
+    """Return True for a word that picks some of the things mentioned before: `a third`, `the others`, `both`."""
     after = token.nbor(1).tag_[:2] if token.i + 1 < len(token.doc) else ""
     before = token.nbor(-1).lower_ if token.i else ""
     ordinal = token.lower_ in frames()["ordinals"] and (after not in ("NN", "JJ") or before == "a")
@@ -358,7 +362,7 @@ def picks_again(token: Any) -> bool:
 
 
 def _stands_for_one(adjective: Any) -> bool:
-    """Return True for an adjective that picks one of several: `the upper one`, `the younger of them`."""
+    """Return True for an adjective that picks out one of several things: `the upper one`, `the younger of them`."""
     after = adjective.nbor(1) if adjective.i + 1 < len(adjective.doc) else adjective
     picked = after.lower_ in ("one", "ones") or (adjective.tag_ != "JJ" and after.tag_[:1] not in ("N", "J"))
     return bool(picked and adjective.i and adjective.nbor(-1).lower_ in ("the", "a", "an"))

@@ -1,5 +1,5 @@
-"""Replacement edits of a caption, proposed widely from its parse and the word lists; truth and plausibility are judged
-later, for all kinds alike.
+"""Replacement edits of a caption, proposed widely from its parse and the word lists. Whether the edited caption is
+false and plausible is judged later, for all kinds of edits alike.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def scene_of(doc: Any, without: int = -1) -> list[str]:
 
 
 def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that replace an object by another of its class."""
+    """Yield edits that replace an object by another of the same class."""
     bases = [base_of(t) for t in doc]
     named = {base for t, base in zip(doc, bases) if t.tag_ in ("NN", "NNS")}
     tied = {
@@ -112,7 +112,9 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 @cache
 def rivals(noun: str) -> tuple[str, ...]:
-    """Return the nouns that can replace a noun: those that the lists give for it, and those that it is given for."""
+    """Return the nouns that can replace a noun: those that the lists give as its replacements, and those of its kind
+    whose replacement it is.
+    """
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]
     return tuple(w for w in dict.fromkeys([*listed_for(noun), *back]) if w != noun)
@@ -129,7 +131,8 @@ def _refers(token: Any, noun: Any) -> bool:
 
 def _is_bound_noun(noun: Any) -> bool:
     """Return True if a noun cannot be replaced on its own: it is a measure, part of a name, joined by `of`, preceded by
-    its usual colour (`green grass`), meant again later, or only one of several possibilities (`room for a lamp`).
+    its usual colour (`green grass`), referred to by a later word, or only one of several possibilities (`room for a
+    lamp`).
     """
     doc, animate = noun.doc, kind_of(base_of(noun)) in ANIMATE
     of = has_of(noun) or (
@@ -157,7 +160,7 @@ def _is_bound_noun(noun: Any) -> bool:
 
 
 def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that replace an attribute by its opposite, or by another of its dimension."""
+    """Yield edits that replace an attribute by its opposite, or by another attribute of the same dimension."""
     yield from other_genders(doc)
     said = {t.lower_ for t in doc}  # not its neighbour's: `two brown dogs and two brown dogs`
     worn = (t for t in doc if t.dep_ == "pobj" and t.head.lower_ == "in" and look_of(t) == "colour")
@@ -184,7 +187,9 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def other_genders(doc: Any) -> Iterator[CaptionEdit]:
-    """Yield the edit that turns `his` into `her` where the noun that names the only person does not tell the sex."""
+    """Yield the edit that puts the pronouns into the other gender (`his` → `her`) if the caption names one person by a
+    noun that does not tell the sex.
+    """
     people = [t for t in doc if t.tag_ in ("NN", "NNP", "NNS", "NNPS") and sort_of(t) == "person"]
     names = any(t.tag_ in ("NNP", "NNPS") and t.i for t in doc if t.dep_ in (*SUBJECTS, "dobj", "pobj", "dative"))
     told = any(gender_of(base_of(t)) or t.lower_ in frames()["gendered"][:1] + ["beard", "dress", "skirt"] for t in doc)
@@ -198,7 +203,9 @@ def other_genders(doc: Any) -> Iterator[CaptionEdit]:
 
 
 def _shaded(adjective: Any) -> list[Any]:
-    """Return an adjective, or a colour with the word before it that says which shade: `dark blue`, `matt black`."""
+    """Return an adjective as a list of tokens, with the word before it that says which shade of a colour it is: `dark
+    blue`, `matt black`.
+    """
     before = adjective.nbor(-1) if adjective.i else adjective
     own = [c for c in adjective.children if c.dep_ in ("amod", "advmod", "compound", "conj")]
     shade = own == [before] or (not own and before.lower_ in frames()["shades"])
@@ -208,7 +215,9 @@ def _shaded(adjective: Any) -> list[Any]:
 
 @cache
 def is_stuff(word: str, look: str) -> bool:
-    """Return True if the first sense of a noun is a colour, or what things are made of: `brass`, not `towel`."""
+    """Return True if a noun names, in its first sense, a colour or a material (for a `look` of "colour", only a
+    colour): `brass`, not `towel`.
+    """
     net = open_wordnet()
     first = {w for s in net.senses(word, "n")[:1] for up in net.above(s)[:2] for w in up.words}
     stuff = topics(word)[:1] == (27,) or not first.isdisjoint(("fabric", "cloth", "material", "stuff"))
@@ -217,7 +226,7 @@ def is_stuff(word: str, look: str) -> bool:
 
 @cache
 def other_materials(material: str, look: str) -> tuple[str, ...]:
-    """Return the materials that a thing of this one could be made of instead: not wood for oak, not metal for brass."""
+    """Return the materials that can replace `material` in a thing: not wood for oak, not metal for brass."""
     net = open_wordnet()
     above = {w for s in net.senses(material, "n")[:3] for up in (s, *net.above(s)) for w in up.words}
     if look == "fabric":
@@ -234,7 +243,9 @@ def qualities(doc: Any) -> list[Any]:
 
 
 def named_noun(modifier: Any) -> Any | None:
-    """Return the noun that a word before it describes, whatever the parse says: the last of the nouns that follow."""
+    """Return the noun that a word before it describes, whatever the parse says: the last of the nouns that follow; None
+    if no noun follows.
+    """
     doc, end = modifier.doc, modifier.i + 1
     while end < len(doc) and doc[end].tag_[:2] in ("JJ", "NN") and doc[end].text.isalpha():
         end += 1
@@ -258,7 +269,7 @@ def stands_alone(adjective: Any) -> bool:
 
 
 def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
-    """Return True unless something is known against an adjective before a noun: nobody sees a blue sky turn pink."""
+    """Return False if something is known against an adjective before a noun, such as `pink` before `sky`; else True."""
     base, dimension = base_of(noun), dimension_of(new)
     kind = kind_of(base)
     if (has_of(noun) and base in vague_nouns()) or new in frames()["half_opposites"]:

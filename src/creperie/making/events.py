@@ -1,4 +1,4 @@
-"""The event of a caption, taken from its reading, and written in another construction.
+"""The event of a caption, taken from its reading and written in another construction.
 
 A player hits a ball.             A ball is hit by a player.
 give the girl a book              give a book to the girl
@@ -48,7 +48,7 @@ CARRIERS = frozenset(("vehicle", "furniture", "gear", "clothing"))
 
 @dataclass(frozen=True)
 class ActionClause(GrammarEvent):
-    """An action with its agent (first), patient (second) and verb, and the form in which it is written."""
+    """An action with its agent (`first`), its patient (`second`) and its verb, and the verb's form."""
 
     #: the arguments of `verb_group`; none for a participle: `riding`, `being ridden`, or with `bare` `ridden`, if the
     #: source has it: a `being` that only the foil has would give it away
@@ -60,12 +60,12 @@ class ActionClause(GrammarEvent):
 
     @property
     def is_plain(self) -> bool:
-        """True for two short noun phrases and a verb, for which a second parse adds nothing."""
+        """True for a clause of only two short noun phrases and a verb; a second parse would tell nothing new."""
         short = all(len(p.words) <= MOST_PLAIN for p in (self.first, self.second))
         return short and not self.rest and not self.adverbs
 
     def finite(self, passive: bool) -> list[str]:
-        """Return the verb in this voice; adverbs stand before its last word."""
+        """Return the words of the verb in the active or passive voice; adverbs stand before its last word."""
         if self.form:
             plural = (self.second if passive else self.first).plural
             group = verb_group(self.verb, plural=plural, passive=passive, **self.form)
@@ -90,20 +90,20 @@ def said_passively(event: ActionClause, simple: bool) -> str:
 
 @dataclass(frozen=True)
 class TwoComplements(GrammarEvent):
-    """A verb with two complements: the first is the recipient or what is hit, the second the gift or the instrument."""
+    """A verb with two complements: `first` is the recipient or what is hit, `second` the gift or the instrument."""
 
     before: tuple[str, ...] = ()  #: everything up to the verb
     links: tuple[str, str] = ("", "")  #: the word between the complements in the first and the second construction
 
 
 def said_first(event: TwoComplements, simple: bool) -> str:
-    """Return the sentence in the first construction: `a b`, `a with b`."""
+    """Return the sentence in the first construction: `give the girl a book`, `hit the fence with the stick`."""
     words = [*event.first.said(simple), event.links[0], *event.second.said(simple)]
     return sentence([*event.before, *words, *event.rest], event.end, event.text)
 
 
 def said_second(event: TwoComplements, simple: bool) -> str:
-    """Return the sentence in the second construction: `b to a`, `b against a`."""
+    """Return the sentence in the second construction: `give a book to the girl`, `hit the stick against the fence`."""
     words = [*event.second.said(simple), event.links[1], *event.first.said(simple)]
     return sentence([*event.before, *words, *event.rest], event.end, event.text)
 
@@ -119,7 +119,7 @@ def _body(doc: Any) -> tuple[list[Any], str]:
 
 
 def find_giving(doc: Any) -> TwoComplements | str:
-    """Return the giving event of a caption (who is given what), or why there is none."""
+    """Return the event of giving in a caption (who is given what), or the reason why there is none."""
     reason = NO_RECIPIENT
     for fact in read(doc).facts:
         given, who = (
@@ -142,7 +142,7 @@ def find_giving(doc: Any) -> TwoComplements | str:
 
 
 def find_contact(doc: Any) -> TwoComplements | str:
-    """Return the contact event of a caption (what is hit with what), or why there is none."""
+    """Return the event of hitting in a caption (what is hit with what), or the reason why there is none."""
     reason = NO_CONTACT
     for fact in (f for f in read(doc).facts if listed("against", f.name) and not f.passive):
         one = next((doc[i] for i in sorted(fact.fillers("patient"))), None)
@@ -161,8 +161,8 @@ def find_contact(doc: Any) -> TwoComplements | str:
 
 
 def _complements(doc: Any, verb: int, a: Any, b: Any, links: tuple[str, str]) -> TwoComplements | str:
-    """Return the event if nothing follows the verb except its two complements, a word between them, and an afterthought
-    such as `, and …`; else the reason.
+    """Return the event if the verb is followed only by its two complements, at most one word between them, and an added
+    clause such as `, and …`; else the reason why it cannot be rewritten.
     """
     body, end = _body(doc)
     tail = next((t.i for t in body[:-1] if t.text == "," and t.i > verb and doc[t.i + 1].tag_ == "CC"), body[-1].i + 1)
@@ -201,7 +201,7 @@ def find_event(doc: Any) -> ActionClause | str:
 
 
 def _main_verb(root: Any) -> Any | None:
-    """Return the root verb, or the only participle that modifies a root noun (`a man riding a horse`)."""
+    """Return the root verb, or the only participle that modifies a root noun (`a man riding a horse`); else None."""
     if root.tag_.startswith("VB"):
         return root
     hanging = [c for c in dependents(root, "acl") if c.tag_ in ("VBG", "VBN")]
@@ -209,7 +209,9 @@ def _main_verb(root: Any) -> Any | None:
 
 
 def _arguments(doc: Any, reading: Reading, verb: Any) -> tuple[Any, Any, bool, Any | None] | None:
-    """Return who does what a verb says and to whom, whether it is passive, and the preposition between them, if any."""
+    """Return the agent and the patient of a verb, whether the verb is passive, and the preposition between verb and
+    patient, if any; None if the reading has no such action with both.
+    """
     for fact in reading.facts:
         passive = fact.passive or fact.name.endswith(" by")
         sides = [fact.fillers(a) | fact.fillers(b) for a, b in (("agent", "figure"), ("patient", "ground"))]
@@ -225,7 +227,7 @@ def _arguments(doc: Any, reading: Reading, verb: Any) -> tuple[Any, Any, bool, A
 
 
 def _why_fixed(verb: Any, agent: Any, patient: Any, passive: bool, link: Any | None) -> str:
-    """Return why a clause has no other voice; empty if it has."""
+    """Return why a clause cannot be written in the other voice; empty if it can."""
     base = base_of(verb)
     if passive:
         return "`by` may introduce a place" if listed("place_by", base) or not knows_verb(base) else ""
@@ -269,7 +271,7 @@ def _form(verb: Any, passive: bool) -> Form | str:
 def _event(
     verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], passive: bool, link: Any | None
 ) -> ActionClause | str:
-    """Return the event if every word of the caption has a place in it, else the reason."""
+    """Return the event if every word of the caption has a place in it; else the reason why it cannot be written."""
     hung = {patient.i: [c for c in dependents(patient, "prep") if _is_of_the_event(c, patient)]}
     if verb.dep_ == "acl":  # the verb modifies one of its own arguments, as does the final period
         marks = [c for c in verb.head.rights if c.is_punct and c.i > body[-1].i]
@@ -320,8 +322,9 @@ def _is_of_the_event(link: Any, patient: Any) -> bool:
 
 
 def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> str:
-    """Return why the remaining words are unsuitable, or an empty text if they follow the verb as adverbials. `with`
-    belongs to a verb that takes an instrument; otherwise it must belong to the patient and move with it.
+    """Return why the remaining words of the caption cannot stay after the clause; empty if they can, as adverbials that
+    follow the verb. A phrase with `with` may belong to a verb that takes an instrument; otherwise it must belong to the
+    patient and move with it.
     """
     if any(t.i < verb.i for t in rest):
         return "words before the clause"
@@ -347,7 +350,7 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> st
 
 
 def _numbered(phrase: Phrase, verb: Any) -> Phrase:
-    """Return the phrase with the number that the verb shows: `a group of people are riding`."""
+    """Return the phrase in the number that the verb shows: plural for `a group of people are riding`."""
     finite = dependent(verb, "aux") or verb
     many = {"VBZ": False, "VBP": True}.get(finite.tag_, {"was": False, "were": True}.get(finite.lower_))
     return phrase if many is None else replace(phrase, plural=many)

@@ -1,4 +1,4 @@
-"""The things of a caption that can be moved, and two of them in each other's places: number, agreement, articles."""
+"""The things of a caption that can be moved, and the exchange of two of them: number, agreement, articles."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class ParsedScene:
         return [(fact, role) for fact in self.reading.facts for role, number in fact.roles if number == thing.i]
 
     def between(self, one: Any, other: Any) -> list[tuple[Stated, str, str]]:
-        """Return the facts in which two things have different roles, with these roles."""
+        """Return the facts in which both things take part with different roles, each as (fact, role of the first, role
+        of the second).
+        """
         own, theirs = self.facts_of(one), self.facts_of(other)
         return [
             (f, role, theirs_role) for f, role in own for g, theirs_role in theirs if f is g and role != theirs_role
@@ -70,7 +72,7 @@ class ParsedScene:
 
 
 def is_tied(noun: Any) -> bool:
-    """Return True if a thing cannot be moved: it is a part of another, or belongs or refers to one."""
+    """Return True if a thing cannot be moved: it is a part of another thing, belongs to one or refers to one."""
     whole = noun.head.head if noun.head.lower_ == "of" else None
     if (
         whole is not None
@@ -95,18 +97,22 @@ def is_tied(noun: Any) -> bool:
 
 
 def _owns(noun: Any, thing: Any) -> bool:
-    """Return True for somebody whose body or belongings are named: `the sleeve of a tailor`, `a passenger's bag`."""
+    """Return True if a noun names the owner of a thing: `the sleeve of a tailor`, `a passenger's bag`."""
     somebody = sort_here(noun) in ANIMATE and topics(base_of(noun))[:1] != (14,)
     return somebody and sort_here(thing) not in ANIMATE and topics(base_of(thing))[:1] in ((6,), (8,), (13,))
 
 
 def _may_be_bare(noun: Any) -> bool:
-    """Return True for a noun that stands without an article: a mass noun, a name, one of a list after `with`."""
+    """Return True for a noun that can stand without an article: a mass noun, a name, a noun after an adjective, or a
+    later noun in a list.
+    """
     return is_mass(base_of(noun)) or noun.text[:1].isupper() or bool(dependents(noun, "amod")) or noun.dep_ == "conj"
 
 
 def sort_here(noun: Any) -> str:
-    """Return the sort of thing that a noun names: its kind, or else the sort of its first senses."""
+    """Return the sort of thing that a noun names in this caption: its listed kind, or else the sort of its first
+    senses; empty if unknown.
+    """
     if noun.lower_ in PRONOUNS:
         return "person"
     sort, senses = sort_of(noun), topics(named(noun)) or topics(base_of(noun))
@@ -128,8 +134,8 @@ def sort_here(noun: Any) -> str:
 
 
 def _names_somebody(noun: Any) -> bool:
-    """Return True for the name of a person: at the end of its words, with no word of place before, known as nothing
-    else.
+    """Return True if a noun is the last word of a person's name: no article or word of place stands before it, and
+    WordNet knows its words as the name of nothing else.
     """
     doc, start = noun.doc, span_of(noun)[0]
     before = doc[start - 1].lower_ if start else ""
@@ -142,7 +148,9 @@ def _names_somebody(noun: Any) -> bool:
 
 
 def exchanged_names(left: Any, right: Any) -> str:
-    """Return the caption with two names exchanged, each in the number of its new place; empty if they do not fit."""
+    """Return the caption with two names exchanged, each in the grammatical number of its new place; empty if a name
+    does not fit there.
+    """
     spans = [_name_span(t) for t in (left, right)]
     if any(t.tag_ not in ("NN", "NNS") for t in (left, right)) or not all(
         _fits_modifiers(*p) for p in _both(left, right)
@@ -174,7 +182,7 @@ def _is_definite(noun: Any) -> bool:
 
 
 def _is_introduced(noun: Any) -> bool:
-    """Return True after `there is`, where `the` is not said."""
+    """Return True if `there is` introduces a noun, which then cannot take `the`."""
     return any(c.dep_ == "expl" for c in outer(noun).head.children)
 
 
@@ -183,7 +191,7 @@ def _both(left: Any, right: Any) -> tuple[Pair, Pair]:
 
 
 def _fits_modifiers(here: Any, there: Any) -> bool:
-    """Return True if what is said before a name could also be said of the other one."""
+    """Return True if the modifiers before the noun `here` could also stand before the noun `there`."""
     alike = sort_here(here) == sort_here(there)
     name = range(*_name_span(here))
     for word in (c for c in here.lefts if c.dep_ in ("amod", "nmod", "compound") and c.i not in name):
@@ -200,7 +208,7 @@ def _fits_modifiers(here: Any, there: Any) -> bool:
 
 
 def _other_pronouns(left: Any, right: Any) -> dict[int, str]:
-    """Return the changes of pronouns: if a man and a woman change places, so do `he` and `she`."""
+    """Return the changes of pronouns (token → text): if a man and a woman change places, so do `he` and `she`."""
     genders = {gender_of(base_of(t)) for t in (left, right)}
     if genders != {"m", "f"} or owners(right):
         return {}
@@ -213,8 +221,10 @@ def owners(noun: Any) -> list[Any]:
 
 
 def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
-    """Return the caption with two noun phrases exchanged; verbs agree, and pronouns have their case. Empty if nothing
-    but the names would differ, or if the phrases do not fit (`always` writes them all the same).
+    """Return the caption with two noun phrases exchanged; verbs agree, and pronouns take the case of their new place.
+
+    The result is empty if only the names would change places, or if the phrases do not fit; with `always`, the caption
+    is written in these cases, too.
     """
     doc, spans = left.doc, (span_of(left), span_of(right))
     if any(_is_torn(doc, *s) for s in spans):
@@ -258,7 +268,7 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
 
 
 def _is_torn(doc: Any, start: int, end: int) -> bool:
-    """Return True if the words beside a phrase may belong to it, whatever the parse says: `shooting guard` Plum."""
+    """Return True if a word beside a phrase may belong to it, whatever the parse says: `shooting guard Plum`."""
     before = doc[start - 1].tag_ if start else ""
     after = doc[end].tag_[:2] if end < len(doc) else ""
     return (
@@ -277,7 +287,7 @@ def _tells_many(doc: Any) -> bool:
 
 
 def _agrees(noun: Any) -> bool:
-    """Return True if a verb that agrees with a noun is known, or none does."""
+    """Return True if the verb that must agree with a noun is known, or if no verb has to agree with it."""
     if is_subject(noun):
         return bool(noun.head.tag_[:2] == "VB") or noun.dep_ == "conj"
     return noun.dep_ in ("dobj", "pobj", "dative", "conj", "attr", "poss") or (
@@ -288,7 +298,7 @@ def _agrees(noun: Any) -> bool:
 
 
 def _name_span(noun: Any) -> tuple[int, int]:
-    """Return the words that form one name, as [start, end)."""
+    """Return the span [start, end) of a noun and the words before it that form one name with it."""
     start = noun.i
     own = {t.i for c in name_words(noun) if not dimension_of(c.lower_) for t in c.subtree}  # not `metal fence`
     while start - 1 in own:
@@ -300,7 +310,7 @@ def exchange_spans(
     doc: Any, left: tuple[int, int], right: tuple[int, int], *, repair: bool, changes: dict[int, str] | None = None
 ) -> str:
     """Return the caption with two spans of words exchanged; blanks stay in place. With `repair`, articles and the first
-    letter are adjusted. `changes` are other tokens that change.
+    letter are adjusted. `changes` are the new texts of other tokens, by index.
     """
     (a, b), (c, d) = left, right
     order = [*range(a), *range(c, d), *range(b, c), *range(a, b), *range(d, len(doc))]

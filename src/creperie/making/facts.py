@@ -1,8 +1,8 @@
 """Facts about annotated photographs as sentences: positions, sizes, counts, attributes, relations.
 
 Annotations are read in the published formats: COCO instances, Visual Genome, VRD and GQA. Two facts about the same
-things with different states exclude each other, so two photographs that have them are twins. Places and sizes are those
-in the picture, and every wording says so (never "left" from a person's point of view).
+things with different states exclude each other, so two photographs that show them are twins. Places and sizes are those
+in the picture, and every sentence says so (never "left" from a person's point of view).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedThing:
-    """A thing in a photograph: left, top, width and height of its box, and the area of its mask or box in pixels."""
+    """A thing in a photograph: its bounding box (left, top, width, height), and the area of its mask or box in
+    pixels.
+    """
 
     name: str
     box: Box
@@ -177,7 +179,7 @@ NUMBERS = ("no", "one", "two", "three", "four")
 
 @dataclass(frozen=True)
 class SceneFact:
-    """A true sentence about a picture. A fact with the same `kind` and `about` but another `state` is false of it."""
+    """A true sentence about a picture. A fact with the same `kind` and `about` but another `state` would be false."""
 
     kind: str
     names: tuple[str, ...]  #: names of the things, as in the annotations
@@ -187,11 +189,12 @@ class SceneFact:
 
 
 def annotated_captions(path: str | Path, images: str | Path | None = None) -> Captions:
-    """Return the facts of all photographs as captions, at most 40 photographs for each state of a fact.
+    """Return the facts of all photographs as captions, from at most 40 photographs for each state of a fact.
 
-    Their tags are the fact (`about`, `state`), the share of the picture of its smallest thing (`least`), and the
-    evidence: `certain` if the dataset annotates every thing of its categories, annotators use the names strictly, and
-    a person would name the things: they are large enough, and not cut off by the border. Otherwise `likely`.
+    Each caption has tags: what the fact is about and its state (`about`, `state`), the share of the picture that its
+    smallest thing covers (`least`), and the `evidence`. The evidence is `certain` if the dataset annotates every thing
+    of its categories, if annotators use the names strictly, and if the things are large enough and not cut off by the
+    border; otherwise it is `likely`.
     """
     loose = set(read_data("facts")["loose"])
     by_key: dict[tuple[str, ...], dict[str, list[SourceCaption]]] = {}
@@ -253,7 +256,7 @@ Group = Sequence[AnnotatedThing]
 
 
 def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) -> Iterator[SceneFact]:
-    """Yield the positions (left, above) of all things of one name relative to all things of another."""
+    """Yield the positions (left, above) that all things of one name have relative to all things of another name."""
     phrases = _the(names[0], len(groups[0])), _the(names[1], len(groups[1]))
     for kind, side, extent in (("left", 0, image.width), ("above", 1, image.height)):
         spans = [(min(t.box[side] for t in g), max(t.box[side] + t.box[side + 2] for t in g)) for g in groups]
@@ -283,8 +286,8 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
 
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
-    """Yield which of two kinds of things is more numerous: more than twice as many plus one, so that an overlooked
-    thing does not matter.
+    """Yield a fact for each two kinds of things of which one is more numerous: more than twice as many plus one, so
+    that an overlooked thing does not matter.
     """
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):
@@ -311,8 +314,8 @@ def _ordered(kind: str, names: Names, phrases: Names, first: int) -> SceneFact:
 
 
 def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "", relation: str = "") -> str:
-    """Return the sentence. Its wording depends only on the kind of fact and the things it is about, so all such facts
-    share it.
+    """Return the sentence of a fact. Its wording depends only on the kind of fact and the things, so that all facts of
+    this kind about these things are worded alike.
     """
     wordings = read_data("facts")["wordings"][kind]
     number = int.from_bytes(hashlib.sha256(", ".join((kind, *about)).encode()).digest()[:4], "big")
@@ -324,12 +327,12 @@ def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "", relation: st
 
 @cache
 def _alike(name: str) -> frozenset[str]:
-    """Return the names that people may confuse with this one."""
+    """Return the names that people may confuse with this name."""
     return frozenset(n for group in read_data("facts")["alike"] if name in group for n in group)
 
 
 def _is_seen(thing: AnnotatedThing, smallest: float) -> bool:
-    """Return True if a thing is large enough, and in one piece: its mask fills a good part of its box."""
+    """Return True if a thing is large enough and in one piece, that is, if its mask fills a good part of its box."""
     return thing.area >= max(smallest, SOLID * thing.box[2] * thing.box[3])
 
 
@@ -341,7 +344,7 @@ def _is_cut_off(thing: AnnotatedThing, image: AnnotatedImage) -> bool:
 
 
 def _is_within(thing: AnnotatedThing, other: AnnotatedThing) -> bool:
-    """Return True if a thing is shown in another one: a person on a screen, a cat in a picture."""
+    """Return True if a thing is shown inside another one: a person on a screen, a cat in a picture."""
     if thing is other:
         return False
     (a, b, w, h), (c, d, v, k) = thing.box, other.box

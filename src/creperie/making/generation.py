@@ -60,9 +60,9 @@ def make(
 def read_sources(
     captions: str | Path | Sequence[str] | Benchmark | Captions, job: JobOptions, seed: int = 0
 ) -> Captions:
-    """Return captions from a file, spec, benchmark, data frame or list; a string is a file or a spec.
+    """Return captions from a file, spec, benchmark, data frame or list; a string is the name of a file or a spec.
 
-    `Captions` are returned as they are: they were drawn before.
+    An instance of `Captions` is returned unchanged: its captions were drawn before.
     """
     if isinstance(captions, Captions):
         return captions

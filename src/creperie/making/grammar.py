@@ -5,9 +5,9 @@ grammar:dative        A woman gives the girl a book.      A woman gives a book t
 grammar:with-against  A boy hits the fence with a stick.  A boy hits a stick against the fence.
 
 Each source gives an item of two captions and two foils, and a second item with the arguments reduced to their heads.
-Foils exchange roles only where the exchange is plausible: two animate nouns and a reversible verb, or a language model
-(`lm=`, not the trigram model) that finds the exchange as likely. Otherwise the alternation is a second positive without
-a foil; `as_published` exchanges all roles.
+Foils exchange roles only where the exchange is plausible: both nouns are animate and the verb is reversible, or a
+language model (`lm=`, not the trigram model) finds the exchange as likely as the caption. Otherwise the second
+construction is a second positive without a foil. With `as_published`, all roles are exchanged.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ FIXED_ROLES = "the roles cannot be exchanged: a second positive without foils"
 
 @dataclass(frozen=True)
 class Alternation:
-    """A pair of constructions of one event; it proposes the construction that the source does not have and the foils of
-    both, and builds the items.
+    """A pair of constructions of one event. It proposes the construction that the source does not use, proposes foils
+    of both constructions, and builds the items.
     """
 
     name: str
@@ -90,7 +90,9 @@ class Alternation:
                 yield Candidate(source.id, text, role, construction, self.name, change, group, tags)
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return items with two captions and two foils (or none), always in the same order of constructions."""
+        """Return items with two captions and two foils (or no foils); their order of constructions is always the
+        same.
+        """
         items = []
         for group, members in grouped(accepted).items():
             texts: dict[tuple[str, str], str] = {(c.role, c.kind): c.text for c in members}
@@ -110,7 +112,7 @@ class Alternation:
 
 
 def _is_reversible(event: GrammarEvent) -> bool:
-    """Return True if either argument could have the other's role, and the exchange describes a different event."""
+    """Return True if each argument could take the other's role, and the result describes a different event."""
     both = [lemma(phrase.head, "NNS") for phrase in (event.first, event.second)]
     if both[0] == both[1]:
         return False
@@ -141,7 +143,7 @@ OTHER_ROLES = "a second parse finds other roles"
 
 @dataclass(frozen=True)
 class RolesConfirmed:
-    """A check that parses every written sentence again and rejects it unless the same event is found."""
+    """A check that parses every written sentence again and rejects it if the parse does not give the same event."""
 
     alternation: Alternation
     parser: str = ""
@@ -199,7 +201,7 @@ class AllKinds:
 
 
 def build_items(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return the items of each kind, as the maker of this kind builds them."""
+    """Return the items of all kinds of candidates, each built as the maker of its kind builds them."""
     items = with_source(source, [c for c in accepted if c.maker in KINDS])
     for name, alternation in ALTERNATIONS.items():
         items += alternation.items(source, [c for c in accepted if c.maker == name])

@@ -1,4 +1,4 @@
-"""A language model as the judge of foils that no rule decides: could it be a photograph, and is it false?"""
+"""A language model as the judge of foils that no rule decides: could it describe a photograph, and is it false?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ NOT_VOUCHED = "rules do not vouch for it and the corpus has no such words togeth
 
 @dataclass(frozen=True)
 class JudgedByModel:
-    """A check that asks a model about the foils that rules leave open: any `lm:`, `vlm:` or `api:` that writes text."""
+    """A check that asks a model about the foils that rules leave open. The model can be any `lm:`, `vlm:` or `api:`
+    model that writes text.
+    """
 
     uri: str
     prompts: str = ""
@@ -42,7 +44,7 @@ class JudgedByModel:
 
 
 def is_open(candidate: Candidate) -> bool:
-    """Return whether no rule has decided that a foil is false, or that it is plausible."""
+    """Return whether a candidate is a foil of which no rule has decided that it is false, or that it is plausible."""
     unsure = candidate.tags.get("evidence", OPEN) == OPEN or candidate.tags.get("plausible") == "unsure"
     return candidate.role == "negative" and unsure
 
@@ -50,7 +52,7 @@ def is_open(candidate: Candidate) -> bool:
 def what_a_judge_would_add(missing: Mapping[str, Mapping[str, int]]) -> str:
     """Return a note on the foils that were not made because no rule vouches for them; empty if there are none.
 
-    `missing` has for each kind of foil the reasons why there was none, with how often.
+    `missing` maps each kind of foil to the reasons why captions have no foil of it, with the number of captions.
 
     >>> what_a_judge_would_add({"replace-object": {"nothing is known of it": 3, "nothing to change": 4}})
     'no rule vouches for the foils of 3 captions (3 replace-object); --judge URI asks a model'
@@ -64,7 +66,7 @@ def what_a_judge_would_add(missing: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def why_rejected(fields: Mapping[str, object] | None) -> str | None:
-    """Return why the judge's answer rejects a foil; None if it is a photograph's caption, and false.
+    """Return why the judge's answer rejects a foil; None if the foil could describe a photograph and is false.
 
     >>> why_rejected({"reason": "", "photograph": "yes", "false": "no"})
     'the judge does not find it false'

@@ -1,9 +1,9 @@
 """Mining of VISLA's spatial triplets: a second true caption with the roles exchanged, and foils from other images.
 
 P2 is a true caption of the same image with subject and object exchanged or, if there is none, the converse of P1. N are
-the three captions most similar to P1 (Jaccard) among all captions of other images. As published, that is all: experts
-choose and correct. By default a triplet must also be decidable without the image (`lang/logic.py`): P1 entails P2 and
-contradicts N.
+the three captions most similar to P1 (Jaccard) among all captions of other images. The published method does no more:
+experts choose and correct. By default a triplet must also be decidable without the image (`lang/logic.py`): P1 entails
+P2 and contradicts N.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "mine:spatial"
 
 @dataclass(frozen=True)
 class SpatialMiner(Maker):
-    """A maker that looks up captions about the same things, of the same image and of others."""
+    """A maker that looks up captions about the same things, both of the same image and of other images."""
 
     pool: CaptionPool
     false: frozenset[tuple[str, str]]  #: (image, caption) pairs that people found false
@@ -83,8 +83,8 @@ class SpatialMiner(Maker):
         return [self._foil(source, *foil) for foil in sorted(foils)]
 
     def _foil(self, source: SourceCaption, unlike: float, unproven: bool, text: str) -> Candidate:
-        """Return a foil tagged with its evidence: `opposite` (contradicts the caption), `people` (labelled false) or
-        `unsure`.
+        """Return a foil tagged with the evidence that it is false: `opposite` (it contradicts the caption), `people`
+        (people labelled it false) or `unsure`.
         """
         false = any((image, text) in self.false for image in source.images)
         sure = "unsure" if unproven and not false else "people" if unproven else "opposite"
@@ -119,9 +119,9 @@ class CaptionPool:
     scenes: Mapping[str, Spatial | None]  #: caption → subject, relation and object, if it has this form
 
     def ranked(self, text: str, things: Iterable[str] = ()) -> Iterator[tuple[str, float]]:
-        """Yield the captions with their Jaccard similarity, the most similar first; ties in alphabetical order.
+        """Yield captions with their Jaccard similarity to the text, the most similar first; ties in alphabetical order.
 
-        If `things` are given, only captions that name one of them.
+        If `things` are given, only captions that name one of them are yielded.
         """
         own = set(words(text))
         shared = np.zeros(len(self.texts), dtype=np.int64)
@@ -136,7 +136,8 @@ class CaptionPool:
 
 def may_contradict(one: Spatial, other: Spatial) -> bool:
     """Return whether two spatial captions can contradict each other: they are about the same things, or differ in one
-    thing that is in the same relation. `truth` decides; this check only rules out the many other pairs.
+    thing that has the same relation. This check only rules out the many pairs that cannot; `truth` decides about the
+    others.
     """
     if one.things == other.things:
         return True

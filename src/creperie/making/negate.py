@@ -64,8 +64,8 @@ def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) ->
 
 def negate_relation(doc: Any, rng: Random, as_published: bool) -> Negated | None:
     """Return the caption with `not` before a verb or a preposition; None if it has neither, or is negated already.
-    Unless as published, it is the main verb (or, in `a dog running`, the participle), with the auxiliary that English
-    needs: nobody writes `splashes not in the water`.
+    Unless `as_published`, the main verb is negated (or the participle in `a dog running`), with the auxiliary that
+    English needs: nobody writes `splashes not in the water`.
     """
     if any(t.dep_ == "neg" for t in doc):
         return None
@@ -82,7 +82,9 @@ def negate_relation(doc: Any, rng: Random, as_published: bool) -> Negated | None
 
 
 def _main_verb(doc: Any) -> Any:
-    """Return the verb whose denial denies the caption: that of its one main clause, or the participle of its noun."""
+    """Return the verb whose negation negates the whole caption: the verb of its only main clause, or the only
+    participle that describes its noun; None if there is no such verb.
+    """
     roots = [t for t in doc if t.dep_ == "ROOT"]
     if len(roots) != 1 or dependents(roots[0], "expl"):
         return None
@@ -99,7 +101,9 @@ def _main_verb(doc: Any) -> Any:
 
 
 def _negated_place(doc: Any) -> Negated | None:
-    """Return a caption without a verb, and `not` before the place of its thing: `a lamp not on a table`."""
+    """Return a caption that has no verb with `not` before the place of its thing: `a lamp not on a table`; None if it
+    gives no place.
+    """
     root = next(t for t in doc if t.dep_ == "ROOT")
     if root.tag_[:2] != "NN" or any(t.tag_[:2] == "VB" for t in doc):
         return None
@@ -127,7 +131,7 @@ def _negated_verb(doc: Any, verb: Any) -> Negated:
 
 
 def negate_existence(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return `There is no X …` for the thing that the caption begins with; None if it begins otherwise."""
+    """Return `There is no X …` for the thing that the caption begins with; None if it does not begin with a thing."""
     root = next((t for t in doc if t.dep_ == "ROOT"), None)
     if root is None or len(list(doc.sents)) != 1:
         return None
@@ -176,14 +180,14 @@ def _there_is_no(noun: Any) -> str:
 
 
 def append_absence(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return the caption followed by a sentence that denies one of its things; None if it has none."""
+    """Return the caption followed by a sentence that denies one of its things; None if it names no things."""
     nouns = objects(doc)
     return _with_absence(doc.text, rng.choice(nouns)) if nouns else None
 
 
 def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return the caption with a thing replaced by `something`, followed by a sentence that denies the thing; None if it
-    has none that can be replaced.
+    """Return the caption with a thing replaced by `something`, followed by a sentence that denies the thing's presence;
+    None if no thing can be replaced.
     """
     nouns = [n for n in objects(doc) if n.dep_ in ("dobj", "pobj")]
     nouns = [n for n in nouns if n.head.dep_ != "prep" or n.head.head.lower_ not in vague_nouns()]  # a group of people
@@ -197,8 +201,8 @@ def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Negated |
 
 
 def _may_be_something(noun: Any) -> bool:
-    """Return whether `something` can replace a noun: it names one visible thing, once, and is not a person, a place,
-    clothing that is worn, a body part, or `a collection of`.
+    """Return whether `something` can replace a noun: the noun names a visible thing, occurs once, and is not a person,
+    a place, clothing that is worn, a body part, or a phrase such as `a collection of`.
     """
     base = lemma(noun.text, noun.tag_)
     kind, named = kind_of(base), Counter(lemma(t.text, t.tag_) for t in noun.doc if t.tag_[:2] == "NN")

@@ -89,7 +89,7 @@ class MakerOptions:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The recorded options: those that differ from the defaults, and always the seed."""
+        """The options to record: those that differ from the defaults, and always the seed."""
         plain = MakerOptions()
         return {k: v for k, v in asdict(self).items() if k == "seed" or v != getattr(plain, k)}
 

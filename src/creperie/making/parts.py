@@ -50,7 +50,7 @@ def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
 
 
 def stored_outcomes(folder: Path, number: int, sources: Sequence[str]) -> list[SourceOutcome] | None:
-    """Return the outcomes of a stored batch; None if it is missing, damaged, or of other sources."""
+    """Return the outcomes of a stored batch; None if the batch is missing, damaged, or was made from other sources."""
     table = read_part(folder, number)
     try:
         outcomes = [outcome_of(line) for line in table.column("outcome").to_pylist()] if table is not None else []
@@ -69,7 +69,7 @@ def outcome_text(outcome: SourceOutcome) -> str:
 
 
 def outcome_of(text: str) -> SourceOutcome:
-    """Return an outcome from its line of JSON; raise a ValueError if it is not valid."""
+    """Return the outcome that a line of JSON describes; raise a ValueError if the line is not valid."""
     try:
         line = json.loads(text)
         verdicts = (CandidateVerdict(Candidate(**v["candidate"]), v["reason"]) for v in line["verdicts"])

@@ -1,4 +1,4 @@
-"""Noun phrases that can be moved: their words and number, in full or reduced to their heads."""
+"""Noun phrases that can be moved: their words and number, in full or reduced to the head with its determiner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADJECTIVES = frozenset(("JJ", "JJR", "JJS"))
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase, in full and reduced; `plural` is True if a verb agrees with it in the plural."""
+    """A noun phrase, in full and reduced to its head; `plural` is True if its verb is in the plural."""
 
     words: tuple[str, ...]
     short: tuple[str, ...]  #: determiner and head
@@ -63,12 +63,12 @@ class GrammarEvent:
 
     @property
     def is_plain(self) -> bool:
-        """True if the event was read word by word, so that a second parse adds nothing."""
+        """True if the event was read word by word; parsing its sentence a second time would tell nothing new."""
         return True
 
     @property
     def roles(self) -> dict[str, str]:
-        """The roles that are recorded, and that a second parse must confirm."""
+        """The roles of the event, which are recorded and which a second parse must confirm."""
         return {"first": self.first.head, "second": self.second.head, "verb": self.verb, "voice": self.voice}
 
 
@@ -132,7 +132,9 @@ def _inside_noun_phrase(verb: Any) -> bool:
 
 
 def _core(noun: Any) -> list[Any]:
-    """Return the head with its determiner, number, possessor and compound; a measure keeps what it measures."""
+    """Return the tokens that a reduced phrase keeps: the head, its determiner, number, possessor and compound, and an
+    `of …` or `and …` after it.
+    """
     kept = [noun, *([noun.left_edge] if noun.left_edge.tag_ == "DT" else ())]  # `a half eaten pie`
     whole = dependents(noun, "nummod") and noun.left_edge.lower_ in ("a", "an")
     whole = whole or any(t.text == "-" for t in noun.subtree)  # `a 3 wheeled scooter`, `a roller coaster-like ride`
@@ -160,18 +162,20 @@ def lacks_determiner(noun: Any) -> bool:
 
 
 def has_possessor(noun: Any) -> bool:
-    """Return True if the phrase contains a possessive (`his hat`), which cannot be moved before its owner."""
+    """Return True if the phrase contains a possessive (`his hat`): such a phrase cannot be moved before the owner."""
     return any(t.tag_ == "PRP$" for t in noun.subtree)
 
 
 def outer(noun: Any) -> Any:
-    """Return the noun, or the group of it that the sentence has in its place: `a *group* of men`."""
+    """Return the noun that stands for this one in the sentence: for `men` in `a group of men` it is `group`; otherwise
+    the noun itself.
+    """
     above = noun.head.head if noun.head.lower_ == "of" else noun
     return above if above is not noun and of_group(above) == noun else noun
 
 
 def span_of(noun: Any) -> tuple[int, int]:
-    """Return the words of a noun phrase without what follows it, except `of …`, as [start, end)."""
+    """Return the span [start, end) of a noun phrase, without the words that follow its head, except `of …`."""
     start, end = phrase(outer(noun))[0], noun.i + 1
     ofs = [c for c in noun.rights if c.lower_ == "of" and c.i == end]
     return start, ofs[0].right_edge.i + 1 if ofs else end

@@ -51,7 +51,7 @@ class SourceOutcome:
 
     @property
     def why_nothing(self) -> str:
-        """The reasons why nothing was made; empty if something was."""
+        """The reasons why nothing was made from the source; empty if something was made."""
         if self.accepted:
             return ""
         rejected = dict.fromkeys(f"{v.candidate.edit}, but {v.reason}" for v in self.verdicts)
@@ -98,13 +98,14 @@ def judge(
 
 
 def is_settled(candidate: Candidate) -> bool:
-    """Return whether the truth layer is not asked about a candidate: its maker did, or it is no foil."""
+    """Return whether a candidate does not need the truth layer: it is a true caption, or its maker has asked."""
     return candidate.role == "positive" or "evidence" in candidate.tags
 
 
 def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdict:
-    """Return the truth layer's verdict on a foil: rejected if its caption entails it, otherwise with tags for the
-    evidence that it is false. Candidates that already have these tags are accepted unchanged.
+    """Return a foil with the truth layer's verdict: rejected if its caption entails it, otherwise accepted with tags
+    for the evidence that it is false. Second positives, and candidates that already have these tags, are accepted
+    unchanged.
     """
     if is_settled(candidate):
         return CandidateVerdict(candidate)
@@ -116,7 +117,9 @@ def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdi
 
 
 def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
-    """Return a verdict with the evidence of the judge, if rules left open whether an accepted foil is false."""
+    """Return a verdict with the judge's evidence that the foil is false, if the foil was accepted and rules left this
+    open; else the verdict unchanged.
+    """
     candidate = verdict.candidate
     if verdict.reason or not is_open(candidate):
         return verdict
@@ -143,7 +146,7 @@ def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[Candidate
 
 
 def without_words(reason: str) -> str:
-    """Return a reason without the words of its caption: what stands after `, but`.
+    """Return a rejection reason without the words of its caption, that is, the part after `, but`.
 
     >>> without_words("*queen* and *king* could change places, but it holds both ways")
     'it holds both ways'
@@ -225,7 +228,7 @@ class Maker:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings that the result depends on; they are recorded, and compared when a job resumes."""
+        """The settings that the result depends on. They are recorded, and compared when a job resumes."""
         parser = {"parser": self.options.parser or default_parser()} if self.parses else {}
         return {**self.options.settings, **parser}
 
@@ -244,8 +247,8 @@ class Maker:
         return {}
 
     def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
-        """Record the cost in a file of this folder, so that a resumed job counts what it paid before; the default does
-        nothing.
+        """Record the cost in a file of this folder, so that a resumed job includes what was paid before. The default
+        does nothing.
         """
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterable[Proposal]:
@@ -253,7 +256,7 @@ class Maker:
         raise NotImplementedError
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return the items of a source with its accepted candidates."""
+        """Return the items made from a source and its accepted candidates."""
         return with_source(source, accepted)
 
 
@@ -269,7 +272,7 @@ def without_source(source: SourceCaption, accepted: Sequence[Candidate]) -> list
 
 
 def grouped(candidates: Sequence[Candidate]) -> dict[str, list[Candidate]]:
-    """Return the candidates by the item that they belong to, in order."""
+    """Return lists of candidates by the item that they belong to, in order."""
     groups: dict[str, list[Candidate]] = {}
     for c in candidates:
         groups.setdefault(c.subset, []).append(c)
@@ -289,7 +292,7 @@ def _item(source: SourceCaption, subset: str, first: tuple[str, ...], members: S
 
 
 def is_sound(item: Item) -> bool:
-    """Return True if no false caption equals a true one, and no caption is empty."""
+    """Return True if no caption of the item is empty and no false caption equals a true one."""
     return not set(item.positives) & set(item.negatives) and all(c.strip() for c in item.captions)
 
 
@@ -301,7 +304,7 @@ BuildItems = Callable[[SourceCaption, Sequence[Candidate]], list[Item]]
 
 @dataclass(frozen=True)
 class ParsedMaker(Maker):
-    """A maker that calls one function per source and its parse."""
+    """A maker that calls one function for each source with its parse."""
 
     propose_one: ProposeOne
     own_checks: tuple[Check | BatchCheck, ...] = ()

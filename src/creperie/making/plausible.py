@@ -1,8 +1,9 @@
-"""One judgement of plausibility, for every foil by rule: would a person expect to see this?
+"""One judgement of plausibility for all foils by rule: would a person expect to see this?
 
-A rule vouches for a foil if nothing speaks against it whatever else the caption says: another colour of a made thing,
-another number, a woman for a man, two people of equal standing in each other's roles. Any other foil needs a corpus
-that has its new words beside each other, or a judge; `--plausible no` makes it without, in a kind of its own.
+A rule vouches for a change that is always plausible, whatever else the caption says: another colour of a man-made
+thing, another number, a woman for a man, two people of equal rank in each other's roles. Any other foil needs a corpus
+in which its new words stand beside each other, or a judge; with `--plausible no` it is made without either, as a kind
+of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def frames() -> Any:
 
 
 def is_vouched(kind: str, old: Any, change: str) -> bool:
-    """Return True if rules vouch for a change (`dog → cat`) of a token, whatever the corpus has."""
+    """Return True if rules find a change (`dog → cat`) of a token plausible; the corpus is not asked."""
     what, new = kind.rpartition("-")[2], change.lower().partition(" → ")[2]
     if what == "count":
         return True
@@ -43,8 +44,8 @@ def is_vouched(kind: str, old: Any, change: str) -> bool:
 
 
 def _is_vouched_thing(old: Any, new: str) -> bool:
-    """Return True for people whom only age, sex or family tell apart, and for things of one kind of which nothing
-    special is said: held, carried or washed, standing somewhere, or beside something.
+    """Return True if one thing can replace another in any such caption: people who differ only in age, sex or family,
+    or two things of one kind that are merely held, carried or washed, stand somewhere, or are beside something.
     """
     base, kind = base_of(old), kind_of(base_of(old))
     singular = lemma(new, "NNS")
@@ -67,7 +68,7 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
 
 
 def _is_used_alike(old: Any, base: str, new: str) -> bool:
-    """Return True for two things of which people say the same verb or preposition: who drinks tea could drink milk."""
+    """Return True for two things that can take the same verb or preposition: who drinks tea could drink milk."""
     if any(c.dep_ == "amod" and not look_of(c) for c in old.lefts):
         return False  # an armoured truck
     link = old.head.lower_ if old.dep_ == "pobj" else base_of(old.head)
@@ -86,7 +87,7 @@ def _is_used_alike(old: Any, base: str, new: str) -> bool:
 
 
 def used_alike(noun: str) -> list[str]:
-    """Return the nouns of things that people use in the same places as a thing."""
+    """Return the nouns for other things that people use in the same way as this one."""
     return [n for nouns, _ in frames()["same_use"] if noun in nouns for n in nouns if n != noun]
 
 
@@ -128,13 +129,15 @@ def _is_vouched_look(old: Any, new: str) -> bool:
 
 
 def is_made(noun: Any) -> bool:
-    """Return True for a thing that people make, by its kind or its first sense."""
+    """Return True for a man-made thing, by the noun's kind or its first sense."""
     base = base_of(noun)
     return sort_of(noun) in MADE or topics(base)[:1] == (_ARTEFACT,)
 
 
 def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:
-    """Return True if a noun is of one of these sorts, or in one of these lists of nouns; `made` is what people make."""
+    """Return True if the sort of a noun is in `lists`, or a list named there contains the noun; `made` stands for all
+    man-made things.
+    """
     words = {w for name in lists for w in str(frames().get(name, name)).split("|")}
     return (sort or sort_of(noun)) in lists or base_of(noun) in words or ("made" in lists and is_made(noun))
 
@@ -151,8 +154,8 @@ def holder_of(link: Any) -> Any | None:
 
 
 def standing(noun: Any, sort: str) -> str:
-    """Return how two people or animals are of equal standing: `name`, `adult`, `child`, `animal`; empty if somebody is
-    known to be acted upon, or to be helpless: `patient`, `baby`.
+    """Return the rank of a person or animal in a caption: `name`, `adult`, `child` or `animal`; people of the same rank
+    can exchange roles. Empty for somebody who is helpless or acted upon: `patient`, `baby`.
     """
     base = base_of(noun)
     if sort == "animal":
@@ -173,7 +176,7 @@ def _is_plain_quality(adjective: Any) -> bool:
 
 
 def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str]) -> bool:
-    """Return True if either of two people or animals could do to the other what the verbs say."""
+    """Return True if each of two people or animals could do to the other what the verbs say."""
     both = {standing(t, s) for t, s in zip((left, right), sorts)}
     if "" in both:
         return False

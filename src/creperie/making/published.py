@@ -1,7 +1,7 @@
 """Replacements and swaps as published, with broken articles: CREPE's atoms and swaps, VL-CheckList's words.
 
-Words are inserted in their dictionary form. A replacement is a contrast from our lists, or a relative or opposite in
-WordNet: never a synonym, hyponym or hypernym of the word, and about as frequent as the word.
+Words are inserted in their dictionary form. A replacement comes from our lists of contrasts, or is a relative or
+opposite in WordNet. It is never a synonym, hyponym or hypernym of the word, and is about as frequent as the word.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class PublishedReplacer:
     def _candidates(
         self, source: SourceCaption, doc: Any, kind: str, find: Find, options: MakerOptions, rng: Random
     ) -> Iterator[Candidate]:
-        """Yield up to `options.foils` candidates with one token replaced, at random; a token is replaced again only
-        after all others.
+        """Yield up to `options.foils` candidates with one random token replaced; no token is replaced twice before
+        every token has been replaced once.
         """
         candidates = list(find(doc))
         rng.shuffle(candidates)
@@ -130,7 +130,7 @@ def _alone(token: Any) -> tuple[int, int]:
 
 @cache
 def for_object(noun: str) -> tuple[str, ...]:
-    """Return replacements for a noun: contrasts, else co-hyponyms of its first sense that is a visible thing."""
+    """Return replacements for a noun: its contrasts, or else co-hyponyms of its first sense that is a visible thing."""
     own = contrasts(read_data("contrasts")["objects"], noun)
     if own:
         return own
@@ -150,14 +150,14 @@ def for_object(noun: str) -> tuple[str, ...]:
 
 @cache
 def for_attribute(adjective: str) -> tuple[str, ...]:
-    """Return adjectives that exclude this one: contrasts, else antonyms."""
+    """Return adjectives that exclude this one: its contrasts, or else its antonyms."""
     own = contrasts(facts()["opposites"], adjective)
     return own or _near(adjective, open_wordnet().antonyms(adjective, "a"))
 
 
 @cache
 def for_action(verb: str) -> tuple[str, ...]:
-    """Return replacements for a verb: contrasts, else antonyms, else co-hyponyms."""
+    """Return replacements for a verb: its contrasts, or else its antonyms, or else its co-hyponyms."""
     own = contrasts(read_data("contrasts")["actions"], verb)
     if own:
         return own
@@ -172,7 +172,7 @@ def for_action(verb: str) -> tuple[str, ...]:
 
 
 def contrasts(groups: list[list[str]], word: str) -> tuple[str, ...]:
-    """Return the other words of the first group that begins with this word, or else contains it."""
+    """Return the other words of the first group that begins with this word or, if there is none, that contains it."""
     for group in sorted(groups, key=lambda g: g[0] != word):
         if word in group:
             return tuple(w for w in group if w != word)
@@ -180,13 +180,15 @@ def contrasts(groups: list[list[str]], word: str) -> tuple[str, ...]:
 
 
 def _line(net: WordNet, synset: Synset) -> Iterable[str]:
-    """Yield the words of a synset, of all its hypernyms and of its direct hyponyms."""
+    """Yield the words that no replacement may be: those of a synset, of its hypernyms and of its direct hyponyms."""
     for s in (synset, *net.above(synset), *net.follow(synset, HYPONYM)):
         yield from (w.lower() for w in s.words)
 
 
 def _below(net: WordNet, synset: Synset, part: str, depth: int = 1) -> Iterable[str]:
-    """Yield the words of hyponyms down to `depth` that mean them in their first sense; of nouns only visible things."""
+    """Yield the words of a synset's hyponyms, down to `depth` levels, that have this meaning as their first sense; for
+    nouns, only visible things.
+    """
     for below in net.follow(synset, HYPONYM):
         if part != "n" or below.topic in SEEN:
             yield from (w for w in below.words if net.senses(w, part)[:1] == [below])
@@ -195,7 +197,7 @@ def _below(net: WordNet, synset: Synset, part: str, depth: int = 1) -> Iterable[
 
 
 def _near(word: str, candidates: Iterable[str]) -> tuple[str, ...]:
-    """Return single, lower-case, not too rare words, the nearest in frequency first."""
+    """Return the single, lower-case, not too rare candidates, those nearest to the word in frequency first."""
     frequency = zipf(word)
     usable = {w for w in candidates if w.isalpha() and w.islower() and zipf(w) >= RAREST and w != word}
     return tuple(sorted(usable, key=lambda w: (abs(zipf(w) - frequency), w))[:NEAREST])

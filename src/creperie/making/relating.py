@@ -1,4 +1,4 @@
-"""Replacement of a relation: another preposition, a verb that excludes it, another posture, `without` for `with`."""
+"""Replacements of a relation: another preposition, a verb that excludes it, another posture, `without` for `with`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _without(link: Any) -> Iterator[CaptionEdit]:
-    """Yield `a dog without a collar` for `a dog with a red collar`: nothing more is said of what is not there."""
+    """Yield the edit from `a dog with a red collar` to `a dog without a collar`; the missing thing loses adjectives."""
     doc, thing, owner = link.doc, dependent(link, "pobj"), link.head
     if thing is None or thing.tag_ not in ("NN", "NNS") or owner.tag_[:2] != "NN" or owner.i > link.i:
         return
@@ -88,7 +88,7 @@ def _opposites(verb: Any) -> list[str]:
 
 @cache
 def _groups(noun: str) -> tuple[str, ...]:
-    """Return the names of the lists of nouns that have this one."""
+    """Return the names of the noun lists that contain this noun."""
     return tuple(name for name, nouns in frames().items() if isinstance(nouns, str) and noun in nouns.split("|"))
 
 
@@ -124,7 +124,7 @@ def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
 
 
 def _thing(noun: Any) -> Any | None:
-    """Return the noun if other things can be located by it, else None: not `the middle of`, `one hand`, `the air`."""
+    """Return the noun if it can locate other things, else None: not `the middle of`, `one hand`, `the air`."""
     if noun is None or noun.tag_ not in ("NN", "NNS") or noun.lower_ in vague_nouns():
         return None
     joined = dependents(noun, "conj") and noun.head.lower_ != "between"
@@ -141,8 +141,8 @@ def _is_fixed(span: Sequence[Any]) -> bool:
 
 
 def _fits_there(span: Sequence[Any], new: str) -> bool:
-    """Return True if a thing there would not be here as well: who runs on the beach near the ocean does not run in it,
-    and who rows a boat is in it.
+    """Return True if a thing at the new place would not be at the old one as well. A person who runs on a beach near
+    the ocean does not run in the ocean, and one who rows a boat is always in it.
     """
     holder = holder_of(span[0])
     kind = sort_here(holder) if holder is not None else ""
@@ -198,8 +198,8 @@ def is_bound(verb: Any) -> bool:
 
 
 def is_vouched_relation(old: Any, change: str) -> bool:
-    """Return True if rules vouch for a change, whatever the corpus has: somebody or something may as well be in the
-    opposite place, move the other way, or sit instead of standing.
+    """Return True if rules find a change of relation plausible without asking the corpus: somebody or something could
+    just as well be in the opposite place, move the other way, or sit instead of stand.
     """
     was, _, new = change.lower().partition(" → ")
     if old.tag_[:2] == "VB":
@@ -223,7 +223,7 @@ def _is_listed(noun: Any, lists: list[str]) -> bool:
 
 
 def _is_vouched_posture(verb: Any, new: str) -> bool:
-    """Return True if somebody may as well sit, stand or lie where they are."""
+    """Return True if the subject of a verb could just as well sit, stand or lie in its place, whichever `new` says."""
     doer = next(iter(doers(verb)), None)
     if doer is None or new not in frames()["postures"].get(sort_here(doer), ()) or base_of(verb) == "swim":
         return False

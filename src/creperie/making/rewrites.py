@@ -108,7 +108,7 @@ _ARTICLES = frozenset(("a", "an", "the"))
 
 
 def _fault(doc: Any, other: Any) -> str | None:
-    """Return why the second caption is unusable (only an article differs, or it is not English), or None."""
+    """Return why the second caption is unusable (only an article differs, or it is not English); else None."""
     old, new = ([w for w in words(d.text) if w not in _ARTICLES] for d in (doc, other))
     if old == new:
         return "only an article differs"
@@ -175,8 +175,9 @@ def _share_first_sense(one: str, two: str, pos: str) -> bool:
 
 
 def _goes_with(token: Any, word: str) -> bool:
-    """Return whether a synonym can stand in a word's place: not in a fixed name (`big wheel`, `ocean liner`), `little`
-    and `small` not of people nor as a predicate, and words of motion only with the words that the table lists.
+    """Return whether a synonym can stand in a word's place. It cannot in a fixed name (`big wheel`, `ocean liner`), nor
+    for `little` and `small` if said of people or after `is`; a word of motion can only with the words that the table
+    lists.
     """
     fixed = read_data("paraphrases")["fixed"].get(word)
     after = token.nbor(1) if token.i + 1 < len(token.doc) else None

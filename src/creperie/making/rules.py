@@ -110,8 +110,8 @@ RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
 
 @dataclass(frozen=True)
 class RuleProposer:
-    """A proposer of up to six foils per kind (or `foils`, if more). Foils whose words co-occur in the corpus come
-    first, then the most plausible ones. For a kind without foils it gives the reason.
+    """A proposer of up to six foils per kind (or `foils`, if that is more). Foils whose words occur together in the
+    corpus come first, then the most plausible ones. For a kind without foils it gives the reason.
     """
 
     maker: str
@@ -161,7 +161,7 @@ class RuleProposer:
         return self._true_ones(source, doc, kind, close[:MOST_JUDGED], options)
 
     def _is_unsure(self, source: SourceCaption, kind: str, edit: CaptionEdit) -> bool:
-        """Return True if neither rules nor the corpus vouch for an edit that replaces a word."""
+        """Return True if neither a rule nor the corpus vouches for an edit that replaces a word."""
         if edit.old is None:
             return False
         if kind == "replace-relation" and is_vouched_relation(edit.old, edit.change):
@@ -173,8 +173,8 @@ class RuleProposer:
     def _true_ones(
         self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
     ) -> tuple[list[Candidate], str]:
-        """Return the first of the ranked edits that the truth layer accepts (or leaves to the judge, if there is one),
-        or why it accepts none.
+        """Return candidates from the first ranked edits that the truth layer accepts (or that it leaves to the judge,
+        if there is one), and, if there are none, the reason.
         """
         wanted = WANTED.get(kind.split("-")[0], WANTED["replace"]) + ((UNKNOWN,) if options.judge else ())
         most = max(MOST_KEPT, options.foils)
@@ -241,8 +241,8 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 
 
 def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
-    """Return the verdict on a foil. A replacement is read with the parse of its caption. A swap is judged by the
-    caption's reading with the words exchanged, and must not be entailed if it is parsed anew.
+    """Return the truth layer's verdict on a foil. A replacement is read with the parse of its caption. A swap is judged
+    by the caption's reading with the words exchanged, and must not be entailed when its text is parsed anew.
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)

@@ -171,7 +171,7 @@ def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
 
 
 def _is_empty(folder: Path) -> bool:
-    """Return True if a job made nothing in this folder: then another may write there."""
+    """Return True if an earlier job made nothing in this folder, so that another job may write there."""
     report = folder / REPORT_FILE
     return report.is_file() and not read_json(report).get("made")
 
@@ -187,9 +187,10 @@ def proposed(
     force: bool = False,
     progress: Progress = silent,
 ) -> Iterator[Callable[[], Iterator[SourceOutcome]]]:
-    """Make the candidates of all sources, or continue an interrupted job; yield a function that reads their outcomes.
+    """Make the candidates of all sources, or continue an interrupted job; yield a function that reads the outcomes.
 
-    The outcomes are those before the choice of foils. Their files, beside the folder, are removed at the end.
+    The outcomes hold all proposed foils, before the final choice. Their files are in a folder beside `folder` and are
+    removed at the end.
     """
     check_target(folder, force or _is_empty(folder), WRITTEN)
     with opened(folder, job, force=force) as parts:
@@ -261,7 +262,7 @@ def _fill(
 
 
 def _noted(report: dict[str, Any], maker: Maker) -> dict[str, Any]:
-    """Return the report with the maker's note, and what a judge would add; unchanged if there is nothing to say."""
+    """Return the report with the maker's note and a note on what a judge would add; unchanged if there are no notes."""
     added = "" if maker.options.judge else what_a_judge_would_add(report["missing"])
     note = "\n".join(filter(None, (getattr(maker, "note", ""), added)))
     return {**report, "note": note} if note else report

@@ -62,7 +62,9 @@ def contrast(one: SourceCaption, two: SourceCaption) -> str:
 
 
 def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
-    """Return random pairs of facts about the same things in different states: as many as possible, each fact once."""
+    """Return random pairs of facts about the same things in different states: as many pairs as possible, with each fact
+    in one pair only.
+    """
 
     def topic(source: SourceCaption) -> tuple[str, str]:
         return source.subset, str(source.tags["about"])
@@ -82,7 +84,9 @@ def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
 
 
 def capped(pairs: Sequence[Twin]) -> list[Twin]:
-    """Return as many pairs as keep each contrast, thing and photograph within its share; rare contrasts come first."""
+    """Return the pairs that remain when each contrast, thing and photograph is limited to its share; pairs with rare
+    contrasts are kept first.
+    """
     times = Counter(contrast(*pair) for pair in pairs)
     kept = sorted(pairs, key=lambda pair: (times[contrast(*pair)], pair[0].id))
     while True:
@@ -118,7 +122,7 @@ class HalfTruthMaker(TwinMiner):
 
 
 def half_truths(name: str, options: MakerOptions, captions: Captions) -> HalfTruthMaker:
-    """Return the maker `mine:half-truths`, whose details are positions, for which annotations are certain."""
+    """Return the maker `mine:half-truths`. Its details are positions, because annotations are certain about them."""
     check_annotated(name, captions)
     details = read_data("facts")["details"]
     clear = [s for s in captions.sources if s.tags["evidence"] == "certain" and float(s.tags["least"]) >= SMALLEST]
@@ -138,7 +142,7 @@ def half_truths(name: str, options: MakerOptions, captions: Captions) -> HalfTru
 
 
 def _captions(source: SourceCaption, detail: Sequence[str], seed: int) -> tuple[Candidate, ...]:
-    """Return the three captions. The thing named first is random, so each detail is true as often as false."""
+    """Return the three captions. Which thing is named first is random, so each detail is true as often as false."""
     things = str(source.tags["about"]).split(", ")
     dice_for(seed, HALF_TRUTHS, f"{source.id} order").shuffle(things)
     a, b = (f"{article_for(thing)} {thing}" for thing in things)

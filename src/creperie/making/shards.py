@@ -43,7 +43,7 @@ AGAIN = "make the shard again"
 
 @dataclass(frozen=True)
 class MakeRequest:
-    """The request of a generation job, with everything needed to build its maker and read its captions again."""
+    """The request for a generation job, with everything needed to build its maker and read its captions again."""
 
     maker: str
     captions: str
@@ -100,7 +100,7 @@ def _write_shard(
 def merge_making(
     folders: Sequence[str | Path], out: str | Path, *, captions: Captions | None = None, force: bool = False
 ) -> Made:
-    """Write the benchmark of all shards, the same that a job without shards would have written, and return the result.
+    """Write the benchmark of all shards, which equals that of a single job without shards, and return the result.
 
     Unless captions are given, they are read from the place that the shards record.
     """

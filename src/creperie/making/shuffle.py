@@ -48,11 +48,11 @@ def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal
 
 
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
-    """Return a shuffled caption. A shuffle that does not change the order of the words is repeated up to seven times.
-    So is one that leaves the caption true (`At the airport a man hugs a woman.`), unless as published.
+    """Return a shuffled caption. If the shuffle does not change the order of the words, it is repeated up to seven
+    times; so it is, unless `as_published`, if the caption stays true (`At the airport a man hugs a woman.`).
 
-    As published, tokens are joined by blanks; otherwise punctuation and blanks stay in place, because a separated comma
-    would give the foil away by its length.
+    As published, tokens are joined by blanks. Otherwise punctuation and blanks stay in place, because a comma with a
+    blank before it would give the foil away by its length.
     """
     slots = _published_slots(kind, text, doc) if as_published else slots_of(doc)
     words = [s.word for s in slots]

@@ -63,8 +63,8 @@ class Captions:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the captions in their order, with all that is known of them: a job resumes only with the captions
-        that it began with.
+        """A hash of the captions in their order and of all that is known of them. A job resumes only if this hash is
+        unchanged.
         """
         whole = hashlib.sha256()
         for s in self.sources:
@@ -74,7 +74,7 @@ class Captions:
 
 
 class Streamed(Sequence[SourceCaption]):
-    """A sequence of sources that is read in pieces, from `start` to `stop`. One piece is in memory at a time.
+    """A sequence of sources, from index `start` to `stop`, that is read in pieces. One piece is in memory at a time.
 
     A slice reads nothing; it stores only where it begins and ends.
     """
@@ -170,7 +170,9 @@ def _read(spec: str, images: str | Path | None) -> Captions:
 
 
 def first_or_drawn(captions: Captions, limit: int | None = None, sample: int | None = None, seed: int = 0) -> Captions:
-    """Return the first `limit` captions, and of these a random sample of `sample`, in their order."""
+    """Return the first `limit` captions (all if None) or, if `sample` is given, a random sample of that size from them,
+    in their order.
+    """
     if limit is not None:
         captions = replace(captions, sources=captions.sources[:limit])
     total = len(captions.sources)

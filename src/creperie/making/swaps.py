@@ -1,9 +1,9 @@
-"""Swaps from the reading of a caption: two things change places, or their names do.
+"""Swaps from the reading of a caption: two things change places, or only their names do.
 
 Two things can change places if they have different roles in the reading: who does something and to whom, who is given
-it, what is where, or each in a fact of its own, described alike. The truth layer decides later what is false. A swap is
-plausible if both are of one sort and of equal standing, or if the corpus has its words together; any other is absurd,
-and made only if the options ask for it.
+it, what is where. They can, too, if each takes part in a fact of its own and both are described alike. The truth layer
+decides later which swaps are false. A swap is plausible if both things are of one sort and of equal rank, or if the
+corpus has its words together; any other swap is absurd, and made only if the options ask for it.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ UPRIGHT = frozenset(("is above", "is below", "is over", "is beneath", "is on top
 
 
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the names of two things; number and attributes stay in place."""
+    """Yield edits that swap the names of two things; their numbers and attributes stay in place."""
     return _swaps(doc, corpus, names=True)
 
 
 def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap two noun phrases with their numbers and attributes."""
+    """Yield edits that swap two noun phrases together with their numbers and attributes."""
     return _swaps(doc, corpus, names=False)
 
 
@@ -64,7 +64,7 @@ def _swaps(doc: Any, corpus: WordCounts, *, names: bool, absurd: bool = False) -
 
 
 def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any, Any, str]]:
-    """Yield pairs of things that can change places, with the reason if that would be absurd."""
+    """Yield pairs of things that can change places, each with the reason why that would be absurd, or an empty text."""
     bases, divided = Counter(map(named, scene.things)), any(map(picks_again, scene.doc))
     for left, right in combinations(scene.things, 2):
         first, second = named(left), named(right)
@@ -135,20 +135,24 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
 
 
 def _is_mutual(fact: Stated, role: str, other: str) -> bool:
-    """Return True if two things in these roles may be said in either order, or one of them must be many."""
+    """Return True if exchanging two things in these roles of a fact would not change its meaning or would make no
+    sense: mutual relations, `wear`, `in`, and relations that need many things, such as `among`.
+    """
     fixed = ("wear", "have", "of", "with", "is with", "is in", "is inside", "is among")
     fixed += (*frames()["mutual"], *frames()["encircling"])
     return fact.name in fixed or "partner" in (role, other)
 
 
 def _has_own(scene: ParsedScene, thing: Any, other: Any) -> bool:
-    """Return True if a phrase after a noun says something of it alone: `a man in a hat and a woman in a scarf`."""
+    """Return True if the caption says something of a thing that does not involve the other, in a phrase after its noun:
+    `a man in a hat and a woman in a scarf`.
+    """
     own = [f for f, _ in scene.facts_of(thing) if f.name != "of" and other.i not in {i for _, i in f.roles}]
     return any(scene.doc[fact.token].head == thing for fact in own)
 
 
 def _are_apart(left: Any, right: Any) -> bool:
-    """Return True unless one phrase contains the other: `a cup of tea`."""
+    """Return False if one noun phrase contains the other, as in `a cup of tea`."""
     return left.i not in {t.i for c in right.children if c.dep_ in ("poss", "compound", "nmod") for t in c.subtree}
 
 
@@ -156,8 +160,8 @@ def _are_apart(left: Any, right: Any) -> bool:
 
 
 def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> str:
-    """Return why nobody would expect two things in each other's places; empty if somebody would; `NO_SWAP` if neither
-    order makes sense to compare.
+    """Return why nobody would expect two things in each other's places; empty if that is plausible; `NO_SWAP` if
+    comparing the two orders makes no sense.
     """
     sorts = sort_here(left), sort_here(right)
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
@@ -193,7 +197,7 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
 
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
-    """Return what two people do to each other, or where they are; without links, what each of them does."""
+    """Return what two people do to each other (`be` for a mere place); without links, what each of them does."""
     chosen = [f for f, *_ in links] or [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"]
     events = {f.token: f.name for f in scene.reading.facts if not f.is_relation}
     spoken = [events.get(f.event, "be") if f.is_relation else f.name for f in chosen]
@@ -230,19 +234,19 @@ def turns(verb: str, first: str, second: str, sort: str = "") -> bool:
 
 
 def is_beside(relation: str) -> bool:
-    """Return True for a relation that either of two things may have to the other, whatever they are: `behind`."""
+    """Return True for a relation such as `behind` that any two things can have to each other, in either order."""
     return relation.removeprefix("is ") in frames()["beside"]
 
 
 def _is_bare(scene: ParsedScene, fact: Stated) -> bool:
-    """Return True if no verb says more than that something is there: not `A man walks behind a car.`"""
+    """Return True if no verb adds to a relation more than that something is there: not `A man walks behind a car.`"""
     verbs = {f.name for f in scene.reading.facts if not f.is_relation and f.token == fact.event}
     return verbs <= set(frames()["resting_things"])
 
 
 def _is_same_place(scene: ParsedScene, left: Any, right: Any) -> bool:
-    """Return True if two things are in the same role of two facts of one name: two hats that two people wear, two
-    chairs that two cats are on, books on a bed and shirts on a desk.
+    """Return True if two things have the same role in two separate facts with the same name: two hats that two people
+    wear, two chairs that two cats are on, books on a bed and shirts on a desk.
     """
     own, theirs = ([(f, role) for f, role in scene.facts_of(t)] for t in (left, right))
     shared = [(f, g) for f, role in own for g, other in theirs if f.name == g.name and role == other and f is not g]

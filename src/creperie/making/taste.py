@@ -1,4 +1,4 @@
-"""Foils that degrade people are not made: the short lists of taste.json, each with its reason."""
+"""Rules against foils that degrade people, which are not made: the short lists of taste.json, each with its reason."""
 
 from __future__ import annotations
 

@@ -146,7 +146,9 @@ class TwinSearch:
         return self._matched(self._of_distinct_images(weighed))
 
     def note(self, pairs: Sequence[TwinPair]) -> str:
-        """Return how many of the twins have the same words, which no model of single words can tell apart."""
+        """Return a sentence with the number of twins that have the same words, which no model of single words can tell
+        apart; empty if there are no twins.
+        """
         kept = [pair for pair in pairs if not pair.reason]
         same = sum(self._has_same_words(pair) for pair in kept)
         return f"{same:,} of {len(kept):,} twins have the same words in another order" if kept else ""
@@ -156,13 +158,13 @@ class TwinSearch:
         return one == two
 
     def _joined(self) -> list[tuple[int, int, int]]:
-        """Return neighbours as (left, right, kind of key); captions of the same image are excluded later."""
+        """Return neighbouring captions as (left, right, kind of key); captions of the same image are excluded later."""
         pairs = {(left, right): kind for left, right, kind in reversed(neighbours(self._texts()))}
         return [(*pair, kind) for pair, kind in sorted(pairs.items())]  # once, even if joined by order and by a phrase
 
     def _texts(self) -> Iterator[str]:
-        """Yield the text of each caption, or an empty text for captions that are left out. `skipped` gets the
-        reason.
+        """Yield the text of each caption, or an empty text for a caption that is left out, whose reason is recorded in
+        `skipped`.
         """
         times: Counter[str] = Counter()
         images: set[str] = set()
@@ -180,7 +182,7 @@ class TwinSearch:
                 self.skipped[source.id] = "the same caption belongs to several images"
 
     def _read(self, joined: Sequence[tuple[int, int, int]]) -> None:
-        """Store the sources in these pairs, with their words, and the words of all true captions of their images."""
+        """Store the sources of these pairs with their words, and the words of all true captions of their images."""
         wanted = {number for left, right, _ in joined for number in (left, right)}
         self.sources = {number: s for number, s in enumerate(self.captions.sources) if number in wanted}
         self.words = {number: words_of(source.text) for number, source in self.sources.items()}
@@ -192,7 +194,7 @@ class TwinSearch:
                 self.true_captions.setdefault(source.images[0], {})[source.text] = words
 
     def _screened(self, left: int, right: int, kind: int) -> TwinPair:
-        """Return the pair as judged by its words alone. If it has neither kind nor reason, a parse must decide."""
+        """Return the pair as judged by its words alone. If it has neither a kind nor a reason, a parse must decide."""
         one, two = self.sources[left], self.sources[right]
         if one.images[0] == two.images[0]:
             return TwinPair(left, right, reason="captions of the same image")
@@ -244,7 +246,7 @@ class TwinSearch:
         return replace(pair, kind=kind, reason=reason)
 
     def _crossed(self, pair: TwinPair) -> tuple[tuple[str, str], tuple[str, str]]:
-        """Return the crossed cells: the right caption on the left image, and the left caption on the right image."""
+        """Return (left image, right caption) and (right image, left caption)."""
         left, right = self.sources[pair.left], self.sources[pair.right]
         return (left.images[0], right.text), (right.images[0], left.text)
 
@@ -269,7 +271,7 @@ class TwinSearch:
         return replace(pair, evidence=evidence, reason=reason)
 
     def _of_distinct_images(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return the pairs, those with near-duplicate photographs rejected; unchanged if there are no images."""
+        """Return all pairs, with those of near-duplicate photographs rejected; unchanged if there are no images."""
         if not self.captions.images.location:
             return pairs
         hashed = cache(partial(difference_hash, self.captions.images))
@@ -283,7 +285,7 @@ class TwinSearch:
         return [pair if pair.reason else replace(pair, reason=why_alike(pair)) for pair in pairs]
 
     def _matched(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return the pairs; those that use an image or caption a second time within a kind are rejected.
+        """Return all pairs, with those rejected that would use an image or caption a second time within a kind.
 
         Of pairs that compete, those with the same words come first, then those with better evidence.
         """

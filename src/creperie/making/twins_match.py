@@ -1,4 +1,5 @@
-"""Which captions are compared, the evidence that each is false of the other's image, and the choice of twins.
+"""Twin mining: which captions are compared, what the evidence is that each is false of the other's image, and which
+pairs are chosen.
 
 Captions are neighbours if they share a *key*: all their words, sorted (the order key), or the words before and after a
 span of one or two words (a deletion key). Twins of near-duplicate photographs are dropped, and no image or caption is
@@ -35,7 +36,7 @@ class CrossedCell:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A level of evidence with its basis, or the reason why the two are not twins."""
+    """A level of evidence with its basis, or the reason why two captions are not twins."""
 
     level: str = ""
     basis: str = ""
@@ -43,7 +44,7 @@ class Evidence:
 
 
 def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Collection[str] = ()) -> Evidence:
-    """Return the evidence of two crossed cells: right caption on left image, then left caption on right image.
+    """Return the evidence of the two crossed cells (right caption on left image, then left caption on right image).
 
     `shared` are the words that both captions have.
     """
@@ -86,7 +87,9 @@ EXACT_NODES = 1_500
 
 
 def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
-    """Return 256 bits of a photograph (is each of 16 × 16 patches darker than the next?); None if unreadable."""
+    """Return 256 bits that describe a photograph (is each of 16 × 16 patches darker than the next one?); None if the
+    image is unreadable.
+    """
     try:
         image = open_image(store, reference)
     except ImageError:
@@ -167,7 +170,9 @@ def neighbours(texts: Iterable[str]) -> list[Triple]:
 
 
 def _keys(words: list[int]) -> Iterator[Triple]:
-    """Yield (kind, hash, hash of the filler) for each key; the filler is the words that the key leaves open."""
+    """Yield (kind, hash of the key, hash of the filler) for each key of a caption; the filler is the words that the key
+    leaves open.
+    """
     yield ORDER, hash(tuple(sorted(words))), hash(tuple(words))
     for span in SPANS:
         for at in range(len(words) - span + 1 if len(words) > span else 0):
@@ -176,7 +181,9 @@ def _keys(words: list[int]) -> Iterator[Triple]:
 
 
 def _pairs(rows: list[list[int]]) -> Iterator[Triple]:
-    """Yield the pairs under one key with different fillers; of many rows, each is compared only with the next."""
+    """Yield the pairs of captions that share a key but have different fillers; if there are many, each is compared only
+    with those next to it.
+    """
     few = [row for k, row in enumerate(rows) if k < PER_FILLER or rows[k - PER_FILLER][1] != row[1]]
     reach = max(PER_FILLER, PER_KEY // len(few))
     for k, (key, filler, caption) in enumerate(few):

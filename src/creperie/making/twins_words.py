@@ -1,4 +1,4 @@
-"""Words of captions for twin mining: which exclude each other, and the kind of twins that two captions are."""
+"""Words of captions for twin mining: which words exclude each other, and which kind of twins two captions are."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _joined() -> re.Pattern[str]:
 
 @cache
 def base(word: str) -> str:
-    """Return the lemma under which a word is compared: that of a verb or a noun, whichever the word is a form of.
+    """Return the lemma under which a word is compared, whether the word is a form of a noun or of a verb.
 
     >>> [base(w) for w in ("dogs", "running", "women", "grassy")]
     ['dog', 'run', 'woman', 'grassy']
@@ -88,7 +88,7 @@ def words_of(text: str) -> tuple[CaptionWord, ...]:
 
 
 def table_contrast(left: str, right: str) -> Contrast | None:
-    """Return a contrast from the exclusion classes, or None.
+    """Return the contrast of two words by the exclusion classes; None if no class excludes them.
 
     >>> table_contrast("black", "white").name, table_contrast("girl", "kid"), table_contrast("snow", "grass").kind
     ('colour', None, 'replace_obj')
@@ -100,7 +100,7 @@ def table_contrast(left: str, right: str) -> Contrast | None:
 
 
 def are_compatible(left: str, right: str) -> bool:
-    """Return True if a class says that both words may be true: "field" and "grass"."""
+    """Return True if a class says that both words may be true of one thing: "field" and "grass"."""
     known = _table().get(left, {})
     shared = [name for name in known if name in _table().get(right, {})]
     return any(right in group for name in shared for group in known[name][1]) or in_one_group("same", left, right)
@@ -133,8 +133,8 @@ def disjoint_nouns(left: str, right: str) -> bool:
 
 @cache
 def words_meaning(word: str, name: str) -> frozenset[str]:
-    """Return the words that can mean the same as a word: those of its groups in the class `name`, or else its synonyms,
-    hyponyms and hypernyms in WordNet.
+    """Return the words that can mean the same as a word: those in its groups of the class `name` or, if the class does
+    not have the word, its synonyms, hyponyms and hypernyms in WordNet.
     """
     if in_class(name, word):
         return frozenset().union(*_table()[word][name][1])
@@ -172,7 +172,7 @@ class Difference:
 
 
 def difference(left: Words, right: Words) -> Difference:
-    """Return what remains of two captions without their common prefix and suffix."""
+    """Return what remains of two captions when their common beginning and end are removed."""
     start, end = 0, 0
     most = min(len(left), len(right))
     while start < most and left[start].base == right[start].base:
@@ -183,7 +183,7 @@ def difference(left: Words, right: Words) -> Difference:
 
 
 def contrast_of(differing: Difference) -> Contrast | str:
-    """Return the two words that exclude each other, or why there are none."""
+    """Return the contrast of the two words that exclude each other, or the reason why there is none."""
     if not differing.left or not differing.right:
         return "one caption says more than the other"
     one, two = differing.left[-1].base, differing.right[-1].base
@@ -207,7 +207,7 @@ def replaced_kind(differing: Difference, contrast: Contrast, docs: tuple[Any, An
 
 
 def _is_phrase(side: Sequence[Any], kind: str) -> bool:
-    """Return True if the words form one phrase: a word alone, after its preposition, or after a modifier."""
+    """Return True if the words form one phrase: a single word, or one after its preposition or modifier."""
     *before, last = side
     for token in before:
         governs = token.pos_ in ("ADP", "SCONJ", "PART", "ADV") and kind in ("replace_obj", "replace_att")

@@ -53,7 +53,7 @@ def takes_preposition(verb: str, preposition: str) -> bool:
 
 
 def listed(table: str, word: str) -> bool:
-    """Return True if a list of verbs.json has a word.
+    """Return True if the list `table` of verbs.json contains the word.
 
     >>> listed("place_by", "park"), listed("against", "hit"), listed("measures", "dog")
     (True, True, False)
@@ -68,13 +68,13 @@ def is_solid(noun: str) -> bool:
 
 
 def is_name(words: str) -> bool:
-    """Return True if WordNet has two words as the name of one thing: `hot dog`; not `red car` or `young man`."""
+    """Return True if WordNet has these words as the name of one thing: `hot dog`; not `red car` or `young man`."""
     return bool(topics(words.lower()))
 
 
 @cache
 def topics(noun: str) -> tuple[int, ...]:
-    """Return, for each common sense of a noun, the number of its WordNet file (5: animals, 6: artefacts …), the most
+    """Return the number of the WordNet file (5: animals, 6: artefacts …) of each common sense of a noun, the most
     frequent sense first.
     """
     return tuple(s.topic for s in common_senses(noun))

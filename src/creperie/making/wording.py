@@ -49,13 +49,13 @@ def spaced(words: Iterable[str]) -> list[Piece]:
 
 
 def sentence(words: Iterable[str], end: str, like: str) -> str:
-    """Return words as a sentence with this end, and the first letter in the case of `like`."""
+    """Return words as a sentence that ends with `end` and whose first letter has the case of that of `like`."""
     text = written(spaced(fit_articles([w for w in words if w], like))) + end
     return first_letter_like(text, like) if like[:1].isalpha() else text
 
 
 def fit_articles(words: Sequence[str], source: str = "") -> list[str]:
-    """Return the words with `a` and `an` adjusted to the next word, unless the source has them before that word.
+    """Return the words with `a` and `an` adjusted to the next word, except articles that `source` has before it.
 
     >>> fit_articles(["A", "owl", "and", "an", "dog", ",", "an", "mp3"], "An hour with an mp3.")
     ['An', 'owl', 'and', 'a', 'dog', ',', 'an', 'mp3']

@@ -44,7 +44,7 @@ SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
 
 
 class ItemSpool:
-    """A store of items on disk, in order, until all are known."""
+    """A store of items on disk, in order, for the time until all items are known."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -105,8 +105,8 @@ class ItemSpool:
 
 
 class CandidateFile:
-    """The file of all candidates, accepted or not, one row each; a source without candidates has a row with the
-    reason, and every kind that was not made has one, too.
+    """The file of all candidates, accepted or not, one row each. A source without candidates has a row with the reason,
+    and so has every kind of which nothing was made.
     """
 
     def __init__(self, path: Path) -> None:

@@ -10,5 +10,5 @@ from typing import Any
 
 @cache
 def read_data(name: str) -> Any:
-    """Return a table of this folder by name."""
+    """Return the table with this name from this folder."""
     return json.loads((files(__name__) / f"{name}.json").read_text(encoding="utf-8"))

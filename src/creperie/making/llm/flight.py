@@ -1,4 +1,4 @@
-"""Conversations with a generator: for a server one thread each, for a local model all in batched rounds.
+"""Conversations with a generator: each in its own thread for a server, all in batched rounds for a local model.
 
 The result of a conversation depends only on its own answers, not on their timing or on other conversations.
 """
@@ -44,8 +44,9 @@ def run_conversations(conversations: Sequence[Conversation[R]], model: Model) ->
 def _in_threads(conversations: Sequence[Conversation[R]], model: ServedModel) -> list[R]:
     """Run each conversation in a thread and return the results.
 
-    After a failure nothing more is sent, but requests in flight are awaited, so that their answers are stored. If a
-    content filter refuses single questions, they have no answer; if it refuses all, the first refusal is raised.
+    After a failure nothing more is sent, but requests in flight are awaited, so that their answers are stored. A
+    question that a content filter refuses has no answer; if the filter refuses all questions, the first refusal is
+    raised.
     """
     refused: list[RefusedError] = []
 
@@ -78,7 +79,7 @@ def _in_threads(conversations: Sequence[Conversation[R]], model: ServedModel) ->
 
 
 def _in_rounds(conversations: Sequence[Conversation[R]], answer: Answer) -> list[R]:
-    """Run conversations in rounds and return the results; each round asks all open questions together."""
+    """Run conversations in rounds and return the results; each round asks all pending questions together."""
     results: dict[int, R] = {}
     pending: dict[int, list[PendingQuestion]] = {number: [] for number in range(len(conversations))}
     begun: set[int] = set()

@@ -1,4 +1,4 @@
-"""The makers that ask a language model: their checks, their items, and the estimate of their cost."""
+"""The makers that ask a language model: their checks, their items, and the estimate of what they cost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ class LLMMaker(Maker):
 
     @property
     def compose(self) -> str:
-        """The name of the step that writes the new caption; by default, additions keep the number of words."""
+        """The name of the step that writes the new caption; for additions (unless as published), a step that keeps the
+        number of words.
+        """
         matched = self.family == "add" and not self.options.as_published
         return "compose-matched" if matched else "compose"
 
@@ -92,8 +94,8 @@ class LLMMaker(Maker):
 
     @property
     def ledger(self) -> dict[str, Any]:
-        """The calls, tokens and cost of the job (of this process, if no ledger file is kept); for local models (which
-        are not loaded for this), their sampling settings.
+        """The calls, tokens and cost of the job, or of this process if no ledger file is kept. For a local model, which
+        is not loaded for this, the result is its sampling settings.
         """
         return {"sampling": self.sampling} if self.sampling else spent(generator(self.options.model))
 
@@ -105,7 +107,7 @@ class LLMMaker(Maker):
 
     @property
     def guarded(self) -> bool:
-        """True if replacements that may be true too are not taken."""
+        """True if replacements that may be true of the same picture are refused."""
         return self.family == "replace" and not self.options.as_published
 
     def propose(self, sources: Sequence[SourceCaption]) -> list[Proposal]:
@@ -123,12 +125,14 @@ class LLMMaker(Maker):
         return Candidate(source.id, text, role, self.template.id, self.name, edit, refused=refused)
 
     def quarantine(self, source: SourceCaption, reply: Reply, step: str, role: Role = "negative") -> Candidate:
-        """Return the last text of a question without a valid answer as a rejected candidate, unchanged."""
+        """Return a rejected candidate with the last, unchanged text of a reply that has no valid answer."""
         return self.candidate(source, reply.text, role, step, refused=QUARANTINED + reply.why)
 
 
 def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return the original item and the enriched item, in separate subsets; nothing if a caption is missing."""
+    """Return the original item and the enriched item, in separate subsets; an empty list if the enriched version of a
+    caption is missing.
+    """
     if len(accepted) != len(item.captions):
         return []
     new = tuple(c.text for c in sorted(accepted, key=lambda c: int(str(c.tags["caption"]))))
@@ -151,7 +155,7 @@ def answering_uri(uri: str) -> str:
 
 
 def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return the reason for rejection if an enriched caption drops words of its original or adds none, else None."""
+    """Return why an enriched caption is rejected (it drops words of its original, or adds none); else None."""
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
     return vocabulary_extended(own, candidate)
 
@@ -165,7 +169,7 @@ CHARACTERS_PER_TOKEN = 4.0  #: for English text, approximately
 
 
 def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
-    """Return the calls, tokens and dollars if every first answer is valid, and the worst case with all retries."""
+    """Return the calls, tokens and dollars if every first answer is valid, and in the worst case, with all retries."""
     asked = [(step, s.text) for s in sources if not why_unfit(s.text) for step in usual_steps(maker)]
     rounds = ROUNDS if maker.family == "paraphrase" else 1
     return count(maker.options.model, asked, rounds * TRIES)
@@ -198,7 +202,7 @@ def cost_sentence(estimate: Mapping[str, Any]) -> str:
 
 
 def usual_steps(maker: LLMMaker) -> list[PromptStep]:
-    """Return the questions about one caption if no answer has to be repeated."""
+    """Return the questions asked about one caption if no question has to be repeated."""
     steps = maker.template.steps
     if maker.family == "paraphrase":
         return [steps["write"], maker.validator]
@@ -214,7 +218,7 @@ def _step_tokens(step: PromptStep) -> tuple[float, float]:
 
 
 def _cost(uri: str, tokens_in: float, tokens_out: float) -> float | None:
-    """Return the cost in dollars; 0 for local models, without loading them; None if no price was given."""
+    """Return the cost in dollars: 0 for local models, which are not loaded for this; None if no price was given."""
     if not uri.startswith("api:"):
         return 0.0
     endpoint = getattr(generator(uri), "endpoint", None)

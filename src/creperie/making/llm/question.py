@@ -23,7 +23,7 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Ask:
-    """A question. `objection` gets the input and the parsed answer and returns what is wrong, or an empty text."""
+    """A question. `objection` takes the input and the parsed answer and returns what is wrong, or an empty text."""
 
     step: PromptStep
     given: Given
@@ -48,7 +48,7 @@ Conversation = Generator[Sequence[Ask], list[Reply], R]
 
 @dataclass
 class PendingQuestion:
-    """A question that is being asked: how often it was asked, and the last answer."""
+    """A question that is being asked: how often it has been asked, and the last answer."""
 
     ask: Ask
     tries: int = 0
@@ -72,7 +72,9 @@ class PendingQuestion:
         )
 
     def take(self, text: str | None) -> None:
-        """Parse the model's answer and set `reply` if it is valid or the last; `text` is None if the model refuses."""
+        """Parse the model's answer; set `reply` if it is valid or was the last try. `text` is None if the model
+        refuses.
+        """
         self.tries += 1
         if text is None:
             self.reply = Reply(None, self.text, "refused by the server", self.tries)

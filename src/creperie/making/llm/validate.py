@@ -39,7 +39,9 @@ FINDINGS = {
 
 @dataclass(frozen=True)
 class CaptionPair:
-    """Two captions of an item, and whether they should mean the same; `crossed` ones are true of different images."""
+    """Two captions of an item, and whether they should mean the same; `crossed` if they are true of different
+    images.
+    """
 
     subset: str
     item: str
@@ -49,13 +51,13 @@ class CaptionPair:
 
     @property
     def fault(self) -> str:
-        """The code of a negative verdict on this pair."""
+        """The code of the verdict that this pair is not as it should be."""
         return "not-equivalent" if self.wanted == "same" else "negative-equivalent"
 
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on a pair. An empty code: the pair is as it should be; `UNDECIDED`: the truth layer does not know."""
+    """The verdict on a pair. Its code is empty if the pair is as it should be, and `UNDECIDED` if that is unknown."""
 
     pair: CaptionPair
     code: str = ""
@@ -99,7 +101,7 @@ class Validation:
 
     @property
     def undecided(self) -> set[tuple[str, str]]:
-        """The other items with a pair that the truth layer cannot decide."""
+        """The items, other than failed ones, with a pair that the truth layer cannot decide, as (subset, item)."""
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code == UNDECIDED} - self.failed
 
     @property
@@ -155,7 +157,7 @@ def ask_about(pair: CaptionPair, prompts: str = "") -> Conversation[PairVerdict]
 
 
 def all_pairs(bench: Benchmark, limit: int | None = None) -> tuple[list[CaptionPair], int]:
-    """Return the pairs of the first `limit` items, and how many of these items have none."""
+    """Return the pairs of the first `limit` items, and how many of these items have no pair."""
     by_item = [list(pairs_of(item)) for item in islice(bench, limit)]
     return [pair for pairs in by_item for pair in pairs], sum(not pairs for pairs in by_item)
 
@@ -273,8 +275,8 @@ def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
 
 
 def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
-    """Write `validation.json`, `verdicts.parquet` with one row per pair, and `weighed/`: the benchmark with updated
-    evidence, for twins.
+    """Write `validation.json`, `verdicts.parquet` (one row per pair) and, for twins, `weighed/`: the benchmark with
+    updated evidence.
     """
     rows = [{**asdict(v), **asdict(v.pair), "valid": not v.is_fault} for v in validation.verdicts]
     schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])

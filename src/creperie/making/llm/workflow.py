@@ -1,7 +1,8 @@
 """The workflows of SugarCrepe, SugarCrepe++ and SADE as conversations with a model.
 
-Replace and add take three questions (locate, propose, compose), swap one; a second positive is written, guarded,
-validated and written again; a caption is enriched.
+Replacements and additions take three questions each (locate, propose, compose), a swap takes one. A second positive is
+written, checked by an algorithm and by a validator, and written again if it is refused. A caption is enriched in one
+question.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from creperie.making.source import Captions, SourceCaption
 def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
     """Locate concepts, propose new ones for some of them, compose a caption with each, and return the proposal.
 
-    A longer caption would reveal an addition, so filler words are removed unless `as_published`.
+    An addition could be recognised by its length, so filler words are removed from the longer caption unless
+    `as_published`.
     """
     located = (yield [Ask(maker.template["locate"], {"caption": source.text}, objection=_is_not_there)])[0]
     if located.fields is None:
@@ -53,7 +55,7 @@ def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Propo
 
 
 def _choose(maker: LLMMaker, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
-    """Return concepts to work on, at random; each is used once before any is repeated."""
+    """Return the concepts to work on, drawn at random; each is used once before any is used again."""
     different = list(dict.fromkeys(concepts))
     rng = dice_for(maker.options.seed, maker.name, source.id)
     chosen: list[str] = []
@@ -63,7 +65,9 @@ def _choose(maker: LLMMaker, source: SourceCaption, concepts: Sequence[str]) -> 
 
 
 def swap(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Ask in one question whether two phrases can be swapped, and for the swap; return the proposal."""
+    """Ask in one question whether two phrases can be swapped, and for the caption with the swap; return the
+    proposal.
+    """
     asked = Ask(maker.template["swap"], {"caption": source.text}, objection=_contradicts_itself)
     reply = (yield [asked])[0]
     if reply.fields is None:
@@ -100,7 +104,9 @@ def _is_nothing_new(given: Given, fields: Fields) -> str:
 
 
 def _may_stay_true(maker: LLMMaker, source: SourceCaption) -> Callable[[Given, Fields], str]:
-    """Return the objection to a new concept that may be true of the same picture: it is asked for again."""
+    """Return a function that objects to a new concept if the caption with it may be true of the same picture, so that
+    the model is asked again.
+    """
 
     def objection(given: Given, fields: Fields) -> str:
         old, new = given["selected"], fields["new"]
@@ -112,7 +118,8 @@ def _may_stay_true(maker: LLMMaker, source: SourceCaption) -> Callable[[Given, F
 
 
 def _names_it_too(old: str, new: str) -> str:
-    """Return why the last word of a noun phrase may name what that of another names, in any number; else empty.
+    """Return why the last nouns of two phrases, singular or plural, may name the same thing; empty if they may not, or
+    are the same noun.
 
     >>> _names_it_too("yellow raincoat", "shoes"), _names_it_too("copper pipe", "steel pipes")
     ('may be true as well: both may be said of one thing', '')
@@ -169,8 +176,8 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
     """Run SugarCrepe++'s Algorithms 1 and 2, for a bounded number of rounds, and return the proposal. It contains every
     refused attempt with the reason, and the validator's corrections as alternatives.
 
-    After a duplicate, Algorithm 1 asks M{P1; P2}: the first question followed by the answer. With `duplicates="again"`
-    it asks M{P1} there too, as after superfluous output and after the validator's no.
+    After a duplicate, Algorithm 1 asks M{P1; P2}: the first question followed by the duplicate answer. With
+    `duplicates="again"` it asks M{P1} instead, as it does after superfluous output and after the validator's no.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
     kept: list[Candidate] = []
@@ -200,8 +207,8 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
 
 
 def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Proposal]:
-    """Return the verdict of Algorithm 2's validator: an empty proposal if it accepts; otherwise `skipped` is set, and
-    the candidate is its correction, if usable, or its unreadable answer.
+    """Return the verdict of Algorithm 2's validator: an empty proposal if it accepts the text. Otherwise `skipped` is
+    set, and the candidate is the validator's correction, if usable, or its unreadable answer.
     """
     step = maker.validator
     reply = (yield [Ask(step, {"first": source.text, "second": text})])[0]
@@ -219,7 +226,7 @@ def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Pr
 
 
 def enrich(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Ask for each caption with more details; return the proposal. All captions of an item are enriched, or none."""
+    """Ask for a more detailed version of each caption, for all captions of an item at once; return the proposal."""
     if source.id in maker.covered:
         return Proposal(skipped="enriched with the first caption of its item")
     item = maker.enriched.get(source.id)
@@ -247,7 +254,7 @@ WORKFLOWS = {
 
 
 def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
-    """Return the maker of this name: `llm:` and the name of its prompts."""
+    """Return the maker of this name, `llm:` followed by the name of its prompts."""
     if not options.model:
         hint = "pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
         raise UsageError("LLM makers need a generator", hint=hint)

@@ -163,8 +163,8 @@ class PromptStep:
 
 @dataclass(frozen=True)
 class Template:
-    """The steps of one workflow by name, and a hash of the prompt file. `again` is said after an answer that only
-    repeats the caption.
+    """The steps of one workflow by name, and a hash of the prompt file. `again` is the text sent after an answer that
+    only repeats the caption.
     """
 
     id: str
