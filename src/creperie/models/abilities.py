@@ -18,7 +18,7 @@ from creperie.models.protocols import (
 
 @dataclass(frozen=True)
 class Ability:
-    """One thing a model can do. `takes` and `gives` tell `creperie models check` how to call its method."""
+    """One thing a model can do. `takes` and `gives` name its method's input and output, for `creperie models check`."""
 
     protocol: type
     method: str
@@ -81,7 +81,7 @@ def columns_of(abilities: frozenset[str]) -> frozenset[str]:
 
 
 def in_words(abilities: frozenset[str] | None = None) -> str:
-    """Return a list of these abilities (by default all) in words, for a message.
+    """Return the abilities with these names (by default all abilities) as a list in words, for a message.
 
     >>> in_words(frozenset({"text", "image"}))
     'encode images, encode captions'

@@ -49,18 +49,18 @@ class AnswerSettings:
 
     @property
     def marks(self) -> dict[str, Any]:
-        """The settings that differ from the defaults, for the fingerprint."""
+        """The settings that differ from the defaults, by name, as options of the model's fingerprint."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
     def applied(self, prompt: Prompt) -> Prompt:
-        """Return a prompt with these settings in place of its own."""
+        """Return a copy of the prompt in which the settings that were given replace those of the prompt."""
         own = ("max_tokens", "temperature", "top_p", "min_p", "reasoning")
         given = {name: value for name in own if (value := getattr(self, name)) is not None}
         messages = (("system", self.system), *prompt.messages) if self.system else prompt.messages
         return replace(prompt, **given, messages=messages, seed=prompt.seed + self.seed)
 
     def drawn(self, prompts: Sequence[Prompt]) -> list[Prompt]:
-        """Return every prompt repeated once per sample, the copies of one prompt side by side."""
+        """Return each prompt once per sample; the copies of one prompt stay together and differ in their seed."""
         return [replace(p, seed=p.seed + k) for p in prompts for k in range(self.samples)]
 
 

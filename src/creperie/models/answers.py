@@ -1,4 +1,4 @@
-"""Parse a model's answer to a question: tolerant about its form, but never guessing.
+"""Parse a model's answer to a question: tolerant of its form, but never guessing.
 
 An answer counts only if all its mentions of options refer to the same one. Any other answer is unparsable, with a
 reason, and is stored nevertheless.
@@ -69,7 +69,7 @@ MARKS = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("*", " "), ("_
 
 @dataclass(frozen=True)
 class Parsed:
-    """The parsed answer. `option` counts from 0; `why` is empty unless it is unparsable or cut off."""
+    """A parsed answer. `option` counts from 0; `why` says why it is unparsable or cut off, else it is empty."""
 
     kind: str
     option: int | None = None
@@ -99,7 +99,7 @@ def parse_choice(answer: str, options: Sequence[str], *, asks: str = "match") ->
 
 
 def parse_yes_no(answer: str) -> bool | None:
-    """Return True for yes, False for no, and None if the answer is neither or both.
+    """Return True if the answer says yes, False if it says no, and None if it says neither or both.
 
     >>> parse_yes_no("Yes, it does."), parse_yes_no("**No**"), parse_yes_no("Yes and no"), parse_yes_no("A dog")
     (True, False, None, None)
@@ -113,7 +113,7 @@ def parse_yes_no(answer: str) -> bool | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case with plain quotes, without Markdown emphasis; line breaks stay."""
+    """Return a text in lower case, with straight quotes and without Markdown emphasis; line breaks stay."""
     for mark, plain in MARKS:
         text = text.replace(mark, plain)
     text = text.casefold()
@@ -121,7 +121,7 @@ def _plain(text: str) -> str:
 
 
 def _after_final(text: str) -> str:
-    """Return what follows the last phrase such as "the answer is"; empty if there is none."""
+    """Return the text after the last phrase such as "the answer is"; empty if the text has no such phrase."""
     verdicts = list(_FINAL.finditer(text))
     return text[verdicts[-1].end() :].strip() if verdicts else ""
 
@@ -149,7 +149,7 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
 
 
 def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
-    """Parse an answer that names no option: it may say that none fits, or all."""
+    """Parse an answer that names no option: none fits, or all do; any other is unparsable."""
     if denied:
         return Parsed(UNPARSABLE, why="it says which option is not meant")
     none, every = _NONE.search(text), _ALL.search(text)
@@ -187,7 +187,7 @@ def _number(label: str, count: int) -> int:
 
 
 def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
-    """Return the options named by label or by a whole caption, and those that are named but ruled out."""
+    """Return two sets of options: those named by label or whole caption, and those that are named but ruled out."""
     named: set[int] = set()
     denied: set[int] = set()
     contrary = _WRONG if asks == "match" else _RIGHT
@@ -205,7 +205,7 @@ def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
 
 
 def _marked(text: str, options: Sequence[str]) -> str:
-    """Return the answer with every caption that it quotes in full replaced by a mark, the longest caption first."""
+    """Return the answer with each caption that it quotes in full replaced by a placeholder, longest captions first."""
     plain = [_plain(option).rstrip(" .!?") for option in options]
     for option in sorted(range(len(options)), key=lambda i: -len(plain[i])):
         caption = plain[option]

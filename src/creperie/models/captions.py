@@ -1,7 +1,7 @@
 """The rules that a model's own evaluation applies to captions before tokenising them, each with a name.
 
-The caption in the benchmark is data and stays as published; these rules only change what a model reads. They are chosen
-in the model URI and are part of the model's fingerprint.
+The caption in the benchmark is data and stays as published; these rules only change what a model reads. The rules are
+chosen in the model URI and are part of the model's fingerprint.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class CaptionRule:
 
     @property
     def described(self) -> dict[str, Any]:
-        """The options that are set, except `prefix`, for the fingerprint."""
+        """The options that are set, except `prefix`, as part of the fingerprint."""
         return {name: value for name, value in asdict(self).items() if value and name != "prefix"}
 
 
 def caption_rule(options: Mapping[str, Any]) -> CaptionRule:
-    """Return the rule described by a URI's options."""
+    """Return the caption rule that the options of a model URI describe."""
     prefix = options.get("prefix") or PROMPTS.get(options.get("prompt") or "", "")
     return CaptionRule(options.get("clean"), bool(options.get("lower")), options.get("words"), prefix)
 
@@ -85,7 +85,7 @@ def clean_caption(text: str, words: int) -> str:
 
 
 def first_words(text: str, count: int) -> str:
-    """Return the first `count` words, split at single blanks; a caption that is short enough is unchanged.
+    """Return the first `count` words of a text, split at single blanks; a shorter text is returned unchanged.
 
     >>> first_words("a  b c", 3), first_words("a  b c", 9)
     ('a  b', 'a  b c')

@@ -88,7 +88,7 @@ def drawings() -> list[Image.Image]:
 
 
 def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]:
-    """Test one ability and return the checks; its speed is added to `rates`."""
+    """Test one ability and return the checks; the measured speed is added to `rates`."""
     work = functools.partial(_answers, getattr(model, ability.method), ability.takes, getattr(model, "asks", ()))
     every = range(len(CAPTIONS))
     start = time.perf_counter()
@@ -128,7 +128,7 @@ def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places
 
 
 def _more(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
-    """Return the checks that apply to this kind of input only."""
+    """Return the extra checks for models that encode images or captions, or compare captions; else none."""
     if ability.takes == "images":
         return _image_checks(model, together, tolerance)
     if ability.method == "encode_texts":
@@ -177,7 +177,7 @@ def _image_checks(model: Model, together: np.ndarray, tolerance: float) -> list[
 
 
 def _choices(chosen: Sequence[Chosen]) -> list[Check]:
-    """Check that every question has an answer, and every option a share that is a probability."""
+    """Check that every question has an answer with one probability per option."""
     shaped = len(chosen) == len(CAPTIONS) and all(np.shape(c.shares) == (3,) for c in chosen)
     shares = np.array([c.shares for c in chosen], float) if shaped else np.full((1, 3), np.nan)
     read = np.isfinite(shares).all(axis=1)
@@ -199,7 +199,7 @@ def _text(answers: Sequence[str]) -> Check:
 
 
 def _vectors(what: str, vectors: np.ndarray, count: int) -> list[Check]:
-    """Check shape, dtype, finite values and unit length, and that different inputs have different vectors."""
+    """Check the vectors' shape, dtype, finite values and unit length, and that different inputs differ in vector."""
     finite = bool(np.isfinite(vectors).all())
     lengths = np.linalg.norm(vectors, axis=-1)
     off = float(np.abs(lengths - 1).max()) if finite else float("nan")

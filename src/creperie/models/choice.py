@@ -55,8 +55,8 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class Chosen:
-    """An answer: how likely each option is to be chosen (1 and 0 if one was named), NaN if the answer could not be
-    read. `answer` is the generated text, with its thoughts if it is a `GeneratedText`; empty if likelihoods were read.
+    """An answer: the probability of each option (1 and 0 if the model named one), NaN if the answer could not be read.
+    `answer` is the generated text, with its thoughts if it is a `GeneratedText`; empty if likelihoods were read.
     """
 
     shares: np.ndarray
@@ -65,7 +65,7 @@ class Chosen:
 
     @property
     def position(self) -> int | None:
-        """The index of the chosen option; None if none was chosen, or if several are equally likely."""
+        """The index of the chosen option; None if no option was chosen, or if several are equally likely."""
         if self.parsed is not None:
             return self.parsed.option
         import numpy as np
@@ -80,8 +80,8 @@ class Chosen:
 
 @runtime_checkable
 class Chooser(Model, Protocol):
-    """A model that answers questions with options. `asks` lists the kinds of questions it takes ("match", "odd"),
-    `order` says in which orders options are offered.
+    """A model that answers questions with options. `asks` lists the kinds of questions that it can answer ("match",
+    "odd"); `order` says in which orders the options are offered.
     """
 
     @property
@@ -105,8 +105,8 @@ class Rewordable(Chooser, Protocol):
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A solved example question for the model, with its picture or with a description of the scene. One with a `subset`
-    is shown with questions of that subset only.
+    """A solved example question for the model, with its picture or with a description of the scene. If `subset` is set,
+    it is shown only with questions of that subset.
     """
 
     captions: tuple[str, ...]
@@ -198,11 +198,11 @@ class QuestionWording:
 
     @property
     def marks(self) -> dict[str, str]:
-        """A mark for the fingerprint's options if demonstrations depend on the subset; else empty."""
+        """An entry for the options of the fingerprint if the demonstrations depend on the subset; otherwise empty."""
         return {"demonstrations": "by subset"} if self.by_subset else {}
 
     def described(self) -> str:
-        """Return prompts and demonstrations as text, for the fingerprint."""
+        """Return the prompts and the demonstrations as text, for the fingerprint."""
         return "\n\n".join([*(p.described for p in self.prompts.values()), *map(str, self.shots)])
 
 
@@ -274,8 +274,8 @@ def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
 def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
     """Return the orders in which the options are offered.
 
-    `spec` is "all" (if there are more than four options: the rotations), "given", "rotations", or a pattern of true
-    (P) and false (N) options.
+    `spec` is "all" (which means the rotations if there are more than four options), "given", "rotations", or a pattern
+    of true (P) and false (N) options.
 
     >>> orders_of("PNP", (True, True, False))
     [(0, 2, 1)]
@@ -302,7 +302,7 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
 
 
 def shares_of(parsed: Parsed, count: int) -> np.ndarray:
-    """Return 1 for the named option and 0 for the others (all 0 for none or several); NaN if nothing could be read."""
+    """Return 1 for the named option, else 0 (all 0 if none or several are named); all NaN for an unreadable answer."""
     import numpy as np
 
     if parsed.why:
@@ -314,7 +314,7 @@ def shares_of(parsed: Parsed, count: int) -> np.ndarray:
 
 
 class WordedChooser:
-    """Base class of choosers: the question wording, the orders of the options, the fingerprint."""
+    """Base class of choosers; it holds the question wording, the orders of the options and the fingerprint."""
 
     fingerprint: Fingerprint
     form: QuestionWording

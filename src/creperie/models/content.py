@@ -1,4 +1,4 @@
-"""Hash everything that determines the output of a model in memory: weights, buffers, all other data, and code.
+"""Hash everything that determines the output of a model in memory: its weights, buffers, code and all other data.
 
 The hash is computed anew whenever a model is scored. Version counters would be faster but miss changes made through
 `.data` or in inference mode.
@@ -59,8 +59,8 @@ FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, functools.partial)
 class Content:
     """The hash of an object.
 
-    `certain` is True if it has weights and nothing in it was left out of the hash, so that equal digests mean equal
-    outputs.
+    `certain` is True if the object has weights and none of its parts was left out of the hash; then equal digests mean
+    equal outputs.
     """
 
     digest: str
@@ -68,7 +68,7 @@ class Content:
 
 
 def networks_of(holder: object) -> list[torch.nn.Module]:
-    """Return the outermost PyTorch modules that an object is or holds."""
+    """Return the outermost PyTorch modules: the object itself, or those that it holds."""
     torch = sys.modules.get("torch")
     if torch is None:
         return []
@@ -104,7 +104,7 @@ def count_weights(model: object) -> int | None:
 def content_of(model: object, *parts: object) -> Content:
     """Return the hash of a model and of the parts that prepare its inputs.
 
-    The hash of a function is never certain, since a function has no weights.
+    The hash of a function is never `certain`, since a function has no weights.
 
     >>> import numpy as np
     >>> zeros, ones = (content_of({"weights": np.full(3, value)}) for value in (0.0, 1.0))
@@ -140,7 +140,7 @@ class _Hasher:
         self.complete = False
 
     def add(self, value: Any) -> None:
-        """Hash a value according to its type, with all that it holds; a value seen before is hashed as its number."""
+        """Hash a value according to its type, with all that it holds; a repeated value is hashed as its number."""
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes, type(...))):
             self._put(type(value).__name__, len(repr(value)), repr(value))
             return
@@ -229,7 +229,7 @@ class _Hasher:
         self._put(*sorted(hasher.total.hexdigest() for hasher in members))
 
     def _state(self, value: Any, hidden: bool = False) -> None:
-        """Hash attributes; for C types with state elsewhere (`hidden`), also what they would pickle."""
+        """Hash an object's attributes; with `hidden`, also what pickle stores of types written in C."""
         own = {name: getattr(value, name) for name in _slots(type(value)) if hasattr(value, name)}
         own |= getattr(value, "__dict__", {})
         skipped = {*(ORIGIN if _is_library(type(value)) else ()), *(MODULE if "_parameters" in own else ())}
@@ -251,7 +251,7 @@ class _Hasher:
     # -- code ----------------------------------------------------------------------------------------------------
 
     def _class(self, kind: type) -> None:
-        """Hash the methods of a class and of its bases; for classes outside libraries also their other attributes."""
+        """Hash the methods of a class and its bases; for a class of no library, hash its other attributes, too."""
         library = _is_library(kind)
         self._put("class", kind.__module__ if library else "", kind.__qualname__)
         for name, member in sorted(vars(kind).items()):
@@ -267,7 +267,7 @@ class _Hasher:
         self._each(code.co_consts)
 
     def _function(self, function: types.FunctionType) -> None:
-        """Hash a function's code; outside libraries also its defaults, closure and the globals that it uses."""
+        """Hash a function's code; if it is of no library, hash its defaults, closure and used globals, too."""
         self._code(function.__code__)
         library = _is_library(function)
         for cell in function.__closure__ or ():
@@ -283,7 +283,7 @@ class _Hasher:
             self._names(function.__globals__, loaded, {name for one in code for name in one.co_names})
 
     def _names(self, space: Mapping[str, Any], names: set[str], attributes: set[str]) -> None:
-        """Hash the values of these names; for a module outside libraries, its attributes that the code names."""
+        """Hash the values of these names; of a module of no library, only the attributes that the code names."""
         for name in sorted(names & space.keys()):
             if (id(space), name) in self._named:
                 continue
@@ -356,7 +356,7 @@ def _settings(part: Any) -> dict[str, Any]:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the entries that only record an origin (`ORIGIN`)."""
+    """Return settings without the entries that only say where they come from (those in `ORIGIN`)."""
     return {k: plain_settings(v) if isinstance(v, Mapping) else v for k, v in settings.items() if str(k) not in ORIGIN}
 
 
@@ -365,7 +365,7 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def ready_to_score(networks: Iterable[torch.nn.Module], place: Place | None = None) -> Iterator[None]:
-    """Put networks in eval mode, and at `place` if given, during the block; then restore all modes and tensors."""
+    """During the block, put networks in eval mode and at `place` if given; then restore modes and tensors."""
     with ExitStack() as stack:
         for network in networks:
             stack.callback(_restore, network, *_state(network))

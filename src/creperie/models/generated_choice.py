@@ -28,7 +28,7 @@ from creperie.models.thoughts import GeneratedText, joined, reply_of
 
 
 def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
-    """Wrap a generator as a model that scores: a chooser, or a yes/no scorer (`score=yesno`)."""
+    """Return a generator wrapped as a model that scores: a chooser or, with `score=yesno`, a yes/no scorer."""
     way = options["score"]
     if options["shots"] and way != "choice":
         raise UsageError(f"option 'shots' does not apply to score={way}: leave it out", where=uri)
@@ -39,7 +39,7 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
 
 
 class Asking:
-    """Base class of models that ask a generator each prompt once per sample."""
+    """Base class of models that send each prompt to a generator, once per sample."""
 
     generator: Any
     by = "generate"
@@ -58,21 +58,21 @@ class Asking:
         return list(getattr(self.generator, "notes", ()))
 
     def described(self, prompt: str, **used: Any) -> Fingerprint:
-        """Return the generator's fingerprint, extended by the way in which it is asked."""
+        """Return the generator's fingerprint, extended by the prompt and the options with which it is asked."""
         own: Fingerprint = self.generator.fingerprint
         used = {**own.options, **self.settings.marks, "by": self.by, "max_tokens": self.tokens, **used}
         return replace(own, prompt=prompt, options=used)
 
     def replies(self, prompts: Sequence[Prompt], **more: Any) -> list[list[GeneratedText]]:
-        """Return the samples of each prompt's answer; `more` are fields of the prompts."""
+        """Return the sampled answers to each prompt; `more` replaces fields of the prompts."""
         asked = self.settings.drawn([replace(p, max_tokens=self.tokens, **more) for p in prompts])
         texts = [reply_of(text) for text in self.generator.generate(asked)]
         return [texts[at : at + self.settings.samples] for at in range(0, len(texts), self.settings.samples)]
 
     def combined(self, samples: Sequence[GeneratedText], read: Callable[[str], Parsed], count: int) -> Chosen:
-        """Combine the samples of an answer: return the share of each option, by majority or as the mean.
+        """Combine the samples of an answer into the probability of each option, by majority or as the mean.
 
-        If a sample was cut off, so is the answer. Samples that cannot be read give no share to any option.
+        If any sample was cut off, the answer counts as cut off. A sample that cannot be read counts for no option.
         """
         parsed, answer = [read(text) for text in samples], joined(samples)
         void = next((one for kind in (CUT, UNPARSABLE) for one in parsed if one.kind == kind), parsed[0])
@@ -118,7 +118,7 @@ class GeneratedYesNo(Asking):
         return np.array([one.shares[0] for one in self.judge([(image, text) for text in texts])], np.float32)
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
-        """Return the answer about each image and caption; its only share is that of yes."""
+        """Return one answer per image and caption; its only number is the probability of yes."""
         return [self.combined(samples, _yes_or_no, 1) for samples in self.replies(self.questions(pairs))]
 
     def questions(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Prompt]:

@@ -15,7 +15,9 @@ SKIP = [
 
 
 def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool = False) -> Path:
-    """Return the folder of a model, given by path, `pkg:MODULE`, or name on the hub (downloaded, or from the cache)."""
+    """Return the folder of a model. `name` is a path, `pkg:MODULE`, or a name on the hub, whose files are downloaded or
+    taken from the cache.
+    """
     if name.startswith("pkg:"):
         return package_folder(name.removeprefix("pkg:"), uri=uri)
     path = Path(name).expanduser()
@@ -31,7 +33,7 @@ def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool
 
 
 def package_folder(module: str, *, uri: str) -> Path:
-    """Return the folder of weights inside an installed Python package, as given by its `get_model_path()`."""
+    """Return the folder with weights that an installed Python package names in its `get_model_path()`."""
     try:
         package = import_module(module)
     except ImportError as e:
@@ -72,7 +74,7 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
 
 
 def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] | None:
-    """Return the files of a repository on the hub; None if the hub does not answer (then use its cache)."""
+    """Return the files of a repository on the hub; None if the hub does not answer (then its cache is used)."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 

@@ -1,4 +1,4 @@
-"""The content behind the name of a model, a benchmark or a file, without loading it: part of what results depend on."""
+"""A digest of the files that a model, benchmark or file name refers to, computed without loading them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _KIND = re.compile(r"^[\w+.-]{2,}:")
 
 
 def named_content(spec: str) -> str:
-    """Return a digest of all files that a path, a `format:path` or a model URI names, also in the URI's options.
+    """Return a digest of all files named by a path, a `format:path`, or a model URI and its options.
 
-    It is empty if the text names no files: a rule, a model behind a server, a benchmark of the catalog.
+    The digest is empty if `spec` names no files, as for a rule, a model behind a server, or a benchmark of the catalog.
     """
     place, _, query = spec.partition("?")
     options = [value for _, value in parse_qsl(query)]
@@ -25,7 +25,7 @@ def named_content(spec: str) -> str:
 
 
 def _places(text: str) -> Iterator[Path]:
-    """Yield the file or folder that a text names, if any: a path, KIND:PATH, an installed package, a hub's model."""
+    """Yield the file or folder that a text names, if any: by path, KIND:PATH, installed package or model on the hub."""
     name = _KIND.sub("", text)
     for spelling in dict.fromkeys((text, name)):
         if _exists(file := spelling.partition("#")[0]):
@@ -48,7 +48,7 @@ def _exists(file: str) -> bool:
 
 
 def _snapshot(name: str) -> Iterator[Path]:
-    """Yield the folder of a hub's model that was downloaded before."""
+    """Yield the folder of a model from the hub if it has been downloaded; nothing otherwise."""
     try:
         from huggingface_hub import snapshot_download
 

@@ -74,8 +74,8 @@ def encoder_of(
 class OpenClipTokenizer(CaptionTokenizer):
     """The tokenizer of open_clip.
 
-    Captions from its own byte-pair tokenizer are not padded yet; other tokenizers return captions padded by the
-    library, since only it knows how.
+    The library's own byte-pair tokenizer returns captions without padding; with any other tokenizer, captions come
+    padded by the library, since only the library knows how to pad them.
     """
 
     def __init__(self, tokenizer: Any, rule: CaptionRule, context: int) -> None:
@@ -125,7 +125,7 @@ def _library() -> Any:
 
 
 def _named(library: Any, uri: ModelURI) -> tuple[str, str | None]:
-    """Return the architecture and the source of the weights: a tag, a path, or None if the name implies it."""
+    """Return the architecture and the source of the weights: a tag, a path, or None if the name implies the source."""
     if uri.name.startswith(OPENCLIP_PLACES):
         return uri.name, None
     architecture, _, source = uri.name.partition("/")
@@ -200,7 +200,7 @@ def _create(library: Any, architecture: str, source: str | None, seed: int) -> t
 
 @contextmanager
 def _loading(what: str, uri: str) -> Iterator[None]:
-    """Raise a ModelError for any error of the library or its downloads during the block."""
+    """During the block, turn any error of the library or its downloads into a ModelError."""
     try:
         yield
     except CreperieError:
@@ -229,10 +229,11 @@ def _context(model: Any) -> int:
 
 
 def _trimmed(padded: DualEncoder) -> DualEncoder | None:
-    """Return the same model with batches padded only to their longest caption; None if that is not exact.
+    """Return the model with batches padded only to their longest caption; None if that would change the vectors.
 
-    It can be exact if the text tower is causal and read at the end token. The library's own method insists on the full
-    width, so the parts of the tower are called here, and the vectors are compared with the library's on two probes.
+    Vectors can stay the same if the text tower is causal and its output is taken at the end token. The library's own
+    method requires the full width, so the parts of the tower are called here, and the vectors of two test captions are
+    compared with the library's.
     """
     tower = getattr(padded.model, "text", padded.model)
     if not _is_causal(tower):
@@ -302,9 +303,9 @@ def _pixels(transform: Any) -> Pixels:
 
 
 def _recipe(steps: Sequence[Any]) -> Preprocessing | None:
-    """Return the equivalent of the library's usual steps; None for other steps.
+    """Return the settings that are equivalent to the library's usual steps; None if the steps are others.
 
-    The usual steps are Resize, CenterCrop or none, to RGB, to tensor, Normalize.
+    The usual steps are: Resize, CenterCrop (optional), conversion to RGB, conversion to a tensor, Normalize.
     """
     names = [type(step).__name__ if hasattr(step, "forward") else getattr(step, "__name__", "") for step in steps]
     if not names or names[0] != "Resize" or names[-1] != "Normalize":

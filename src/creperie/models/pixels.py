@@ -1,4 +1,4 @@
-"""Images to pixel tensors: resized and cropped on the CPU, normalised on the model's device.
+"""Turn images into pixel tensors: resized and cropped on the CPU, normalised on the model's device.
 
 The image processors of transformers are the reference. If one does the usual steps (resize, centre crop, rescale,
 normalise), they are done here directly with Pillow, which is several times faster and releases the GIL. When a model is
@@ -23,7 +23,7 @@ PROBES = ((61, 47), (47, 90), (40, 40), (700, 33))
 
 
 class Pixels(Protocol):
-    """A preprocessing: `prepare` turns an image into an array, `batch` turns arrays into the model's inputs."""
+    """An image preprocessing: `prepare` turns an image into an array, `batch` turns arrays into the model's inputs."""
 
     def prepare(self, image: Image.Image) -> np.ndarray: ...
 
@@ -32,7 +32,7 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """The settings of the usual preprocessing. `size` is the short edge, or (height, width)."""
+    """The settings of the usual preprocessing. `size` is the length of the shorter edge, or (height, width)."""
 
     size: int | tuple[int, int]
     crop: tuple[int, int] | None
@@ -43,7 +43,7 @@ class Preprocessing:
     round_centre: bool = False  #: round a half-pixel crop offset to even (torchvision) instead of down
 
     def resized(self, width: int, height: int) -> tuple[int, int]:
-        """Return the width and the height after resizing."""
+        """Return the width and the height that an image of this size has after resizing."""
         if not isinstance(self.size, int):
             return self.size[1], self.size[0]
         if width <= height:
@@ -57,7 +57,7 @@ class Preprocessing:
 
 
 class DirectPixels:
-    """Preprocessing with Pillow. Prepared images are bytes, (height, width, 3): a quarter of the size of floats."""
+    """Preprocessing with Pillow. Prepared images are bytes, (height, width, 3): a quarter of the size of float32."""
 
     def __init__(self, recipe: Preprocessing, odd: Callable[[Image.Image], np.ndarray] | None = None) -> None:
         self.recipe = recipe
@@ -83,7 +83,7 @@ class DirectPixels:
         return {"pixel_values": self.scaled(stack(prepared, place)).to(place.torch_dtype)}
 
     def scaled(self, stacked: torch.Tensor) -> torch.Tensor:
-        """Return stacked prepared images, on any device, as float32, (n, 3, height, width)."""
+        """Return a stack of prepared images, on any device, as float32 (n, 3, height, width)."""
         import torch
 
         values = stacked.permute(0, 3, 1, 2).to(torch.float32) * self.recipe.scale
@@ -97,7 +97,7 @@ class DirectPixels:
 
 @dataclass(frozen=True)
 class ProcessorPixels:
-    """Preprocessing by the processor. Prepared images are float32, (3, height, width)."""
+    """Preprocessing by the transformers processor. Prepared images are float32 (3, height, width)."""
 
     processor: Any
 
@@ -110,7 +110,7 @@ class ProcessorPixels:
 
 
 def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
-    """Return the arrays as one tensor on the device; for CUDA through pinned memory, which is faster."""
+    """Return the arrays as one tensor on the device; they reach CUDA devices through pinned memory, which is faster."""
     import torch
 
     if place.torch_device.type != "cuda":
@@ -122,7 +122,7 @@ def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
 
 
 def pixels_of(processor: Any) -> Pixels:
-    """Return the fast preprocessing if it gives the same result as the processor, else the processor's."""
+    """Return the fast preprocessing if it gives the same result as the processor, otherwise the processor's own."""
     slow = ProcessorPixels(processor)
     recipe = _recipe_of(processor)
     if recipe is None:
@@ -142,7 +142,7 @@ def in_colour(processor: Any, image: Image.Image) -> Image.Image:
 
 
 def _processor_bytes(processor: Any, image: Image.Image) -> np.ndarray:
-    """Return an image as the processor resizes and crops it, before it rescales and normalises, as bytes."""
+    """Return an image as bytes after the processor has resized and cropped it, but not rescaled or normalised it."""
     image = in_colour(processor, image)
     plain = processor(image, do_rescale=False, do_normalize=False, return_tensors="np")["pixel_values"][0]
     return np.ascontiguousarray(np.asarray(plain).transpose(1, 2, 0).astype(np.uint8))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Everything that can change a model's scores. Part of every cache key and of every run."""
+    """Everything that can change a model's scores. It is part of every cache key and of every run."""
 
     uri: str
     architecture: str
@@ -33,7 +33,7 @@ class Fingerprint:
 
     @property
     def key(self) -> str:
-        """A hash of everything but the URI, so that two names of one model share their cache."""
+        """A hash of everything but the URI, so that two URIs of one model share their cached results."""
         content = asdict(self)
         content.pop("uri")
         return digest_of(content)[:32]
@@ -49,21 +49,21 @@ class Model(Protocol):
 
 @runtime_checkable
 class ImageEncoder(Model, Protocol):
-    """Encodes images as vectors: float32, L2-normalised, (n, d); or (n, q, d), scored by the best of q queries."""
+    """Encodes images as L2-normalised float32 vectors (n, d), or as (n, q, d), where the best of q queries counts."""
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class TextEncoder(Model, Protocol):
-    """Encodes captions as vectors: float32, L2-normalised, (n, d). A dual encoder encodes both, in one space."""
+    """Encodes captions as L2-normalised float32 vectors (n, d); a dual encoder does so in the space of its images."""
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class PairScorer(Model, Protocol):
-    """Scores one image with several captions: float32 (n,), higher is a better match."""
+    """Scores one image with several captions: float32 (n,); a higher number means a better match."""
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
 
@@ -79,7 +79,7 @@ class PairEncoder(Model, Protocol):
 
 @runtime_checkable
 class TextScorer(Model, Protocol):
-    """Scores captions without images (blind): one number per caption, float32 (n,), higher is better."""
+    """Scores captions without images (blind): one float32 number per caption (n,); higher is better."""
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 
@@ -113,7 +113,7 @@ class Prompt:
 
 @runtime_checkable
 class Generator(Model, Protocol):
-    """Generates text: LLMs and chat VLMs."""
+    """Generates text from prompts; implemented by LLMs and chat VLMs."""
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]: ...
 
@@ -123,7 +123,7 @@ class Generator(Model, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The token ids of a caption, without padding. `cut` is how many tokens did not fit the context."""
+    """The token ids of a caption, without padding. `cut` is the number of tokens that did not fit the context."""
 
     ids: np.ndarray
     cut: int = 0

@@ -45,7 +45,7 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
 
 
 def load_plain(uri: str, place: Place) -> Any:
-    """Load and return the object of a URI: a model, or an object from a plug-in that `wrap` accepts."""
+    """Load and return what a URI names: a model, or an object from a plug-in that `wrap` accepts."""
     parsed = _parsed(uri)
     kind = KINDS.get(parsed.kind)
     options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)
@@ -78,7 +78,7 @@ def _parsed(uri: str) -> ModelURI:
 
 
 def model_plugins() -> dict[str, EntryPoint | RegisteredPlugin]:
-    """Return the model kinds added by installed packages and by this program, by name."""
+    """Return the model kinds, by name, that installed packages or this program have added."""
     return installed_plugins(GROUP)
 
 
@@ -88,7 +88,7 @@ def _loader(kind: ModelKind) -> Loader:
 
 
 def _checked(model: object, uri: str) -> Model:
-    """Return the model if it has a fingerprint and an ability that is scored; raise a ModelError otherwise."""
+    """Return the model; raise a ModelError if it lacks a fingerprint or has no ability that can be scored."""
     if not isinstance(model, Model):
         raise ModelError("the loaded model has no fingerprint", where=uri, hint="see docs/plugin.md")
     if not abilities_of(model):
@@ -101,7 +101,7 @@ def _checked(model: object, uri: str) -> Model:
 
 
 def check_uri(uri: str) -> None:
-    """Raise the error that `load_model` would raise for a wrong name, option, package or path; load and fetch nothing.
+    """Raise the error that `load_model` would raise for a wrong name, option, package or path; load nothing.
 
     >>> check_uri("blind:length")
     """

@@ -1,7 +1,7 @@
 """Text encoders of the sentence-transformers library.
 
-For folders with an ONNX transformer, onnxruntime is called here and followed by the library's pooling: the library's
-own ONNX support needs another package and an older transformers.
+For folders with an ONNX transformer, onnxruntime is called here, followed by the library's pooling: the library's own
+ONNX support needs another package and an older version of transformers.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class SentenceEncoder:
 
 
 class StagedSentenceEncoder(SentenceEncoder):
-    """A model that begins with a transformer: captions are tokenised once, batches padded to their longest."""
+    """A text encoder that tokenises captions once and pads batches only to their longest caption."""
 
     def __init__(
         self, plain: SentenceEncoder, tokenizer: CaptionTokenizer, features: Mapping[str, Any], place: Place
@@ -146,7 +146,7 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
 
 
 def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
-    """Return a prompt saved with the model, by name, or its default prompt; empty if it has none."""
+    """Return the prompt of this name in the model's folder, or its default prompt; empty if neither is set."""
     name = name or library.default_prompt_name
     if not name:
         return ""
@@ -156,10 +156,10 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
 
 
 def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
-    """Set whether the pooling includes the tokens of the prompt.
+    """Set whether the model's pooling includes the tokens of the prompt.
 
-    INSTRUCTOR models leave them out. Their folders do not say so: the library recognises these models by name, which a
-    local folder does not have.
+    INSTRUCTOR models leave these tokens out, but their folders do not say so: the library recognises the models by
+    their names on the hub, which a local folder does not have.
     """
     wanted = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
     for module in library:
@@ -168,7 +168,7 @@ def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
 
 
 def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
-    """Return the staged form of a model; None if its vectors differ from those of the library's `encode`."""
+    """Return the model with tokenising apart from encoding; None if its vectors differ from the library's `encode`."""
     library = plain.library
     try:
         tokenizer, context = library.tokenizer, _context(library)
@@ -242,7 +242,7 @@ class OnnxSentences:
         return features
 
     def preprocess(self, texts: list[str], prompt: str | None = None) -> dict[str, Any]:
-        """Return the library's input features, among them the prompt's length, for pooling without the prompt."""
+        """Return the library's input features, with the prompt's length, for pooling without the prompt."""
         encoded = self.tokenizer([(prompt or "") + text for text in texts], padding=True, return_tensors="pt")
         features: dict[str, Any] = {**encoded, "modality": "text"}
         if prompt:
@@ -269,7 +269,7 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
 
 
 def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
-    """Return the ONNX file of this name; without a name the usual one, or the only one in the folder."""
+    """Return the ONNX file of this name in the folder; without a name, the one with the usual name or the only one."""
     candidates = [folder / name] if name else [folder / "onnx" / "model.onnx", folder / "model.onnx"]
     for path in candidates:
         if path.is_file():

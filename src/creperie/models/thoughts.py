@@ -1,4 +1,4 @@
-"""Separate a model's thoughts from its answer, and answers that were cut off from complete ones."""
+"""Separate a model's thoughts from its answer, and tell complete answers from those that were cut off."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _INNER = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
 
 
 class GeneratedText(str):
-    """A generated answer without the thoughts before it. `cut` is True if it ended for lack of tokens, or inside a
-    thought: then it is not an answer. `top` has, for each token, that token and the
-    likeliest ones in its place with their log-probabilities, if they were asked for.
+    """A generated answer without the thoughts before it. `cut` is True if the text reached the token limit or ended
+    inside a thought: then it is not an answer. `top` holds, for each token, the log-probabilities of that token and of
+    the likeliest alternatives, if they were requested.
     """
 
     thought: str = ""
@@ -66,9 +66,9 @@ def joined(replies: Sequence[GeneratedText]) -> GeneratedText:
 
 
 def decoded_reply(tokenizer: Any, ids: Any, *, ended: bool, asked: Any = ()) -> GeneratedText:
-    """Return the tokens that a local model wrote as a reply; `asked` are the tokens of its prompt.
+    """Decode the tokens that a local model wrote and return them as a reply; `asked` are the tokens of its prompt.
 
-    Marks of thoughts and boxes may be special tokens, which decoding leaves out: then they are decoded, too.
+    The marks around thoughts and final answers may be special tokens, which decoding would drop: they are kept.
     """
     text, whole = (str(tokenizer.decode(ids, skip_special_tokens=skip)) for skip in (True, False))
     before = str(tokenizer.decode(asked[-8:], skip_special_tokens=False)) if len(asked) else ""

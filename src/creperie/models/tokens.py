@@ -65,8 +65,8 @@ class CaptionTokenizer:
     def pad(
         self, prepared: Sequence[Tokens], width: int | None, place: Place
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return ids and attention mask on the device, padded to the longest caption or to `width`. The mask is None
-        if, according to its tokenizer, the model takes none.
+        """Return ids and attention mask on the device, padded to `width` or, if it is None, to the longest caption. The
+        mask is None if, according to its tokenizer, the model takes no mask.
         """
         pad_id = self.tokenizer.pad_token_id or 0
         ids, mask = pad_tokens(prepared, pad_id=pad_id, width=width, left=self.pad_left)
@@ -85,7 +85,7 @@ def describe_tokenizer(tokenizer: Any) -> dict[str, str]:
 
 
 def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:
-    """Return the smallest of the model's positions, the tokenizer's limit and the requested context length."""
+    """Return the context length: the least of the model's positions, the tokenizer's limit and the requested length."""
     limits = [n for n in (positions, tokenizer.model_max_length, asked) if n and n < NO_LIMIT]
     return int(min(limits)) if limits else NO_LIMIT
 
@@ -93,7 +93,7 @@ def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) ->
 def pad_tokens(
     prepared: Sequence[Tokens], *, pad_id: int, width: int | None = None, left: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ids and attention mask of a padded batch."""
+    """Return the ids and the attention mask of captions as a padded batch."""
     import torch
 
     lengths = np.array([len(t.ids) for t in prepared])

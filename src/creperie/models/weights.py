@@ -20,7 +20,7 @@ OTHER = re.compile(r"(^|/)(onnx|openvino|coreml|checkpoint-\d+)/|optimizer|sched
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files in a model's folder (and its modules' folders) that hold its weights."""
+    """Return the files that hold a model's weights, in its folder and the folders of its modules."""
     files: list[Path] = []
     for place in [folder, *sorted(p for p in folder.rglob("*") if p.is_dir())]:
         for suffix in SUFFIXES:
@@ -34,7 +34,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """Return one SHA-256 over the contents of files; their names do not count."""
+    """Return one SHA-256 over the contents of files; their names do not affect it."""
     total = hashlib.sha256()
     for path in paths:
         total.update(remembered_sha256(path).encode())

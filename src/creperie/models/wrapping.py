@@ -1,7 +1,7 @@
-"""Score models that are in memory: of transformers, open_clip or sentence-transformers, any object, or a function.
+"""Score models in memory: of transformers, open_clip or sentence-transformers, any other object, or a function.
 
 Each time a wrapped model is scored, its weights are hashed, it is moved to the requested device in eval mode, and the
-same adapter as for a model URI is built around it. Afterwards its device, dtype and mode are restored.
+same adapter as for a model URI is built around it. Afterwards the model's device, dtype and mode are restored.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class WrappedModel:
         return self.plugin or f"memory:{self.name or ('function' if named == '<lambda>' else named)}"
 
     def read(self, kind: str) -> dict[str, Any]:
-        """Return all options of a kind of model URI: those given, checked, and defaults for the others."""
+        """Return all options of a kind of model URI: those given, after a check, and defaults for the rest."""
         return read_options(self.options, KINDS[kind].options, where=self.uri)
 
     @contextmanager
     def opened(
         self, device: str = "auto", dtype: str = "auto", cache: bool | str = True
     ) -> Iterator[tuple[Model, bool]]:
-        """Yield the adapter, and whether its results may be cached.
+        """Yield the model's adapter, and a flag that says whether its results may be cached.
 
         The cache key is the hash of the model's content or, if that is not certain, the name given as `cache`.
         """
@@ -122,7 +122,7 @@ def from_plugin(model: Any, uri: str) -> WrappedModel:
 
 
 def as_model(model: Any, uri: str, place: Place) -> Model:
-    """Return a `Model` unchanged; move any other object of a plug-in to the place and return an adapter around it."""
+    """Return a `Model` unchanged; move any other object of a plug-in to `place` and return an adapter around it."""
     if isinstance(model, Model):
         return model
     wrapped = from_plugin(model, uri)
@@ -133,7 +133,7 @@ def as_model(model: Any, uri: str, place: Place) -> Model:
 
 
 def _unwrapped(model: Any) -> Any:
-    """Return the original module of a compiled or parallel one."""
+    """Return the original module inside a compiled or parallel one; other modules are returned unchanged."""
     for attribute in ("_orig_mod", "module"):
         if type(model).__name__ in ("OptimizedModule", "DistributedDataParallel", "DataParallel"):
             model = getattr(model, attribute, model)
@@ -261,7 +261,7 @@ def _number(function: Callable[..., Any], image: Any, text: str) -> float:
 
 
 def _one_each(wrapped: WrappedModel, texts: Sequence[str], *given: Any) -> np.ndarray:
-    """Return the function's numbers; raise a ModelError if there is not one per caption."""
+    """Return the wrapped function's numbers for these texts; raise a ModelError unless there is one per caption."""
     numbers = _method(wrapped.model, _numbers)(*given)
     if numbers.shape != (len(texts),):
         raise ModelError(
@@ -287,7 +287,7 @@ def _method(own: Callable[..., Any], finish: Callable[[Any], np.ndarray]) -> Ans
 
 
 def _encoder(own: Callable[..., Any], inputs: Callable[[Sequence[Any]], Any]) -> Answer:
-    """Return a function from a list to vectors: in one call, or one by one if the method takes a single input."""
+    """Return a function from a list to vectors: it calls `own` once, or once per input if `own` takes only one."""
 
     def encode(given: Sequence[Any]) -> np.ndarray:
         with _inference():

@@ -20,7 +20,7 @@ MOST_ROWS = 32
 
 
 def batches_by_size(sizes: Mapping[int, int], device: str = "cpu") -> list[list[int]]:
-    """Return the keys in batches of similar size in tokens, the longest first."""
+    """Return the keys in batches whose sizes in tokens are similar, the largest first."""
     batches: list[list[int]] = []
     budget = BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"])
     for i in sorted(sizes, key=lambda i: -sizes[i]):
@@ -33,8 +33,8 @@ def batches_by_size(sizes: Mapping[int, int], device: str = "cpu") -> list[list[
 
 
 def can_pad(model: Any) -> bool:
-    """Return True if padding on the left is exact: every token attends to all tokens before it. With a sliding window
-    the padding would take up room in the window.
+    """Return whether padding on the left leaves the output unchanged, that is, whether every token attends to all
+    tokens before it. With a sliding window, padding would take up room in the window.
     """
     text = model.config.get_text_config(decoder=True)
     return not (getattr(text, "sliding_window", None) or "sliding" in str(getattr(text, "layer_types", "")))
@@ -48,7 +48,7 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
 
 
 def stopping(ends: Sequence[int], rows: int = 1, device: str = "cpu") -> dict[str, Any]:
-    """Return the arguments of `generate` that end answers at these tokens; answers that have ended are padded.
+    """Return the arguments of `generate` that end an answer at one of these tokens; answers that have ended are padded.
 
     On a GPU the cache of a batch has room for all tokens from the start: growing it would copy it for every token.
     """
@@ -67,10 +67,10 @@ def write(
     start: int = 0,
     **settings: Any,
 ) -> list[tuple[list[int], bool]]:
-    """Return, per prompt, the token ids of its answer without the end token, and whether there was an end token.
+    """Return, for each prompt, the token ids of its answer without the end token, and whether it had an end token.
 
-    `start` is how many tokens come before the answer, besides the prompt. `settings` are further arguments of
-    `generate`, such as the end tokens (`stopping`).
+    `start` is the number of tokens that `generate` returns before the answer, apart from the prompt. `settings` are
+    further arguments of `generate`, such as the end tokens (`stopping`).
     """
     import torch
     from transformers import LogitsProcessorList
@@ -92,8 +92,8 @@ def write(
 
 
 class _Draws:
-    """A logits processor for prompts with a temperature: it adds Gumbel noise, so that the likeliest token is a sample
-    from the distribution. Each prompt has its own random generator.
+    """A logits processor for prompts with a temperature. It adds Gumbel noise, so that the most likely token is a
+    sample from the distribution. Each prompt has its own random generator.
     """
 
     def __init__(self, prompts: Sequence[Prompt]) -> None:

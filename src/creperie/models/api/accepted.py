@@ -1,4 +1,4 @@
-"""What a server does not accept, learned from its refusals: once per server and model, and kept in the cache."""
+"""The parameters that a server does not accept, learned once per server and model from its errors, and cached."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REFUSES = re.compile(
 
 
 class AcceptedForms:
-    """The parameters that a server refuses for a model, each with the parameter to send instead (none if empty)."""
+    """The parameters that a server refuses for a model, each with its replacement (empty: it is left out)."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self.path, self.model = folder / "refused.json", model
@@ -41,8 +41,8 @@ class AcceptedForms:
         return {}
 
     def learn(self, refusal: str, sent: Mapping[str, Any]) -> bool:
-        """Return True if an error message names a parameter that has an alternative; later requests use the
-        alternative.
+        """Note the parameter that an error message refuses, so that later requests avoid it. Return False if the
+        message names none that can be replaced or left out.
         """
         text = refusal.replace("_", "").lower()  # some servers write maxTokens
         if not _REFUSES.search(text.replace("jsonobject", "json_object")):
@@ -72,6 +72,6 @@ class AcceptedForms:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on the parameters that the server refuses, for which it uses its own choice."""
+        """Sentences that name the parameters that were left out because the server refuses them."""
         own = sorted(name for name, instead in self.refused.items() if not instead)
         return [f"the server does not accept {', '.join(own)}: its own choice is used"] if own else []

@@ -28,11 +28,11 @@ ENDED = ("completed", "failed", "expired", "cancelled")
 
 
 class GatheredOnly(Exception):  # noqa: N818
-    """Raised in place of answers while requests are only gathered for a batch."""
+    """Raised instead of returning answers while requests are only being gathered for a batch."""
 
 
 class BatchFiles:
-    """The requests of one model that are gathered for batches, or under way in them."""
+    """The requests of one model that are being gathered for batches, or in batches not answered yet."""
 
     def __init__(self, queue: RequestQueue) -> None:
         self.queue, self.gathering, self.reserved = queue, False, 0.0
@@ -45,7 +45,7 @@ class BatchFiles:
         return sorted(self.folder.glob("*.jsonl"))
 
     def _read(self, part: Path) -> dict[str, Request]:
-        """Return the requests in a file by key, without a truncated last line."""
+        """Return the requests in a file, by key; a truncated last line is ignored."""
         lines: dict[str, Request] = {}
         for line in part.read_bytes().splitlines():
             with suppress(ValueError):
@@ -61,7 +61,7 @@ class BatchFiles:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """Gather all requests of the block, then send them together and wait for the answers."""
+        """Gather all requests made during the block; when it ends, send them together and wait for the answers."""
         self.gathering = True
         try:
             yield
@@ -70,7 +70,9 @@ class BatchFiles:
         self.answer([])
 
     def answer(self, requests: Sequence[Request]) -> None:
-        """Put the answers to these and all gathered requests into the cache; while gathering, only record them."""
+        """Get the answers to these and all gathered requests and put them into the cache. While requests are being
+        gathered, only record them and raise `GatheredOnly`.
+        """
         import openai
 
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ class BudgetError(CreperieError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A model on a server, with limits on its use. Prices are in dollars per million tokens."""
+    """The settings of a model on a server: its address, limits on its use, and prices in dollars per million tokens."""
 
     uri: str
     model: str
@@ -66,7 +66,7 @@ class AnswerCache:
         return AnswerCache(cache_home() / "api" / place)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Return the stored answer; None if there is none, or if its file is damaged."""
+        """Return the stored answer; None if none is stored, or if the file is damaged."""
         try:
             path = self._path(key)
             document, _ = checked(json.loads(path.read_text(encoding="utf-8")), path)
@@ -83,7 +83,7 @@ class AnswerCache:
 
 
 def readable(answer: Mapping[str, Any]) -> bool:
-    """Return True if a server's document holds an answer: a choice with text, or with a message."""
+    """Return whether a server's document holds an answer, that is, a choice with text or with a message."""
     try:
         choice = answer["choices"][0]
         return isinstance(choice["text"], str) if "text" in choice else reply_in(answer) is not None
@@ -92,10 +92,11 @@ def readable(answer: Mapping[str, Any]) -> bool:
 
 
 def reply_in(answer: Mapping[str, Any]) -> GeneratedText | None:
-    """Return the answer in a server's document, separated from its thoughts; None if it is incomplete: no text, no
-    thought, and no reason why it ended.
+    """Return the answer in a server's document, separated from the model's thoughts; None if the document has no text,
+    no thought, and no reason why the answer ended.
 
-    Thoughts are in the message's `reasoning_content` or `reasoning`, in a part of its content, or in tags.
+    A server may send the thoughts in the message's `reasoning_content` or `reasoning`, in a part of its content, or in
+    tags.
     """
     choice = answer["choices"][0]
     message, finish = choice["message"], choice.get("finish_reason")

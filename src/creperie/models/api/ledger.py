@@ -1,6 +1,6 @@
 """The ledger of requests and costs.
 
-For a generation job it is a file, which includes the costs of earlier processes.
+A generation job keeps its ledger in a file, which includes the costs of earlier processes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ TEMPLATE = 4096
 
 @dataclass
 class SpendLedger:
-    """Counts calls, tokens and costs, each distinct request once; requests in flight are reserved from the budget.
+    """Counts calls, tokens and costs, each distinct request once, and reserves budget for requests in flight.
 
-    It counts for this process or, after `keep_in`, for a generation job. A cached answer names the job that paid for
-    it: if a process dies between caching an answer and booking it, the next process that finds the answer books it.
+    The counts are those of this process or, after `keep_in`, those of a generation job. A cached answer names the job
+    that paid for it: if a process dies between caching an answer and booking it, the next process that finds the answer
+    books it.
     """
 
     endpoint: Endpoint
@@ -59,7 +60,7 @@ class SpendLedger:
         return self.endpoint.cost(self.tokens_in - self.half_in / 2, self.tokens_out - self.half_out / 2)
 
     def keep_in(self, path: Path) -> None:
-        """Store the counts in this ledger file from now on, added to those that it already holds."""
+        """Store the counts in this file from now on, added to the counts that it already holds."""
         with self._lock:
             self._spent_elsewhere += self.cost
             for name in COUNTS:
@@ -130,12 +131,12 @@ class SpendLedger:
             self.reserved -= reserved
 
     def paid(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Book an answer received from the server."""
+        """Record the tokens of an answer that the server has just sent."""
         with self._lock:
             self._book({"key": key, "calls": 1, **_tokens(answer)})
 
     def found(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Book an answer found in the cache: as a paid call if this job paid for it, else as cached."""
+        """Record an answer found in the cache: as a paid call if this job paid for it, otherwise as a cached one."""
         with self._lock:
             own = bool(self.making) and answer.get(PAID_BY) == self.making
             self._book({"key": key, "calls": 1, **_tokens(answer)} if own else {"key": key, "cached": 1})
@@ -158,7 +159,7 @@ def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
 
 
 def checked_usage(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the usage to book: the server's numbers if plausible, else an upper bound from request and answer.
+    """Return the token counts to record: the server's if plausible, else an upper bound from request and answer.
 
     >>> asked = {"messages": [{"role": "user", "content": "four"}], "max_tokens": 9}
     >>> given = {"choices": [{"message": {"content": "five!"}}]}

@@ -26,10 +26,10 @@ _AROUND = " \t\n\"'`*()[]{}.:"
 
 
 def probabilities(reply: GeneratedText, answers: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the probability of each answer, summed over its spellings; 0 for one that is not listed.
+    """Return the probability of each answer, summed over its spellings; 0 if no listed token spells it.
 
-    An answer may stand behind an opening bracket or a blank, which is a token of its own: then the probability of that
-    token is a factor.
+    An answer may follow an opening bracket or a blank that is a token of its own: its probability is then multiplied by
+    the probability of that token.
 
     >>> reply = GeneratedText("(1)")
     >>> reply.top = ({"(": math.log(0.8), "none": math.log(0.1)}, {"1": math.log(0.75), "2": math.log(0.25)})
@@ -50,13 +50,13 @@ def probabilities(reply: GeneratedText, answers: Sequence[Sequence[str]]) -> np.
 
 
 class ReadsFirstTokens(Asking):
-    """A mixin that reads the first tokens' log-probabilities instead of the answer, and counts what was not listed."""
+    """A mixin that reads the first tokens' log-probabilities, not the text, and counts answers with unlisted labels."""
 
     by, asked, partly, unlisted = "likelihood", 0, 0, 0.0
     tokens = FIRST
 
     def read(self, prompts: Sequence[Prompt], answers: Sequence[Sequence[Sequence[str]]], scale: bool) -> list[Chosen]:
-        """Return the probabilities of the answers to each prompt; with `scale` they add up to one."""
+        """Return the probabilities of the possible answers to each prompt; with `scale` they sum to one."""
         chosen = []
         for (reply,), spelled in zip(self.replies(prompts, top_logprobs=LISTED), answers, strict=True):
             if not reply.top or reply.thought:
@@ -80,7 +80,7 @@ class ReadsFirstTokens(Asking):
 
 
 class ServedChooser(ReadsFirstTokens, GeneratedChooser):
-    """A chooser that reads the probabilities of the labels."""
+    """A chooser that reads the probabilities of the option labels."""
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
         labels = [[[label] for label in self.form.answers(q)] for q in questions]
@@ -91,7 +91,7 @@ class ServedChooser(ReadsFirstTokens, GeneratedChooser):
 
 
 class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
-    """A pair scorer: P(yes) against P(no) or, with a `vqa` prompt, the probability of its answer (VQAScore)."""
+    """A pair scorer: P(yes) / (P(yes) + P(no)) or, with a `vqa` prompt, the probability of its answer (VQAScore)."""
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
         vqa = self.prompt.kind == "vqa"
@@ -101,7 +101,7 @@ class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
 
 
 def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
-    """Return the scorer that reads log-probabilities for the option `score`."""
+    """Return the scorer that the option `score` names, among those that read log-probabilities."""
     way = options["score"]
     if way == "choice":
         asked = asking(model, options, uri)
@@ -118,7 +118,7 @@ def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
 
 
 class ReadsPrompts:
-    """Base class of scorers by the mean log-probability of a caption's tokens, which vLLM returns with a prompt."""
+    """Base class of scorers by the mean log-probability of a caption's tokens in a prompt, which vLLM returns."""
 
     def __init__(self, model: ApiModel, prompt: PromptText | None = None) -> None:
         self.model, self.prompt = model, prompt.text if prompt else ""
@@ -126,7 +126,7 @@ class ReadsPrompts:
         self.fingerprint = replace(model.fingerprint, prompt=prompt.described if prompt else "", options=used)
 
     def tokens(self, asked: Sequence[dict[str, Any]]) -> list[list[tuple[str, float]]]:
-        """Return the tokens of each prompt with their log-probabilities; the first has none."""
+        """Return the tokens of each prompt with their log-probabilities, without the first token, which has none."""
         common = {"model": self.model.endpoint.model, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
         read = []
         for answer in ask_all(self.model.queue, [{**common, **one} for one in asked]):
@@ -143,13 +143,13 @@ class ReadsPrompts:
 
 
 class ServedCaptions(ReadsPrompts):
-    """A pair scorer: log P(caption | image, prompt) per token (VisualGPTScore)."""
+    """A pair scorer: the mean of log P(caption | image, prompt) per token (VisualGPTScore)."""
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         return np.array([one.shares[0] for one in self.judge([(image, text) for text in texts])], np.float32)
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
-        """Return the mean log-probability of each caption with its image as the only share."""
+        """Return one `Chosen` per pair; its only number is the caption's mean log-probability per token."""
         asked = [
             {
                 "messages": [
@@ -167,7 +167,9 @@ class ServedCaptions(ReadsPrompts):
 
 
 class ServedTexts(ReadsPrompts):
-    """A text scorer: log P(caption) per token, without its image. The first token counts only after a start token."""
+    """A text scorer: the mean of log P(caption) per token, without the image. The caption's first token is counted only
+    if a start token precedes it.
+    """
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         read = self.tokens([{"prompt": text} for text in texts])
@@ -175,7 +177,7 @@ class ServedTexts(ReadsPrompts):
 
 
 def _of_end(text: str, tokens: Sequence[tuple[str, float]]) -> float:
-    """Return the mean log-probability of the tokens that end a prompt with this text; NaN if it does not end so."""
+    """Return the mean log-probability of the last tokens, those that spell `text`; NaN if no last tokens do."""
     end = ""
     for at in range(len(tokens) - 1, -1, -1):
         end = tokens[at][0] + end

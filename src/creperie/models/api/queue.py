@@ -86,7 +86,7 @@ class _Dispatcher:
         self._loop.call_soon_threadsafe(self._stopped.set)
 
     def dismiss(self) -> None:
-        """Let the workers end when the queue is empty."""
+        """Tell the workers to stop once the queue is empty."""
         for _ in range(self.endpoint.concurrency):
             self.put(None)
 
@@ -324,12 +324,12 @@ class RequestQueue:
         return future
 
     def stop(self, failure: CreperieError) -> None:
-        """Send nothing more: waiting requests fail. Requests already sent are still answered and stored."""
+        """Send nothing more: waiting requests fail; those already sent are still answered and stored."""
         if self._dispatcher is not None:
             self._dispatcher.stop(failure)
 
     def abandon(self) -> None:
-        """Stop sending; every future that still waits is cancelled or, if its request was sent, gets an error."""
+        """Send nothing more; cancel the waiting futures, or give them an error if their request was sent."""
         stopped = ModelError("the work was stopped", where=self.endpoint.uri, hint="run again to resume")
         self.stop(stopped)
         for pending in list(self._pending.values()):
@@ -365,7 +365,7 @@ class RequestQueue:
         self._settle(pending, outcome)
 
     def _is_waited_for(self, pending: _PendingRequest) -> bool:
-        """Return True if anything still waits for the request, and if so mark it as no longer cancellable."""
+        """Return whether any future still waits for the request, and mark those that do as no longer cancellable."""
         with self._lock:
             pending.waiting = [f for f in pending.waiting if f.running() or f.set_running_or_notify_cancel()]
             pending.sent = bool(pending.waiting)
@@ -374,7 +374,7 @@ class RequestQueue:
             return pending.sent
 
     def keep(self, key: str, request: Request, answer: Answer) -> None:
-        """Store an answer, then book it: if the process dies in between, the next process books it."""
+        """Store an answer, then record its cost: if the process dies in between, the next process records it."""
         answer["usage"] = checked_usage(request, answer)
         payer = {PAID_BY: self.ledger.making} if self.ledger.making else {}
         self.cache.put(key, {**answer, **payer})
@@ -397,7 +397,7 @@ def ask_all(queue: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
 
 
 def first_of(failures: Sequence[BaseException], requests: int) -> BaseException:
-    """Return the failure to report: an exhausted budget, else the first one, with the number of failures."""
+    """Return the error to report, with the number of failures: an exhausted budget if any, else the first error."""
     first = next((f for f in failures if isinstance(f, BudgetError)), failures[0])
     if len(failures) < 2 or not isinstance(first, CreperieError) or isinstance(first, BudgetError):
         return first

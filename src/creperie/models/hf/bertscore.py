@@ -1,9 +1,9 @@
-"""BERTScore: captions compared token by token, through the hidden states of a text encoder.
+"""BERTScore: two captions compared token by token, by the hidden states of a text encoder.
 
 Every token of one caption is matched with the most similar token of the other. The mean similarity over the tokens of
-the first caption is the precision, over those of the second the recall, and the score is their harmonic mean. Special
-tokens at the beginning and end can be matched but are left out of the means, as in the published scorer without inverse
-document frequencies.
+the first caption is the precision, that over the tokens of the second is the recall, and the score is the harmonic mean
+of both. Special tokens at the beginning and end can be matched but are left out of the means, as in the published
+scorer without inverse document frequencies.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BertScore:
         return scores
 
     def _states(self, texts: Sequence[str]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Return per caption the unit vectors of its tokens, and a mask of the tokens that count."""
+        """Return, for each caption, the unit vectors of its tokens and a mask of the tokens that count in the mean."""
         tokens = self.tokenizer(texts)
         order = sorted(range(len(texts)), key=lambda i: len(tokens[i].ids))
         encoded: list[Any] = [None] * len(texts)
@@ -80,7 +80,7 @@ class BertScore:
 
 
 def likeness(a: torch.Tensor, a_counts: torch.Tensor, b: torch.Tensor, b_counts: torch.Tensor) -> float:
-    """Return the harmonic mean of precision and recall; NaN if a caption has no token that counts."""
+    """Return the harmonic mean of precision and recall; NaN if one of the captions has no token that counts."""
     products = a @ b.T
     precision = float(products.max(dim=1).values[a_counts].mean())
     recall = float(products.max(dim=0).values[b_counts].mean())

@@ -22,7 +22,7 @@ REMOVED_ARCHITECTURES: dict[str, str] = packaged_toml("creperie.models", "kinds.
 
 @dataclass(frozen=True)
 class Folder:
-    """A model's folder; `trust` says whether code in it may run."""
+    """A folder with a model. `trust` says whether Python code in the folder may be run."""
 
     path: Path
     uri: str
@@ -41,7 +41,7 @@ class Folder:
             return AutoTokenizer.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
 
     def image_processor(self) -> Any:
-        """Return the image processor with Pillow's resizing: torchvision gives different pixels and may be missing."""
+        """Return the image processor that uses Pillow: torchvision gives other pixels and may be missing."""
         from transformers import AutoImageProcessor
 
         with self._readable("image processor"), quiet_libraries():
@@ -50,7 +50,7 @@ class Folder:
             )
 
     def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
-        """Return the model with its weights; raise a ModelError if weights are missing, since they would be random."""
+        """Return the model with its weights; raise a ModelError if some are missing, as they would be random."""
         with self._readable("weights"), quiet_libraries():
             model, report = model_class.from_pretrained(
                 self.path,
@@ -76,9 +76,9 @@ class Folder:
         return hash_files(weight_files(self.path))
 
     def processor(self, model_type: str) -> Any:
-        """Return the model's own processor with Pillow's image processor.
+        """Return the model's own processor of images and text, with an image processor that uses Pillow.
 
-        Processors that also read video need torchvision for that part only, so they are created without it.
+        Processors that can read video need torchvision only for video, so they are created without their video part.
         """
         import transformers
         from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
@@ -115,7 +115,7 @@ class Folder:
 
 
 class _Without:
-    """A mixin that lets a processor lack a part that is not used here."""
+    """A mixin for a processor that is created without a part that creperie does not use."""
 
     def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
         return None if argument is None else super().check_argument_for_proper_class(name, argument)  # type: ignore[misc]
@@ -123,7 +123,7 @@ class _Without:
 
 @dataclass(frozen=True)
 class InMemory:
-    """A model in memory with the interface of `Folder`. Parts that an adapter changes are copied first."""
+    """A model in memory with the interface of `Folder`. Adapters get copies of the parts that they change."""
 
     network: Any
     uri: str
@@ -178,7 +178,7 @@ ModelSource = Folder | InMemory
 
 
 def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> ModelError:
-    """Return the error for an architecture without an adapter; for a removed one, the hint says what to use instead."""
+    """Return the error for an architecture without an adapter; its hint tells what replaces a removed one."""
     gone = REMOVED_ARCHITECTURES.get(model_type)
     hint = gone or f"known: {', '.join(known)}; for others see docs/plugin.md"
     return ModelError(f"architecture {model_type!r} {'was removed' if gone else what}", where=uri, hint=hint)
@@ -186,7 +186,7 @@ def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> Mo
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Silence load reports and progress bars of libraries during the block; real problems raise errors anyway."""
+    """Silence load reports and progress bars of libraries during the block; errors are still raised."""
     from transformers.utils import logging as reports
 
     level, bars = logging.root.manager.disable, reports.is_progress_bar_enabled()

@@ -18,7 +18,7 @@ from creperie.models.uri import parse_uri
 
 @dataclass(frozen=True)
 class LoadedNetwork:
-    """A network with its tokenizer, its place and the folder it was loaded from."""
+    """A network with its tokenizer, its device and precision, and the folder it was loaded from."""
 
     model: Any
     tokenizer: Any
@@ -26,7 +26,7 @@ class LoadedNetwork:
     folder: Folder
 
     def read(self, *texts: Sequence[str], longest: int | None = None) -> Any:
-        """Return the tokens of texts, or of pairs of texts, as inputs of the network: padded, and cut at `longest`."""
+        """Return texts, or pairs of texts, as padded inputs of the network, truncated to `longest` tokens."""
         tokens = self.tokenizer(
             *map(list, texts), return_tensors="pt", padding=True, truncation=True, max_length=longest
         )
@@ -47,7 +47,7 @@ class LoadedNetwork:
 
 
 def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str = "float32") -> LoadedNetwork:
-    """Load a network of the given transformers class, by `hf:owner/name` or `hf:/folder`."""
+    """Load a network of the given transformers class; `uri` is `hf:owner/name` or `hf:/folder`."""
     try:
         import transformers
     except ImportError as e:

@@ -1,4 +1,4 @@
-"""Matching heads: image and caption go through the model together, and a head says whether they match."""
+"""Matching heads: image and caption go through the model together, and a head tells whether they match."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Matcher:
     """The two stages of a matching model.
 
-    `see` runs the part that depends on the image alone, once per image. `match` joins its result with captions and
-    returns logits (n, 2) for no match and match, or (n, 1).
+    `see` runs the part of the model that needs only the image, once per image. `match` combines its result with
+    captions and returns logits: (n, 2) for no match and match, or (n, 1) for match.
     """
 
     model_class: str
@@ -55,7 +55,7 @@ class JointModel:
         return self.tokenizer(texts)
 
     def joined(self, image: np.ndarray, texts: Sequence[Tokens]) -> torch.Tensor:
-        """Return the output of the model for the image with each caption, in float32."""
+        """Return the outputs of the model for the image with each of the captions, in float32."""
         import torch
 
         parts = [torch.zeros(0, 2)] if not texts else []
@@ -70,7 +70,7 @@ class JointModel:
 
 @dataclass(eq=False)
 class MatchingHead(JointModel):
-    """A pair scorer: how well captions match an image. `value` is "prob", "logit" or "margin"."""
+    """A pair scorer: how well captions match an image. `value` selects the score: "prob", "logit" or "margin"."""
 
     value: str = "prob"
 
@@ -82,7 +82,7 @@ class MatchingHead(JointModel):
 
 
 class FusedEncoder(JointModel):
-    """A pair encoder: one vector per caption, joined with the image."""
+    """A pair encoder: one vector per caption, from caption and image together."""
 
     def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         return unit_vectors(self.joined(self.prepare_image(image), self.prepare_texts(texts)))
@@ -91,8 +91,8 @@ class FusedEncoder(JointModel):
 def match_value(logits: torch.Tensor, value: str) -> torch.Tensor:
     """Return one number per pair from logits (no match, match), or from a single match logit.
 
-    Most evaluations use the probability. In float32 it is exactly 1 from a margin of about 17 on, which makes ties. The
-    margin gives the same ranking and does not saturate. The raw match logit gives a different ranking.
+    Most evaluations use the probability. In float32 the probability is exactly 1 from a margin of about 17 on, which
+    causes ties. The margin gives the same ranking and does not saturate. The raw match logit gives a different ranking.
     """
     import torch
 
@@ -172,7 +172,7 @@ def _bridgetower_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: 
 
 
 def _vilt_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the embedded patches. If there are more than its limit, ViLT samples some at random; here the seed is
+    """Return the embedded patches. ViLT samples some at random if there are more than its limit; here the seed is
     fixed, so that scores are reproducible.
     """
     import torch

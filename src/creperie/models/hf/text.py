@@ -36,7 +36,7 @@ def encoder_class(model_type: str) -> Any:
 
 
 def positions(config: Any) -> int | None:
-    """Return the maximum number of tokens; None if positions are relative."""
+    """Return the maximum number of tokens; None if the model uses relative positions, which set no limit."""
     if config.model_type in T5_CLASSES:
         return None
     count = getattr(config, "max_position_embeddings", None)

@@ -1,4 +1,4 @@
-"""Generate answers to many prompts with a local language model, in batches; their common beginning is read once."""
+"""Generate answers to many prompts with a local language model, in batches; a common beginning is read once."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ class Chat:
         return can_pad(self.model) and "position_ids" in inspect.signature(self.model.forward).parameters
 
     def _shared(self, asked: Sequence[list[int]]) -> tuple[int, ...]:
-        """Return the common beginning of prompts after reading it, or () if it is too short.
+        """Return the tokens that all prompts begin with, after the model has read them; () if there are too few.
 
-        On a GPU the beginning is read with every prompt, because generating takes most of the time there.
+        On a GPU this returns (), and the beginning is read again with every prompt: most of the time there is spent on
+        generating.
         """
         import torch
 

@@ -23,7 +23,7 @@ def language_model_folder(name: str, *, uri: str, revision: str | None = None) -
 
 
 def gguf_file(name: str, uri: str) -> Path:
-    """Return a GGUF file by its path, or the one inside an installed package (pkg:), which is not imported."""
+    """Return the path of a GGUF file: as given, or inside an installed package (`pkg:`), which is not imported."""
     if not name.startswith("pkg:"):
         if not (file := Path(name).expanduser()).is_file():
             raise ModelError(f"there is no file {file}", where=uri, hint="check the path")

@@ -59,7 +59,7 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
 
 
 class LanguageModel:
-    """Base class of causal and masked models: tokenising, and the reduction to one number per caption."""
+    """Base class of causal and masked models: tokenises captions, reduces log-probabilities to one number each."""
 
     def __init__(self, model: Any, tokenizer: Any, fingerprint: Fingerprint, place: Place, start: list[int]) -> None:
         self.model = model
@@ -75,15 +75,15 @@ class LanguageModel:
 
     @property
     def beside(self) -> int:
-        """The number of special tokens around the caption."""
+        """The number of special tokens that are added to a caption."""
         raise NotImplementedError
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return one array per caption: the log-probability of each of its tokens, float32."""
+        """Return one float32 array per caption: the log-probability of each of its tokens."""
         raise NotImplementedError
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each caption, truncated so that special tokens and prompt fit the context as well."""
+        """Return each caption's token ids, truncated so that prompt and special tokens fit the context, too."""
         room = (self.fingerprint.context or 10**6) - len(self.prompt) - self.beside
         encoded = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"] if texts else []
         return [ids[:room] for ids in encoded]
@@ -115,7 +115,7 @@ class CausalLM(LanguageModel):
         return all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(packed, rows))
 
     def _packed(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Return the log-probabilities per caption, from prefix trees: shared prefixes are computed once."""
+        """Return one array of log-probabilities per caption; prefix trees let shared prefixes be read once."""
         import torch
 
         results: dict[int, np.ndarray] = {}
@@ -140,7 +140,7 @@ class CausalLM(LanguageModel):
         return [results[i] for i in range(len(captions))]
 
     def _rows(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Return the log-probabilities per caption, with each caption in a row of its own."""
+        """Return one array of log-probabilities per caption, with each caption in a row of its own."""
         results: list[np.ndarray] = [np.zeros(0, np.float32)] * len(captions)
         for batch in batches_by_length([len(before) + len(c) for c in captions]):
             logs = self._forward(*padded([before + captions[i] for i in batch]))
@@ -151,7 +151,7 @@ class CausalLM(LanguageModel):
         return results
 
     def _forward(self, ids: Any, mask: Any) -> np.ndarray:
-        """Return the log-probability of each next token as an array (rows, width − 1)."""
+        """Return the log-probability of each token given those before it, as an array (rows, width − 1)."""
         import torch
 
         device = self.place.torch_device
@@ -172,7 +172,7 @@ class CausalLM(LanguageModel):
 
 
 class MaskedLM(LanguageModel):
-    """An encoder: the log-probability of each token when it alone is masked (pseudo-likelihood)."""
+    """An encoder: the log-probability of each token when only that token is masked (pseudo-likelihood)."""
 
     @property
     def beside(self) -> int:
@@ -202,7 +202,7 @@ class MaskedLM(LanguageModel):
         return np.split(logs, ends[:-1]) if captions else []
 
     def _frame(self) -> tuple[list[int], list[int]]:
-        """Return the special tokens that the tokenizer puts before and after a sentence."""
+        """Return two lists: the special tokens that the tokenizer puts before a sentence, and those it puts after."""
         probe = self.tokenizer("a", return_special_tokens_mask=True)
         own = [k for k, special in enumerate(probe["special_tokens_mask"]) if not special]
         ids: list[int] = probe["input_ids"]
@@ -246,8 +246,8 @@ def _model_class(masked: bool) -> Any:
 
 
 def _start_ids(tokenizer: Any) -> list[int]:
-    """Return the start or end token to put before captions, which makes their first token predictable; [] if there is
-    neither.
+    """Return the start token or else the end token, to be put before captions so that their first token can be
+    predicted; [] if the tokenizer has neither.
     """
     for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
         if index is not None:
@@ -265,8 +265,8 @@ PACK = 160
 class TokenTree:
     """A prefix tree of the tokens of several captions after a common start: shared prefixes are stored once.
 
-    A true caption and its foil mostly differ in a few words. Every token attends only to its ancestors and its position
-    is its depth, so its log-probability is the same as in the caption alone.
+    A true caption and its foil mostly differ in a few words. Every token attends only to its ancestors, and its
+    position is its depth, so its log-probability is the same as if the caption were read by itself.
     """
 
     def __init__(self, start: Sequence[int]) -> None:
@@ -294,14 +294,14 @@ class TokenTree:
 
     @cached_property
     def inner(self) -> np.ndarray:
-        """The indices of the tokens that the model must read: the first, and every token that another one follows. The
-        last token of a caption is only predicted.
+        """The indices of the tokens that the model must read: the first token, and every token that is followed by
+        another. The last token of a caption is only predicted.
         """
         return np.unique(np.maximum(self.parent, 0))
 
     def sees(self, width: int) -> np.ndarray:
-        """Return the attention mask of inner tokens (width × width): a token sees itself and its ancestors, padding
-        sees itself.
+        """Return the attention mask of the inner tokens (width × width): each token attends to itself and its
+        ancestors, padding only to itself.
         """
         visible = np.eye(max(width, len(self)), dtype=bool)
         for i, parent in enumerate(self.parent[1:], 1):

@@ -43,9 +43,10 @@ def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
 
 
 class TrigramLM:
-    """A text scorer: log P(word | the two words before it), including sentence ends; lower case, no punctuation.
+    """A text scorer: log P(word | the two words before it), including the end of the sentence, for captions in lower
+    case without punctuation.
 
-    The vocabulary is closed. A word outside it gets the probability 1e-7, and is not used as context of later words.
+    The vocabulary is closed. A word outside it gets the probability 1e-7 and is not used as context for later words.
     """
 
     def __init__(self, probability: Callable[[list[str]], float], fingerprint: Fingerprint) -> None:
@@ -58,7 +59,7 @@ class TrigramLM:
         return np.array([reduce(logs) for logs in self.log_probabilities(texts)], np.float32)
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return one array per caption: the log-probability of each of its words and of its end, float32."""
+        """Return one float32 array per caption: the log-probability of each word and of the sentence end."""
         return [np.array(self._words(text), np.float32) for text in texts]
 
     def _words(self, text: str) -> list[float]:

@@ -53,7 +53,7 @@ class PromptText:
 
     @property
     def described(self) -> str:
-        """All that changes the question or how its answer is read, as text for the fingerprint."""
+        """Everything that changes the question or how its answer is read, as text for the fingerprint."""
         words = [*self.answers, *self.yes, *self.no, *self.labels, self.none]
         return f"{self.id}: {self.text}" + (f" {[self.separator, *words]}" if any(words) else "")
 
@@ -88,7 +88,7 @@ def built_in() -> Mapping[str, PromptText]:
 
 
 def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
-    """Return the built-in prompts of a kind, or of all if it is empty, in the order of their files.
+    """Return the built-in prompts of a kind, or of all kinds if `kind` is empty, in the order of their files.
 
     >>> [p.id for p in prompts_of("choice", "odd")]
     ['odd-or-none', 'odd-or-none-reworded', 'odd-forced', 'odd-few-shot', 'odd-which']
@@ -97,7 +97,7 @@ def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
 
 
 def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = "") -> PromptText:
-    """Return a prompt by its id, or from a file: `my.toml`, or `my.toml#id` if the file holds several.
+    """Return a prompt by its id, or from a file: `name` is an id, `my.toml`, or `my.toml#id` if the file holds several.
 
     With a folder (`my/` or `my/#id`), the prompts in its caption.toml, choice.toml, vqa.toml and yesno.toml replace
     shipped prompts with the same id. An empty `kind` accepts prompts of all kinds.
@@ -130,8 +130,8 @@ def prompt_files(folder: str | Path) -> list[Path]:
 
 
 def with_prompts(uri: str, folder: str | Path) -> str:
-    """Return a model URI that takes its prompt from a folder; unchanged if it uses no prompt, one from a file, or one
-    that the folder does not have. `prompt_name` finds the name again.
+    """Return a model URI that takes its prompt from a folder. It is unchanged if the model uses no prompt, takes its
+    prompt from a file, or names one that the folder does not have. `prompt_name` recovers the prompt's name.
     """
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
@@ -145,7 +145,7 @@ def with_prompts(uri: str, folder: str | Path) -> str:
 
 
 def prompt_name(uri: ModelURI) -> tuple[str, bool]:
-    """Return the name of a model's prompt, empty if the URI names none, and whether its text is the user's.
+    """Return the name of a model's prompt (empty if the URI names none), and whether the user supplied its text.
 
     >>> prompt_name(parse_uri("vlm:x?score=choice&prompt=%2Fmy%2F%23odd-forced"))
     ('odd-forced', True)

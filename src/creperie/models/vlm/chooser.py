@@ -57,7 +57,7 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
 
 
 class LikelyChooser(WordedChooser):
-    """A chooser that reads the likelihood of each label as the answer. Each question is read once for all labels."""
+    """A chooser that reads the likelihood of each label as the answer, with one pass per question for all labels."""
 
     def __init__(
         self, engine: LikelihoodEngine, form: QuestionWording, fingerprint: Fingerprint, place: Place, order: str
@@ -76,7 +76,7 @@ class LikelyChooser(WordedChooser):
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
         """Return one answer per question.
 
-        Questions about the same image (and the same demonstration images) share its processing.
+        An image is processed once for all questions about it that have the same demonstration images.
         """
         shown = [(id(q.image), *(id(t.image) for t in self.form.turns(q) if t.image)) for q in questions]
         first: dict[tuple[int, ...], ChoiceQuestion] = {}
@@ -100,7 +100,7 @@ class LikelyChooser(WordedChooser):
 
 
 def label_shares(logs: Sequence[float]) -> np.ndarray:
-    """Return probabilities normalised over the labels, from their log-probabilities.
+    """Return the probabilities of the labels, normalised to sum to one, from their log-probabilities.
 
     >>> label_shares([np.log(0.1), np.log(0.3)]).tolist()
     [0.25, 0.75]
@@ -145,11 +145,11 @@ class VlmGenerator:
 
     @property
     def _pads(self) -> bool:
-        """True if shorter prompts can be padded; otherwise only prompts of the same length are answered together."""
+        """True if shorter prompts can be padded; otherwise a batch has only prompts of the same length."""
         return self.engine.reader.family.interleaves and can_pad(self.engine.model)
 
     def _inputs(self, prompts: Sequence[Prompt]) -> list[dict[str, torch.Tensor]]:
-        """Return the model's inputs per prompt; prompts with the same images share their processing."""
+        """Return the model's inputs per prompt; images are processed once for all prompts that share them."""
         seen: dict[tuple[int, ...], Seen] = {}
         inputs = []
         for prompt in prompts:
@@ -196,7 +196,7 @@ class VlmGenerator:
 def left_padded(
     own: Mapping[str, torch.Tensor], beside: Sequence[Mapping[str, torch.Tensor]]
 ) -> dict[str, torch.Tensor]:
-    """Return a prompt's inputs as long as the longest of the prompts beside it.
+    """Return a prompt's inputs, padded on the left to the length of the longest prompt in `beside`.
 
     The padding is masked. It repeats the prompt's first token, so that a penalty on repetition sees no other token.
     """
@@ -214,7 +214,7 @@ CAPTION_TOKENS = 48
 
 
 def caption_images(model: Any, images: Sequence[Image.Image]) -> list[str]:
-    """Return a one-sentence description of each image by a `vlm:` or `api:` model, without sampling."""
+    """Return a one-sentence description of each image, generated without sampling by a `vlm:` or `api:` model."""
     describes = "one-sentence"
     if not isinstance(model, Generator):
         engine = getattr(model, "engine", None)

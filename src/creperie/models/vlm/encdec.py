@@ -41,9 +41,9 @@ class DecodeTask:
 
 @dataclass(eq=False)
 class EncoderDecoderEngine:
-    """Base class of the engines for BLIP-2 and InstructBLIP with T5 and for the two BLIP models.
+    """Base class of the engines for encoder-decoder models: BLIP-2 and InstructBLIP with T5, and the two BLIP models.
 
-    Subclasses define how image and prompt are encoded, the first tokens of the decoder, and how it decodes.
+    Subclasses define how image and prompt are encoded, which tokens the decoder starts with, and how it decodes.
     """
 
     model: Any
@@ -56,7 +56,7 @@ class EncoderDecoderEngine:
         return {"pixel_values": np.asarray(made["pixel_values"], np.float32)}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = True, turns: Turns = ()) -> list[AnswerLine]:
-        """Return lines with the decoder's input: its start tokens, the answer and, with `end`, the end token."""
+        """Return lines that hold the decoder's input: its start tokens, the answer and, with `end`, the end token."""
         made = []
         for question, answer in pairs:
             prompt = self.reader.frame(question, turns).tail
@@ -65,7 +65,7 @@ class EncoderDecoderEngine:
         return made
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
-        """Return, per image and line, the log-probability of each token of the answer."""
+        """Return, for each line of each image, the log-probability of each token of its answer."""
         results: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact_float32():
             pixels = [self._pixels(one) for one in seen]
@@ -99,7 +99,7 @@ class EncoderDecoderEngine:
         shown: Sequence[tuple[torch.Tensor, torch.Tensor]],
         lines: Sequence[Sequence[AnswerLine]],
     ) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
-        """Encode a batch of images with their prompts; yield indices and log-probabilities of their lines."""
+        """Encode a batch of images with their prompts; yield each line's index and log-probabilities."""
         import torch
 
         prompts = {name: torch.cat([task.prompt[name] for task in tasks]) for name in tasks[0].prompt}
@@ -149,8 +149,8 @@ class EncoderDecoderEngine:
         return self._tokens(self.reader.tokenizer, prompt, truncation=True)
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the states that the decoder attends to, and their mask, for a batch of images with their prompts. The
-        output of the vision tower is already cached (`having_seen`).
+        """Return, for a batch of images with their prompts, the states that the decoder attends to, and their mask. The
+        vision tower is not run again: `having_seen` supplies its cached output.
         """
         raise NotImplementedError
 
@@ -165,7 +165,7 @@ class QueryFormerT5(EncoderDecoderEngine):
         return [int(self.model.config.text_config.decoder_start_token_id)]
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the encoder's output, from a pass of the whole model where the decoder gets its start token only."""
+        """Return the encoder's output and its mask, from the whole model with only a start token to decode."""
         import torch
 
         begin = torch.tensor([self.start("")], device=pixels.device).expand(len(pixels), -1)
@@ -173,7 +173,7 @@ class QueryFormerT5(EncoderDecoderEngine):
         return output.language_model_outputs.encoder_last_hidden_state, prompts["attention_mask"]
 
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
-        """Return image tokens followed by the prompt; for InstructBLIP also the prompt for its query former."""
+        """Return image tokens followed by the prompt; for InstructBLIP, its query former's input, too."""
         import torch
 
         processor = self.reader.processor

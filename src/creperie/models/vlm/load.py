@@ -37,7 +37,7 @@ MEAN, SPREAD = 127.5, 64.0
 
 
 def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "") -> Image.Image:
-    """Return an uninformative image (width, height); seed and name determine its noise.
+    """Return an uninformative image of this size (width, height); `seed` and `name` determine its noise.
 
     >>> blind_image("grey", (4, 3)).getpixel((0, 0))
     (128, 128, 128)
@@ -58,7 +58,7 @@ def null_images(kind: str, count: int) -> list[Image.Image]:
 
 
 def mean_image(images: Sequence[Image.Image]) -> Image.Image:
-    """Return the mean of images, each resized to the same size first."""
+    """Return the pixel-wise mean of images, which are first resized to one size."""
     total = np.zeros((256, 256, 3), np.float64)
     for image in images:
         total += np.asarray(image.convert("RGB").resize((256, 256), Image.Resampling.BICUBIC), np.float64)
@@ -134,7 +134,7 @@ def _caption_likelihood(
 def read_engine(
     folder: ModelSource, place: Place, max_length: int | None = None, system: str = ""
 ) -> CausalEngine | EncoderDecoderEngine:
-    """Load a generative model and return the engine for its architecture: decoder, or encoder with decoder."""
+    """Load a generative model and return the engine for its architecture: a decoder, or an encoder with a decoder."""
     from transformers import AutoModelForImageTextToText
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
 

@@ -1,7 +1,8 @@
-"""Read an image and all its captions in one pass: captions stand side by side after the prefix, and none sees another.
+"""Read an image and all its captions in one pass: side by side after the prefix, none attending to another.
 
 Nothing is cached or copied, and logits are computed only where a token is predicted. The positions of every caption
-continue after the prefix; a 4-D mask lets each of its tokens see the prefix and the caption's own earlier tokens.
+continue after the prefix; a 4-D mask lets each token of a caption attend to the prefix and to the earlier tokens of the
+same caption.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ Scored = tuple[tuple[int, int], np.ndarray]  #: (image, line) indices, and log-p
 
 
 def can_pack(model: Any, family: VlmFamily) -> bool:
-    """Return True if every token of the decoder sees exactly the tokens before it, so that a mask can say so."""
+    """Return whether every token of the decoder attends to exactly the tokens before it, as a packed mask requires."""
     text = model.config.get_text_config(decoder=True)
     full = set(getattr(text, "layer_types", None) or ["full_attention"]) == {"full_attention"}
     return family.interleaves and not family.both_ways and full and not getattr(text, "sliding_window", None)
 
 
 def packed_tokens(job: PrefixJob) -> int:
-    """Return the number of tokens that the captions of a job take at most: the last token of each is never read."""
+    """Return the largest number of tokens that the captions of a job can take; the last token of each is never read."""
     return sum(len(line.ids) - job.shared - 1 for line in job.lines)
 
 
 def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[Scored]:
-    """Yield indices and log-probabilities of the lines of jobs of the same shape."""
+    """Yield the index and the log-probabilities of each line of jobs that have the same shape."""
     import torch
 
     length, device = jobs[0].length, prefixes.place.torch_device
@@ -64,8 +65,8 @@ def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[S
 
 
 def laid_out(rows: Rows, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return where each row starts after its prefix, and per prefix the tokens of its rows, the position of each token
-    in its row, and the number of its row (0 for padding).
+    """Return where each row starts after its prefix; and for each prefix, arrays with the tokens of its rows, the
+    position of each token in its row, and the number of that row (from 1; 0 for padding).
 
     >>> rows = Rows([0, 0, 1], [np.array([7, 8]), np.array([9]), np.array([5])], [0, 1, 2])
     >>> [part.tolist() for part in laid_out(rows, 2)]

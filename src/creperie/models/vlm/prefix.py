@@ -49,7 +49,7 @@ class PrefixJob:
 
 @dataclass(frozen=True)
 class Prefix:
-    """The result of reading a batch of jobs: the logits after each prefix, the KV cache, and its length in tokens.
+    """The result of reading a batch of jobs: the logits after each prefix, the KV cache, and the prefix length.
 
     Images of Qwen models take fewer positions than tokens; `deltas` is the difference.
     """
@@ -79,7 +79,7 @@ class PrefixReader:
         return Prefix(output.logits[:, -1], (inner or output).past_key_values, jobs[0].length, deltas)
 
     def inputs(self, jobs: Sequence[PrefixJob]) -> dict[str, torch.Tensor]:
-        """Return the model's inputs for a batch: the images, and the tokens up to where the lines diverge."""
+        """Return the model's inputs for a batch of jobs: the images, and the tokens before the lines diverge."""
         made = {name: [job.seen[name] for job in jobs] for name in jobs[0].seen if name not in SEQUENCES}
         made |= {name: [job.sequence[name] for job in jobs] for name in jobs[0].sequence}
         queries = [job.query[None] for job in jobs if job.query is not None]
@@ -88,9 +88,10 @@ class PrefixReader:
         return {name: self._tensor(np.concatenate(parts)) for name, parts in made.items()}
 
     def positions(self, inputs: Mapping[str, torch.Tensor], steps: torch.Tensor) -> torch.Tensor:
-        """Return the positions of the prefixes' tokens and of tokens so many steps after them.
+        """Return the positions of the prefixes' tokens, then of the tokens `steps` after the prefix.
 
-        Qwen and GLM place an image on a grid, in three dimensions (3, rows, tokens); others count tokens.
+        For Qwen and GLM, which place an image on a grid, positions have three dimensions (3, rows, tokens); for other
+        models they count tokens.
         """
         import torch
 

@@ -19,7 +19,7 @@ from creperie.models.vlm.families import VlmFamily
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine(Tokens):
-    """The tokens of a prompt and an answer after the image: `ids[start:]` are the answer's tokens, which are scored."""
+    """The tokens after the image: the rest of the prompt, then the answer, `ids[start:]`, whose tokens are scored."""
 
     start: int = 0
     context: str = ""  #: the prompt as text, for models whose query former reads it
@@ -73,7 +73,7 @@ class Reader:
         return Frame(head, tail, gap)
 
     def check(self, question: str, uri: str, turns: Turns = ()) -> None:
-        """Raise a ModelError unless a prompt gives the same tokens as a whole and split after the image."""
+        """Raise a ModelError unless a prompt has the same tokens as a whole and when split after the image."""
         frame = self.frame(question, turns)
         probe = Image.new("RGB", (64, 48), (90, 120, 200))
         shown = images_of(turns)
@@ -107,7 +107,7 @@ class Reader:
         return shown_first + self._unchatted("\n\n".join([*plain, *([question] if question else [])]))
 
     def _unchatted(self, question: str) -> str:
-        """Return a question with its image, without chat template. No str.format: a caption may contain braces."""
+        """Return a question with its image, without chat template or `str.format`: captions may contain braces."""
         form = self.family.fallback if question else self.family.plain
         return form.replace("{image}", self.placeholder).replace("{question}", question)
 
@@ -133,10 +133,10 @@ class Reader:
     # -- tokens --------------------------------------------------------------------------------------------------
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
-        """Return the tokens of (question, answer) pairs after the image; with `end` the end token is scored too.
+        """Tokenise (question, answer) pairs as they follow the image; with `end`, the end token is scored, too.
 
-        `turns` without images come before the image if the model has a chat template, else before the question; turns
-        with images are processed together with the image (`see`).
+        `turns` are demonstrations. Those without images come before the image if the model has a chat template,
+        otherwise before the question; for those with images, `see` processes all images together.
         """
         frames = {question: self.frame(question, turns) for question, _ in pairs}
         opening = None
@@ -153,7 +153,7 @@ class Reader:
 
     @cached_property
     def default_opening(self) -> list[int]:
-        """The tokens before the image in the default prompt."""
+        """The tokens that come before the image in the default prompt."""
         return self.opening_ids(self.frame("").head)
 
     def opening_ids(self, head: str) -> list[int]:
@@ -205,7 +205,7 @@ class Reader:
         return arrays
 
     def _read(self, images: Sequence[Image.Image], text: str) -> dict[str, np.ndarray]:
-        """Return the processor's arrays, by name; NumPy has no bfloat16, in which Llama 4 has its pixels."""
+        """Return the processor's arrays by name; bfloat16 becomes float32, since NumPy has no bfloat16."""
         import torch
 
         with quiet_libraries():

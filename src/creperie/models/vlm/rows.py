@@ -1,8 +1,8 @@
 """Pack lines of tokens into the fewest rows of a batch, and read log-probabilities from the logits.
 
-The last token of a line is predicted but never an input. So answers of one token need no row of their own: "yes" and
-"no" after the same question are two numbers of one row, and a line that is the beginning of another one is read from
-the other's row.
+The last token of a line is predicted but never read. So answers of one token need no row of their own: "yes" and "no"
+after the same question are two numbers of one row, and a line that is the beginning of another one is read from the
+other's row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOGITS = 4096
 
 @dataclass(frozen=True)
 class Rest:
-    """The tokens of a line after its prefix; `ids[start:]` are scored. `owner` is the index of the prefix."""
+    """The tokens of a line after its prefix; `ids[start:]` are scored. `owner` is the index of that prefix."""
 
     owner: int
     ids: np.ndarray
@@ -31,7 +31,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of tokens to read, each with the index of its prefix (`owners`), and the row of each line (`of`)."""
+    """The rows of tokens to read. `owners` holds the index of each row's prefix; `of` holds the row of each line."""
 
     owners: list[int]
     ids: list[np.ndarray]
@@ -60,7 +60,7 @@ def fewest_rows(rests: Sequence[Rest]) -> Rows:
 
 
 def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int]]:
-    """Yield row indices sorted by length, in chunks whose logits fit into memory and that have at most `most` rows.
+    """Yield row indices, sorted by row length, in chunks of at most `most` rows whose logits fit into memory.
 
     >>> list(row_chunks([3, 1, 2])), list(row_chunks([3, 1, 2], most=2))
     ([[1, 2, 0]], [[1, 2], [0]])
@@ -76,7 +76,7 @@ def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int
 
 
 def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
-    """Return rows of tokens as one tensor, padded on the right, so that no token sees padding."""
+    """Return rows of tokens as one tensor, padded on the right, so that no token of a row attends to padding."""
     import torch
 
     ids = np.full((len(rows), max(len(r) for r in rows)), pad, np.int64)
@@ -86,12 +86,12 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
 
 
 def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
-    """Return, for each line, the log-probability of the first token after the prefix (`last`: the logits there)."""
+    """Return the log-probability of each line's first token after the prefix, from the logits `last` of the prefix."""
     return picked(last, [[rest.owner for rest in rests]], [int(rest.ids[0]) for rest in rests])
 
 
 def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -> list[np.ndarray]:
-    """Return, per line, the log-probabilities of its scored tokens after its first; `of` is the row of each line."""
+    """Return, per line, the log-probabilities of its scored tokens except the first token; `of` is each line's row."""
     spans = [np.arange(max(rest.start, 1), len(rest.ids)) for rest in rests]
     rows = np.repeat(np.array(of, np.int64), [len(span) for span in spans])
     tokens = [rest.ids[span] for rest, span in zip(rests, spans, strict=True)]
@@ -101,7 +101,7 @@ def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -
 
 
 def picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
-    """Return the log-probabilities of tokens in float32, each under the logits at its place."""
+    """Return the log-probability of each token in float32, computed from the logits at the token's place."""
     import torch
 
     at = tuple(torch.tensor(index, device=logits.device) for index in places)

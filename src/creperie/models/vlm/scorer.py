@@ -1,4 +1,4 @@
-"""Scores from likelihoods: of the caption (VisualGPTScore), of an answer (VQAScore), or of yes against no."""
+"""Scores from likelihoods: of the caption (VisualGPTScore), of an answer (VQAScore), or of yes as opposed to no."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
 
 
 class LikelihoodEngine(Protocol):
-    """The protocol of engines: log-probabilities of answers, for any architecture."""
+    """The protocol of engines, which compute the log-probabilities of answers with any architecture."""
 
     reader: Reader
 
@@ -46,7 +46,7 @@ class CaptionTokens(Tokens):
 
 @dataclass(eq=False)
 class VlmScorer:
-    """A pair scorer. Subclasses define the questions and how the answers become one number."""
+    """Base class of pair scorers. Subclasses define the questions to ask and how their answers become one number."""
 
     engine: LikelihoodEngine
     prompt: PromptText
@@ -70,7 +70,7 @@ class VlmScorer:
         return self.forward_groups([image], [texts])[0]
 
     def forward_groups(self, images: Sequence[Seen], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
-        """Return the scores of several images, each with its captions; all are read in common batches."""
+        """Return one array of scores per image, for its captions; all images are read in common batches."""
         captions = [[t for t in own if isinstance(t, CaptionTokens)] for own in texts]
         flat = [[line for t in own for line in t.lines] for own in captions]
         logs_of_images = self.engine.log_probabilities(images, flat)
@@ -165,7 +165,7 @@ class AnswerLikelihood(VlmScorer):
 
 
 class YesNo(VlmScorer):
-    """The probability of yes against no, summed over all spellings of both; with `decision` 1 or 0."""
+    """P(yes) / (P(yes) + P(no)), each summed over all spellings; with `decision`, 1 for yes and 0 for no."""
 
     decision = False
 

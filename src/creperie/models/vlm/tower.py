@@ -1,4 +1,4 @@
-"""Cache the output of a vision tower, so that an image with another prompt need not be processed again."""
+"""Cache the output of a vision tower, so that an image need not be processed again for another prompt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLACES = ("model.vision_tower", "model.vision_model", "model.visual", "vision_mo
 
 
 def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the tower's output per image, each (1, patches, width); images of the same shape are batched."""
+    """Return the vision tower's output for each image, (1, patches, width); images of the same shape are batched."""
     import torch
 
     place = _place(model)
@@ -37,7 +37,7 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 @contextmanager
 def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
-    """Within the block, let the model's vision tower return these states, whatever pixels it gets."""
+    """During the block, let the model's vision tower return these states, whatever pixels it is given."""
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
@@ -57,9 +57,9 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
 
 @contextmanager
 def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
-    """Show the tower each image of a batch once; `images` is the image of each row. All rows have the same shape.
+    """Show the tower each image of a batch once; `images` is each row's image. All rows must have the same shape.
 
-    A model whose tower is not found looks at every row.
+    If the model's tower is not found, the model processes every row.
     """
     place, rows = _place(model), len(images)
     first = sorted(set(images))
@@ -85,7 +85,7 @@ def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
 
 
 def _selected(value: Any, rows: int, chosen: Sequence[int]) -> Any:
-    """Return tensors, or a structure of tensors, with only the chosen rows; a row may be several entries long."""
+    """Return tensors, or a structure of tensors, with the chosen rows only; a row may span several entries."""
     import torch
 
     if isinstance(value, torch.Tensor) and value.ndim and len(value) % rows == 0:
