@@ -1,5 +1,5 @@
-"""Can a benchmark be solved without its images, and through which cues? Attackers that see only text, their accuracy,
-and a verdict.
+"""Can a benchmark be solved without its images, and through which cues? Attackers that see only text are run, their
+accuracy is measured, and a verdict is given.
 """
 
 from creperie.core.doors import front_door

@@ -25,7 +25,7 @@ Sheet = tuple[list[str], list[str], list[tuple[list[str], dict[str, Document], D
 
 
 def atlas_markdown(audits: Sequence[Document]) -> str:
-    """Return the atlas in Markdown: an overview, and one table per benchmark."""
+    """Return the atlas in Markdown: an overview, then one table per benchmark."""
     lines = ["# The atlas: what released benchmarks give away without their images", "", _intro(audits), ""]
     lines += _markdown(_overview(audits))
     for audit in audits:
@@ -41,7 +41,7 @@ def _markdown(sheet: Sheet) -> list[str]:
 
 
 def atlas_page(audits: Sequence[Document]) -> str:
-    """Return the atlas as one HTML page that fetches nothing. The title of a cell is the command that computes it."""
+    """Return the atlas as one HTML page that loads nothing. A cell's tooltip is the command that computes the cell."""
     tables = [
         {"name": a["benchmark"], "sentence": _sentence(a), "commands": [command_of(a)], **_heat_table(_subsets(a))}
         for a in audits
@@ -59,14 +59,14 @@ def _heat_table(sheet: Sheet) -> dict[str, Any]:
 
 
 def _subsets(audit: Document) -> Sheet:
-    """Return the table of a benchmark, with one row per subset."""
+    """Return the table of one benchmark, with one row per subset."""
     families, chosen = _chosen(audit)
     rows = [(_row(subset, families, strongest, audit), strongest, audit) for subset, strongest in chosen.items()]
     return [*HEAD[:2], *families, *HEAD[2:]], families, rows
 
 
 def _cells(row: Sequence[str], families: Sequence[str], mine: Mapping[str, Document], audit: Document) -> list[Any]:
-    """Return a row of the page: the texts of the Markdown table, with a heat cell for each family."""
+    """Return a row of the HTML table: the texts of the Markdown row, with a heat cell in place of each family's."""
     n = max(int(one["n"]) for one in mine.values())
     figures: list[Any] = []
     for family in families:
@@ -132,9 +132,7 @@ def _sentence(audit: Document) -> str:
 
 
 def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
-    """Return the families that were run, the ensemble first, and the row of the strongest attacker by subset and
-    family.
-    """
+    """Return the families that were run, the ensemble first; and by subset and family, the strongest attacker's row."""
     by_subset: dict[str, dict[str, Document]] = {}
     for row in audit["results"]:
         strongest = by_subset.setdefault(row["subset"], {})
@@ -164,7 +162,7 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
 
 
 def _order_blind(subset: str, audit: Document) -> str:
-    """Return the ceilings of a model that ignores word order; a single subset has the ceilings of all items."""
+    """Return the ceilings of a model that ignores word order; if only those over all items are known, return those."""
     ceilings = {c["subset"]: c for c in audit.get("ceilings", ())}
     ceiling = ceilings.get(subset) or (ceilings.get("all") if len(ceilings) == 1 else None)
     return f"{percent(ceiling['order_blind'])} / {percent(ceiling['order_blind_half'])}" if ceiling else ""

@@ -27,7 +27,7 @@ ScoreTexts = Callable[[Sequence[str]], np.ndarray]
 
 @runtime_checkable
 class Attacker(Protocol):
-    """The protocol of attackers: anything that answers pairs with margins.
+    """The protocol of attackers: anything that answers each caption pair with a margin.
 
     `directed` is True if the sign of a margin is the attacker's answer, as for a learned attacker. A cue such as
     caption length may point in either direction; the audit reports the one that does better.
@@ -54,7 +54,7 @@ class Attacker(Protocol):
 
 @dataclass(frozen=True)
 class TextAttacker:
-    """An attacker that gives every caption one score, whatever item it is in; any `TextScorer` can serve as one."""
+    """An attacker that gives every caption one score, regardless of its item; any `TextScorer` can serve as one."""
 
     name: str
     score: ScoreTexts
@@ -96,7 +96,7 @@ class TextAttacker:
         return margins_of_scores(pairs, scores)
 
     def known_margins(self, pairs: Pairs) -> np.ndarray:
-        """Return the margins from captions that were scored already, NaN for others; if none was, all are scored."""
+        """Return the margins of pairs whose captions were scored already, NaN for others; if nothing was, score all."""
         if not self._known:
             return self.margins(pairs)
         return margins_of_scores(pairs, np.array([self._known.get(text, np.nan) for text in pairs.texts], np.float32))
@@ -158,7 +158,7 @@ def _captions_of_items(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all unordered pairs of positions with the same owner; `owner` must be sorted."""
+    """Return all unordered pairs of positions with the same owner as two arrays; `owner` must be sorted."""
     starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=np.int64)
     sizes = np.diff(np.r_[starts, len(owner)])
     first, second = [], []

@@ -47,12 +47,12 @@ class AttackerModels:
 
     @property
     def lm_uri(self) -> str:
-        """The URI of the language model to use; empty if there is none."""
+        """The URI of the language model to use; empty if none is."""
         return _named_or_installed("lm", self.lm)
 
     @property
     def encoder_uri(self) -> str:
-        """The URI of the text encoder to use; empty if there is none."""
+        """The URI of the text encoder to use; empty if none is."""
         return _named_or_installed("encoder", self.encoder)
 
     @property
@@ -62,7 +62,7 @@ class AttackerModels:
         return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in uris.items() if uri}
 
     def asked_for(self, attackers: Iterable[str]) -> AttackerModels:
-        """Return these models without the installed ones that neither the user nor one of the attackers asks for."""
+        """Return the models without those installed ones that neither the user nor one of these attackers asks for."""
         needed = {entry_of(name).model for name in attackers}
         unasked: dict[str, Any] = {
             which: NONE for which in INSTALLED if which not in needed and not getattr(self, which)
@@ -268,7 +268,7 @@ GROUP = "creperie.attackers"
 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
-    """Return the attackers of these names, in this order. An ensemble is last; without two members it is left out."""
+    """Return attackers by name, in this order; an ensemble is last, or left out if it has fewer than two members."""
     different = list(dict.fromkeys(names))
     made = [_maker(name)(models) for name in different if name != ENSEMBLE]
     marks = tuple(mark for a in made for mark in getattr(a, "marks", ()))
@@ -290,7 +290,7 @@ def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
 
 
 def sendable(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:
-    """Return the names to run, and the attackers of the standard battery that cannot be run, with the reasons.
+    """Return the names to run; and for each attacker of the standard battery that cannot be run, the reason.
 
     Without names the standard battery is run; "quick" is the part of it that answers in seconds, and the verdict is
     then at best *incomplete*. Names that begin with + are added. Attackers that are requested by name are never left
@@ -329,7 +329,7 @@ def extras_for(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def standard_names(models: AttackerModels) -> list[str]:
-    """Return the names of the standard battery; some attackers are part of it only if their model is named."""
+    """Return the names of the standard battery; those that need a model of their own only if it is named."""
     return [
         name
         for name, entry in REGISTRY.items()

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees over the linear margin and dense features of a pair: what a linear model cannot express."""
+"""Gradient-boosted trees over the linear margin and dense features of a pair: more than a linear model can express."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIXED = {"learning_rate": 0.15, "max_leaf_nodes": 4, "max_bins": 32, "min_sample
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """A fitted boosted model, with what its features are computed from."""
+    """A fitted boosted model, and the linear model and directions that its features are computed with."""
 
     model: Any
     linear: Linear
@@ -31,7 +31,7 @@ class Boosted:
     scale: float
 
     def margins(self, rows: np.ndarray, features: PairFeatures) -> np.ndarray:
-        """Return calibrated log-odds of the true caption, for pairs with the columns of the training pairs."""
+        """Return calibrated log-odds of the true caption for pairs with the same columns as the training pairs."""
         table = _table(features, rows, self.linear.margins(rows, features), self.projection)
         table = table[:, self.varies]
         answers = self.model.decision_function(np.concatenate([table, -table]))
@@ -49,7 +49,7 @@ def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner
 
 
 def _directions(features: PairFeatures, train: np.ndarray, seed: int) -> np.ndarray | None:
-    """Return the main directions of the training pairs' n-gram differences, as `TruncatedSVD` finds them."""
+    """Return the main directions of the training pairs' n-gram differences; None if the table is too small."""
     from sklearn.utils.extmath import randomized_svd
 
     rows = features.sparse[train]
@@ -69,7 +69,7 @@ def _table(features: PairFeatures, rows: np.ndarray, linear: np.ndarray, project
 
 
 def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndarray]:
-    """Return the number of trees that does best on held-out inner folds, and the margins there."""
+    """Return the number of trees that does best on held-out inner folds, and the margins that it gives there."""
     staged = []
     for k in tuning_folds(inner):
         seen, held_out = inner != k, inner == k
@@ -84,9 +84,7 @@ def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndar
 
 
 def _stages(model: Any, table: np.ndarray) -> np.ndarray:
-    """Return the margins after 3, 6, 9 … trees: half the difference between a pair's score and that of the swapped
-    pair.
-    """
+    """Return the margins after 3, 6, 9 … trees: half of a pair's score minus the score with its captions swapped."""
     answers = islice(model.staged_decision_function(np.concatenate([table, -table])), EVERY - 1, None, EVERY)
     return np.array([a[: len(table)] - a[len(table) :] for a in answers]) / 2
 

@@ -107,7 +107,7 @@ class Corpus(MarginSource):
 
 
 class _Grams:
-    """The numbered n-grams of every order of the captions; Kneser–Ney models are counts over them."""
+    """The numbered n-grams of the captions, for every order; Kneser–Ney models are computed from their counts."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         most = max(ORDERS)
@@ -132,9 +132,7 @@ class _Grams:
             self.code.append(code.reshape(-1))
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """Return, by order, the mean log-probability per word of the test captions under a model of the training
-        captions.
-        """
+        """Return, for each order, the test captions' mean log-probability per word, given the training captions."""
         learned = np.zeros(len(self.lengths), dtype=bool)
         learned[train] = True
         seen, asked = self.place[learned[self.text]], self.place[np.isin(self.text, test)]
@@ -181,7 +179,7 @@ class _Beside:
         self.code = np.unique(first * self.size + second, return_inverse=True)[1]
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """Return the mean over a caption's word pairs of log (seen + 1) / (expected + 1); 0 if it has none."""
+        """Return the mean of log (seen + 1) / (expected + 1) over a caption's word pairs; 0 if it has no pair."""
         learned = np.zeros(self.texts, dtype=bool)
         learned[train] = True
         often = np.bincount(self.word[learned[self.word_text]], minlength=self.size)

@@ -1,9 +1,9 @@
-"""Test words and marks, one by one, as attackers: does a cue tell the true caption from the false one?
+"""Test words and style marks, one by one, as attackers: does this cue tell the true caption from the false one?
 
-A cue counts for a pair if exactly one of its captions carries it; other pairs are ties. A cue that so many pairs carry
-that it could pass the threshold alone is measured like any attacker (`cues`; the marks of style under `surface`), and
-its p-value is multiplied by the number of such cues. The cues to test are chosen by how often they occur, never by
-which caption carries them. Rarer cues are listed if they differ significantly from chance, corrected for all cues.
+A cue counts for a pair if exactly one of its captions carries it; other pairs are ties. A cue that is in enough pairs
+to pass the threshold by itself is measured like any attacker (`cues`; style marks under `surface`), and its p-value is
+multiplied by the number of such cues. The cues to test are chosen by how often they occur, never by which caption
+carries them. Rarer cues are listed if they differ significantly from chance, corrected for all cues.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Cue:
 
 @dataclass(frozen=True)
 class CueAttacker:
-    """The attacker that tries every word and mark alone, except `tested` marks, which another attacker tests."""
+    """The attacker that tries each word and style mark as a cue by itself, except the `tested` marks of `surface`."""
 
     tested: tuple[str, ...] = ()
     name: str = "cues"
@@ -72,13 +72,13 @@ class CueAttacker:
 
 
 def blank(pairs: Pairs) -> AttackerMargins:
-    """Return the answers of an attacker that never prefers a caption."""
+    """Return the answers of an attacker that never prefers a caption: all margins are zero."""
     return AttackerMargins(pairs, np.zeros(len(pairs), np.float32), np.zeros(len(pairs)), False, np.ones(pairs.n_items))
 
 
 @dataclass(frozen=True, eq=False)
 class StrongestCue:
-    """What an attacker reaches by the strongest of the cues that it tries."""
+    """The strongest of the cues that an attacker tries, and what it reaches."""
 
     answers: AttackerMargins
     cue: str = ""  #: empty if it is the attacker's own score
@@ -90,8 +90,8 @@ class StrongestCue:
 def strongest_cue(
     attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0, progress: Progress = silent
 ) -> StrongestCue:
-    """Return the strongest cue of an attacker that tries several: the most significant above the threshold, or the most
-    accurate. Other attackers have one, their answers.
+    """Return an attacker's strongest cue: the most significant above the threshold, else the most accurate. An attacker
+    without cues has only its own answers.
     """
     names: Sequence[str] = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
@@ -127,7 +127,7 @@ def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, le
 
 
 def _cue(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
-    """Return the cue of one column of a tally."""
+    """Return the cue that one column of a tally describes."""
     digest, p, n, first, second = column
     shown = int(first if p >= n else second)
     caption = pairs.texts[(pairs.left if p >= n else pairs.right)[shown]]
@@ -136,7 +136,7 @@ def _cue(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
 
 
 def _weighed(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.ndarray]:
-    """Measure a cue like an attacker; return it with its accuracy, upper limit and p-value, and its margins."""
+    """Measure a cue like an attacker; return it with its accuracy, upper limit and p-value, and return its margins."""
     there = pairs.per_item > 0
     wins, clusters = item_wins(pairs, margins)[there], pairs.cluster[there]
     wins = wins if mean_of(wins) >= 0.5 else 1 - wins
@@ -153,13 +153,13 @@ def _strongest(tested: Sequence[tuple[Cue, np.ndarray]], tried: int, threshold: 
 
 
 def _different_answers(answers: Iterable[np.ndarray]) -> int:
-    """Return the number of distinct cues: cues that separate the same pairs count once."""
+    """Return the number of distinct cues: cues that separate the same pairs count as one."""
     signs = [np.sign(margins).astype(np.int8) for margins in answers]
     return len({(s * s[np.flatnonzero(s)[:1]].sum()).tobytes() for s in signs})
 
 
 def _rare(pairs: Pairs, tallies: Mapping[str, tuple[OneSided, np.ndarray]], tested: set[tuple[str, str]]) -> list[Cue]:
-    """Return the cues outside `tested` that differ from chance by the normal approximation, corrected for all cues."""
+    """Return the cues not in `tested` that differ from chance by the normal approximation, corrected for all cues."""
     count, cues = sum(len(tally.T) for _, tally in tallies.values()), []
     for kind, (_, tally) in tallies.items():
         seen = (tally[1] + tally[2]).astype(np.float64)
@@ -261,7 +261,7 @@ def _marks(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _different(cues: Sequence[Cue], most: int) -> list[Cue]:
-    """Return the first `most` cues, without n-grams that contain, or are part of, a better one."""
+    """Return the first `most` cues, leaving out n-grams that contain a better one or are part of it."""
     chosen: list[Cue] = []
     for cue in cues:
         padded = f" {cue.text} "
@@ -274,7 +274,7 @@ def _different(cues: Sequence[Cue], most: int) -> list[Cue]:
 
 
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:
-    """Return the pairs that an attacker wins by the widest margin, at most one per item."""
+    """Return the pairs that an attacker gets right by the widest margin, at most one per item."""
     chosen: dict[int, int] = {}
     for pair in np.argsort(-np.nan_to_num(margins), kind="stable").tolist():
         if not margins[pair] > 0 or len(chosen) == count:

@@ -33,8 +33,8 @@ def read_audit(path: Path) -> dict[str, Any]:
 def audit_document(
     audit: Audit, spec: str | Path = "", options: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Return everything that an audit found. `spec` is the benchmark as the user named it, `options` are the options
-    that differ from their defaults.
+    """Return everything that an audit found. `spec` is the benchmark as the user named it, `options` are those that
+    differ from their defaults.
     """
     audit = replace(audit, spec=str(spec)) if spec else audit
     return {
@@ -135,7 +135,7 @@ def audit_page(document: Mapping[str, Any]) -> str:
 
 
 def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of leaks by subset; if no subset leaks on its own, the rows that leak over all items together."""
+    """Return the rows of leaks by subset; if no subset leaks by itself, those of leaks over all items together."""
     own = [{**leak, "subset": judged["subset"]} for judged in document["subsets"] for leak in judged["through"]]
     return own or [row for row in (*document["results"], *document.get("views", ())) if row["leaks"]]
 
@@ -150,7 +150,7 @@ def cell_name(row: Mapping[str, Any]) -> str:
 
 
 def audit_answer(document: Mapping[str, Any]) -> str:
-    """Return the answer of an audit in one sentence: its strongest leak, or what the verdict says."""
+    """Return an audit's result in one sentence: its strongest leak, or what the verdict says if there is none."""
     found = leaking_cells(document)
     if document["verdict"] == "not shown" and (top := document.get("strongest")) and top["high"] is not None:
         what = f"choosing {top['choice']}" if top["choice"] else top["attacker"]
@@ -165,7 +165,7 @@ def audit_answer(document: Mapping[str, Any]) -> str:
 
 
 def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the rows of an audit's table: subset, n, one heat cell per attacker, the bits the strongest reveals."""
+    """Return an audit's table by row: subset, n, one heat cell per attacker, the bits that the strongest reveals."""
     cells: dict[str, dict[str, Any]] = {}
     for row in (*document["results"], *document.get("views", ())):
         cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})[row["attacker"]] = row

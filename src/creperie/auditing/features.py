@@ -69,7 +69,7 @@ TOGETHER = 20_000
 def pair_features(
     pairs: Pairs, rows: np.ndarray | None = None, columns: tuple[np.ndarray, ...] | None = None
 ) -> PairFeatures:
-    """Return the features of all pairs, or of those at `rows`; with `columns`, only these n-grams are counted."""
+    """Return the features of all pairs, or of those at `rows`; with `columns`, count only these n-grams (digests)."""
     rows = np.arange(len(pairs)) if rows is None else rows
     if pairs.counted is not None and columns is None:
         return cast("PairFeatures", pairs.counted.features.of(pairs.counted.rows[rows]))
@@ -86,7 +86,7 @@ def ngram_differences(
 ) -> tuple[Any, tuple[np.ndarray, ...]]:
     """Return n-gram counts of the left text minus those of the right one, for words (lower-cased) and characters.
 
-    Columns are in alphabetical order; the digests of their n-grams are returned, too.
+    Columns are in alphabetical order; the digests of their n-grams are returned as well.
     """
     import scipy.sparse as sparse
 
@@ -136,7 +136,7 @@ def _counted(
 
 
 def token_digests(words: Sequence[str]) -> np.ndarray:
-    """Return a digest for every word, or character; equal ones have equal digests within one process."""
+    """Return a digest for every word or character; equal ones have equal digests within one process."""
     return np.fromiter(map(hash, words), np.int64, len(words)).view(np.uint64)
 
 
@@ -166,7 +166,7 @@ Piece = TypeVar("Piece", str, list[str])
 
 
 def unlike(left: Piece, right: Piece, context: int) -> tuple[Piece, Piece]:
-    """Return the parts in which two texts differ, with `context` units of what they share on either side.
+    """Return the parts in which two texts differ, with `context` words or characters of the shared text on either side.
 
     n-grams of up to context + 1 have the same difference of counts in these pieces as in the whole texts.
 
@@ -187,7 +187,7 @@ def _alike(left: Sequence[str], right: Sequence[str]) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def summary(text: str) -> tuple[float, ...]:
-    """Return a caption as a few numbers: lengths, marks of style, give-away words."""
+    """Return numbers that summarise a caption: its lengths, style marks and give-away words."""
     split = text.split()
     parts = tokens(text)
     return (

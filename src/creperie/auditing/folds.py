@@ -45,6 +45,6 @@ def fold_count(items: int) -> int:
 
 
 def tuning_folds(inner: np.ndarray) -> list[int]:
-    """Return the inner folds on which settings are tried: all of them for few pairs, otherwise the first."""
+    """Return the inner folds on which settings are tried: all of them if there are few pairs, else only the first."""
     folds = int(inner.max()) + 1 if len(inner) else 0
     return list(range(folds)) if len(inner) < ENOUGH else [0]

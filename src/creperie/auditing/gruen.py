@@ -92,10 +92,10 @@ class GruenScorer:
         return self._score(texts)
 
     def perplexities(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return perplexities of a masked model, as published: from the loss of all tokens with nothing masked.
+        """Return perplexities as published: a masked model's loss over all tokens, with no token masked.
 
-        They lie near 1. Perplexities of causal and n-gram models are 50 and more, for which exp(−x / 2) is about 0
-        whatever the text. For such models infinity is returned, which leaves the term out.
+        They lie near 1. For causal and n-gram models, whose perplexities are 50 and more, exp(−x / 2) is about 0
+        whatever the text: infinity is returned for them, which leaves the term out.
         """
         model = self.language_model
         if isinstance(model, MaskedLM):
@@ -103,11 +103,11 @@ class GruenScorer:
         return np.full(len(sentences), np.inf)
 
     def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return the logit of the label "acceptable", not its probability.
+        """Return the logit of the label "acceptable", not its probability, for each sentence.
 
         If a parser stands in for the classifier, return the language model's mean log-probability minus that of the
-        words alone (SLOR, Lau et al. 2017), with a penalty for every word that the parser has to leave out. SLOR falls
-        with wrong word order alone, which a parser may not notice.
+        words by themselves (SLOR, Lau et al. 2017), with a penalty for every word that the parser has to leave out.
+        Wrong word order lowers SLOR even where the parser does not notice it.
         """
         if self.cola is None:
             words_alone = (np.array([mean_zipf(s) for s in sentences]) - PER_BILLION) * np.log(10)
@@ -143,7 +143,7 @@ def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
 
 
 def load_gruen(lm: str, cola: str) -> GruenScorer:
-    """Load GRUEN with these models; the publication uses bert-base-cased for both, the second fine-tuned on CoLA."""
+    """Load GRUEN with these models; the paper uses bert-base-cased for both, the second one fine-tuned on CoLA."""
     if not lm or not cola:
         raise UsageError(
             "GRUEN needs a language model and a CoLA classifier",

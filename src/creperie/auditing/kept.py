@@ -22,7 +22,7 @@ SHOWN = 16
 def audit_origin(
     bench: Benchmark, options: AuditOptions, models: AttackerModels, changed: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what an audit is computed from, with its digest. `changed` are all options that are not the defaults.
+    """Return everything that an audit is computed from, with a digest of it. `changed` are the non-default options.
 
     That is the content of the items (and of the images, for an attacker that sees them), the options, the attackers
     that can be run here, the files of their models, plug-ins, and the version of creperie.
@@ -38,7 +38,7 @@ def audit_origin(
 
 
 def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, Any]:
-    """Return what attackers depend on besides the captions: which can be run, and the files of their models."""
+    """Return what attackers depend on apart from the captions: which can be run, and the files of their models."""
     names, not_run = sendable(asked, models)
     needed = {entry_of(name).model for name in names if name in MAKERS}
     uris = {models.plausibility, models.grammar, models.image_encoder, models.corpus}

@@ -1,4 +1,4 @@
-"""The language of a benchmark's captions: attackers that know only English are not run on others."""
+"""The language of a benchmark's captions: attackers that know only English are not run on other languages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENGLISH = re.compile(r"\b(?:a|an|the|of|and|with|is|are|in|on|at|to)\b", re.IGN
 
 
 def language_of_captions(bench: Benchmark) -> str:
-    """Return the language of most captions: by the tag `language`, or recognised; "en" if it cannot be told.
+    """Return the language of most captions, from the tag `language` or else recognised; "en" if it cannot be told.
 
     A script other than Latin has no code: it is called "another script".
     """

@@ -31,7 +31,7 @@ def attacked_part(bench: Benchmark, seed: int, *, full: bool = False) -> Benchma
 
 @dataclass(frozen=True)
 class ExactCount:
-    """The result of an attacker in its named direction on all items of one subset."""
+    """An attacker's result, in its named direction, on all items of one subset."""
 
     subset: str
     attacker: str
@@ -42,8 +42,8 @@ class ExactCount:
 
 @dataclass(frozen=True)
 class GapStage:
-    """An engine stage that returns one row per item: whether it can be attacked and solved, and its gap, win and ties
-    for every attacker that scores captions one by one.
+    """An engine stage that returns one row per item: whether it can be attacked and solved; and the gap, win and ties
+    of every attacker that scores captions one by one.
     """
 
     names: tuple[str, ...]
@@ -81,7 +81,7 @@ class ItemFeatures:
         return np.concatenate(columns)
 
     def subsets(self) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return the subset of every item as an index, and their names in order of first appearance."""
+        """Return each item's subset as an index, and the names of the subsets in order of first appearance."""
         names: dict[str, int] = {}
         codes = []
         for table in all_parts(self.folder, self.parts, ["subset"]):
@@ -91,7 +91,7 @@ class ItemFeatures:
         return np.concatenate(codes), tuple(names)
 
     def counts(self) -> tuple[ExactCount, ...]:
-        """Return every attacker's results by subset; only one column of features is held at a time."""
+        """Return every attacker's results by subset, while holding only one column of features in memory."""
         subset, names = self.subsets()
         asked = self.column("asked")
         n = np.bincount(subset[asked], minlength=len(names))
@@ -115,7 +115,7 @@ def item_features(
     engine: Engine | None = None,
     progress: Progress | None = silent,
 ) -> Iterator[ItemFeatures]:
-    """Compute the features of every item on the engine, whose workers write them; they are removed at the end."""
+    """Yield the features of every item, which the engine's workers write to files; the files are removed at the end."""
     names = tuple(a.name for a in attackers if isinstance(a, TextAttacker))
     pieces = item_pieces(bench, CORE_COLUMNS.names)
     with tempfile.TemporaryDirectory(prefix="creperie-features-") as scratch:

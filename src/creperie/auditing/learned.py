@@ -33,14 +33,14 @@ INNER_FOLDS = 3
 
 @dataclass(eq=False, kw_only=True)
 class MarginSource:
-    """The base class of sources of margins, which attackers may share: trained once per set of pairs, then cached."""
+    """The base class of sources of margins, each trained once per set of pairs and shared by several attackers."""
 
     seed: int = 0
     _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
     @property
     def learns(self) -> bool:
-        """True if the source learns from the benchmark that is attacked."""
+        """True if the source learns from the benchmark under attack."""
         return True
 
     def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
@@ -57,7 +57,7 @@ class MarginSource:
         return margins
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
-        """Return margins by attacker name: those of `name`, and of any attackers that are trained along with it."""
+        """Return margins by attacker name: those of `name`, and of every attacker that is trained together with it."""
         raise NotImplementedError
 
 
@@ -109,7 +109,7 @@ MOST = 8000
 
 
 def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
-    """Return the rows, or a random `MOST` of them."""
+    """Return the rows, or a random sample of `MOST` of them if there are more."""
     if len(rows) <= MOST:
         return rows
     return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
@@ -134,7 +134,7 @@ class LearnedAttacker:
 
 
 def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance: Advance) -> np.ndarray:
-    """Return margins of all pairs by logistic regression, one model per block and fold; NaN if pairs are too few."""
+    """Return all pairs' margins by logistic regression, one model per block and fold; NaN if pairs are too few."""
     margins = np.full(len(pairs), np.nan, dtype=np.float32)
     with one_thread():
         for keep in training_blocks(pairs):
@@ -151,7 +151,7 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
 
 
 def stacked(pairs: Pairs, answers: np.ndarray, held_out: np.ndarray, seed: int) -> np.ndarray:
-    """Return the ensemble's margins of a block's held-out pairs; NaN if there are too few others to learn from."""
+    """Return the ensemble's margins of a block's held-out pairs; NaN if too few other pairs remain to learn from."""
     import scipy.sparse as sparse
 
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)

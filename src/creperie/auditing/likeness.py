@@ -75,7 +75,7 @@ def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = No
 
 
 def _couples(shapes: CaptionShapes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return pairs of captions by kind, such as P1-N. All negatives are called N, because their order means nothing."""
+    """Return pairs of captions by kind, such as P1-N. All negatives are called N, as their order has no meaning."""
     couples: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for _, matrix, texts in shapes:
         for (a, i), (b, j) in combinations(_roles(matrix), 2):
@@ -93,7 +93,7 @@ def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
 
 
 def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) -> dict[str, np.ndarray]:
-    """Return the similarities of the captions' trees; pairs without two trees are left out."""
+    """Return the similarities of the captions' trees, leaving out pairs in which a caption has no tree."""
     rows = [np.zeros((0, 3))]
     for a, b, alike in zip(left, right, character_similarity(left, right)):
         x, y = trees.get(a), trees.get(b)
@@ -105,7 +105,7 @@ def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) ->
 
 @cache
 def linkage_tree(text: str) -> Tree | None:
-    """Return a caption's tree by link-grammar; None if it cannot be parsed."""
+    """Return a caption's link-grammar tree; None if the caption cannot be parsed."""
     from creperie.lang import parse_linkage, read_linkage
 
     linkage = parse_linkage(text)

@@ -1,4 +1,4 @@
-"""Pairwise logistic regression: one weight for every n-gram and every mark of style."""
+"""Pairwise logistic regression: one weight for every n-gram and every style mark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A fitted model. `inner` has the margins of the training pairs by models trained without their group."""
+    """A fitted model. `inner` are the training pairs' margins, each from a model trained without the pair's group."""
 
     sizes: np.ndarray  #: root mean squares of the dense columns
     weights: np.ndarray
@@ -29,7 +29,7 @@ class Linear:
     strength: float
 
     def margins(self, rows: np.ndarray, features: PairFeatures) -> np.ndarray:
-        """Return calibrated log-odds of the true caption, for pairs with the columns of the training pairs."""
+        """Return calibrated log-odds of the true caption for pairs with the same columns as the training pairs."""
         return np.asarray(_design(features, rows, self.sizes) @ self.weights * self.scale)
 
 
@@ -48,7 +48,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
 
     @cache
     def answers(k: int, strength: float) -> np.ndarray:
-        """Return the margins of an inner fold's pairs by a model trained on the other folds."""
+        """Return the margins of an inner fold's pairs by a model that was trained on the other inner folds."""
         seen, sides, held_out = cut[k]
         return np.asarray(held_out @ _weights(seen, sides, strength))
 
@@ -76,8 +76,8 @@ EMBEDDING_SIZE = 3.0
 
 
 def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) -> float:
-    """Return the strength with the least loss on held-out inner folds. Penalties are tried from strong to weak, until
-    two in a row are no better.
+    """Return the penalty strength with the least loss on held-out inner folds. Penalties are tried from strong to weak,
+    until two in a row are no better.
     """
     best, least, worse = STRENGTHS[0], np.inf, 0
     for strength in STRENGTHS:

@@ -68,7 +68,7 @@ def bits(margins: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class AttackerMargins:
-    """An attacker's margins on some pairs, raw and as log-odds that were calibrated out of fold."""
+    """An attacker's margins on some pairs, both raw and as log-odds calibrated out of fold."""
 
     pairs: Pairs
     raw: np.ndarray
@@ -117,7 +117,7 @@ class Measure:
 def calibrated(
     pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0, learned: bool | None = None
 ) -> AttackerMargins:
-    """Return margins with log-odds; those of undirected attackers are scaled out of fold, within each subset.
+    """Return the margins with their log-odds; for undirected attackers these are scaled out of fold, by subset.
 
     Directed attackers are taken to have learned from these pairs unless `learned` says otherwise (an attacker's
     `learns`).
@@ -147,7 +147,7 @@ def answers_of(attacker: Attacker, pairs: Pairs, seed: int, progress: Progress =
 def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
     """Return all figures of an attacker on the items that it answered; items without a pair are left out.
 
-    Interval and p-value are corrected for having been looked at before: the p-value is multiplied by `looks`.
+    Interval and p-value are corrected for earlier looks at the same items: the p-value is multiplied by `looks`.
     """
     pairs = answers.pairs
     there = pairs.per_item > 0
@@ -177,7 +177,7 @@ def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
 
 
 def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float]:
-    """Return the interval of the mean, cut off at 0: a share's interval, rescaled to the range of the values."""
+    """Return the interval of the mean, cut off at 0: the interval of a proportion, rescaled to the values' range."""
     least, most = (float(np.min(given)), float(np.max(given))) if len(given) else (math.nan, math.nan)
     width = (most - least) or 1.0
     interval = share_interval((given - least) / width, np.ones(len(given)), clusters, MetricSettings(ties="half"))
@@ -186,7 +186,7 @@ def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float
 
 
 def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.0) -> float:
-    """Return the two-sided p-value of the wins under random roles; NaN without items.
+    """Return the two-sided p-value of the wins if roles were random; NaN without items.
 
     Under random roles the surplus of a cluster (wins minus one half, summed) is as likely as its negative. Items that
     share an image are flipped together, so that what they have in common does not count as evidence twice. For a
@@ -204,8 +204,8 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
 
 
 def smallest_seen(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
-    """Return the smallest accuracy that n items would reveal as a leak with this power, corrected for this number of
-    tests: significantly different from chance, and estimated above the threshold.
+    """Return the smallest accuracy at which n items would reveal a leak with this power, corrected for `tests` tests:
+    it must differ significantly from chance and be estimated above the threshold.
 
     >>> round(smallest_seen(245, 50), 3), round(smallest_seen(200_000, 50, 0.55), 3)
     (0.632, 0.551)
@@ -218,9 +218,9 @@ def smallest_seen(n: int, tests: int, threshold: float = 0.5, level: float = 0.0
 
 
 def worth(figures: Iterable[Measure], n: int) -> int:
-    """Return the effective number of independent answers among n for the least certain attacker (of those near chance).
+    """Return how many independent answers the n items are worth, by the least certain attacker near chance.
 
-    It is smaller than n because items share images and learned attackers vary more than coin flips.
+    The number is smaller than n because items share images and learned attackers vary more than coin flips.
     """
     z = 2 * normal_quantile(0.5 + LEVEL / 2)
     near = [m for m in figures if abs(m.accuracy - 0.5) < 0.2 and m.high > m.low]
@@ -237,7 +237,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class Distribution:
-    """The distribution of a value over many items or pairs."""
+    """The distribution of a value over many items or pairs, as a few figures."""
 
     n: int
     mean: float
@@ -245,7 +245,7 @@ class Distribution:
 
 
 def distribution(values: Sequence[float] | np.ndarray) -> Distribution:
-    """Return the distribution of the values that are finite numbers."""
+    """Return the distribution of the values, leaving out those that are not finite."""
     numbers = finite(values)
     points = np.quantile(numbers, QUANTILES) if len(numbers) else np.full(len(QUANTILES), np.nan)
     return Distribution(len(numbers), mean_of(numbers), tuple(points.tolist()))

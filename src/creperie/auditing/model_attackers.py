@@ -1,4 +1,4 @@
-"""Margins from other models: by logistic regression on embeddings, and on the margins of other attackers."""
+"""Attackers by logistic regression: on embeddings of the captions, and on the margins of other attackers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STACKING_FOLDS = 3
 class Ensemble(MarginSource):
     """Logistic regression on the margins of other attackers, out of fold, one model per subset.
 
-    The weights for a fold's pairs come from the other folds alone: attackers that learn are trained again on those
+    The weights for a fold's pairs come only from the other folds: attackers that learn are trained again on those
     folds, so the answers from which the weights are learned do not depend on the roles in the held-out fold. Stacking
     the usual out-of-fold answers would reach 52 % even on random roles (245 pairs).
     """
@@ -61,8 +61,8 @@ class Ensemble(MarginSource):
     members: Sequence[Attacker]
 
     def _parts(self, pairs: Pairs) -> Iterator[tuple[np.ndarray, Pairs | None]]:
-        """Yield, per fold, a mask of its items and the pairs of the other folds, on which members are trained; None
-        instead of the pairs if no member is trained.
+        """Yield, per fold, a mask of its items and the pairs of the other folds, on which the members are trained; None
+        instead of these pairs if no member learns.
         """
         fold = np.zeros(pairs.n_items, dtype=np.int64)
         for keep in training_blocks(pairs):
@@ -72,7 +72,7 @@ class Ensemble(MarginSource):
             yield fold == k, replace(pairs.of_items(fold != k), fold=None) if learning else None
 
     def train_members(self, pairs: Pairs) -> None:
-        """For every fold, train the learning members on the other folds; they cache their answers for `margins`."""
+        """For every fold, train the learning members on the other folds; they cache answers for `margins` to read."""
         for _, part in self._parts(pairs.by_content[0]):
             if part is not None:
                 self._answers([a for a in self.members if learns(a)], part, silent)

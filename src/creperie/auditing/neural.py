@@ -26,7 +26,7 @@ BORDER, RARE, FIRST = 1, 2, 3
 
 @dataclass(frozen=True)
 class WordNetwork:
-    """A scorer of captions by a network trained on other captions of the list."""
+    """A scorer that trains a network on some captions of a list and scores others with it."""
 
     texts: Sequence[str]
     seed: int

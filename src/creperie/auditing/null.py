@@ -1,4 +1,4 @@
-"""How far a learned attacker's accuracy varies around one half if chance decides which caption of a pair is true.
+"""How far a learned attacker's accuracy strays from one half if chance decides which caption of a pair is true.
 
 A learned attacker answers out of fold, but its answers are dependent: each item is judged by a model that learned from
 the other folds, and itself helps to judge them. So its accuracy varies more than that of as many coin flips; by how
@@ -30,8 +30,8 @@ BOUND = math.sqrt(1 + 2 / math.pi)
 
 @lru_cache(maxsize=8)
 def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
-    """Return, for every item, the standard deviation of the null accuracy of its training block, relative to coin
-    flips.
+    """Return, for each item, how much more accuracy varies by chance in its training block than for coin flips: the
+    ratio of the standard deviations.
     """
     spreads = np.full(pairs.n_items, BOUND)
     ordered, items, _ = pairs.by_content
@@ -42,7 +42,7 @@ def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
 
 
 def _few_clusters(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
-    """Return the mask unchanged, or a mask of randomly drawn clusters if there are too many pairs."""
+    """Return the mask unchanged, or, if it keeps too many pairs, a mask of randomly drawn clusters."""
     total = int(pairs.per_item[keep].sum())
     if total <= MOST:
         return keep
@@ -67,7 +67,7 @@ def kernel_of(features: PairFeatures) -> np.ndarray:
 
 
 def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return, per draw, the out-of-fold accuracy, and its cluster-robust standard error."""
+    """Return, for every draw of random roles, the out-of-fold accuracy and its cluster-robust standard error."""
     from scipy.linalg import inv
 
     _, cluster = np.unique(pairs.cluster[pairs.item], return_inverse=True)

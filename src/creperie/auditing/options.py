@@ -1,4 +1,4 @@
-"""The options of an audit, besides the models of its attackers (`AttackerModels`)."""
+"""The options of an audit, except the models of its attackers (`AttackerModels`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AuditOptions:
             raise UsageError(what, hint="chance is 0.5: choose 0.5 to below 1")
 
     def tree_parser(self) -> TreeParser | None:
-        """Return the parser of captions; None if their trees are not compared."""
+        """Return the parser whose trees of captions are compared; None if trees are not compared."""
         if self.parser:
             from creperie.lang import open_constituency_parser
 

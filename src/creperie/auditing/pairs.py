@@ -123,7 +123,7 @@ class Pairs:
     @cached_property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
         """Two masks over the items: those with a pair of captions that another item has in the same roles, and those
-        with a pair that another item has in reversed roles.
+        with a pair that another item has in swapped roles.
         """
         width = len(self.texts) + 1
         same, mirror = self.left * width + self.right, self.right * width + self.left
@@ -152,11 +152,11 @@ class Pairs:
         return mask
 
     def said(self, texts: np.ndarray) -> list[str]:
-        """Return the captions with these indices."""
+        """Return the captions with these indices, as strings."""
         return self.texts.of(texts) if isinstance(self.texts, ArrowTexts) else [self.texts[i] for i in texts.tolist()]
 
     def of_items(self, keep: np.ndarray) -> Pairs:
-        """Return the pairs of some items (a mask), renumbered; texts and subset names stay as they are."""
+        """Return the pairs of the items that a mask selects, renumbered; texts and subset names stay as they are."""
         number = np.cumsum(keep) - 1
         chosen = keep[self.item]
         return Pairs(
@@ -210,7 +210,7 @@ class Pairs:
         return same, items, pairs
 
     def folds_of(self, rows: np.ndarray, k: int, seed: int) -> np.ndarray:
-        """Return a fold number for each pair in `rows`: the given folds, or k random ones that keep groups together."""
+        """Return a fold number for each pair in `rows`: the folds given with the pairs, else k random ones by group."""
         if self.fold is not None:
             return self.fold[self.item[rows]]
         return grouped_folds(self.own_group[self.item[rows]], k, seed)
@@ -258,7 +258,7 @@ def _pairs(
 
 
 def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positive: int | None = None) -> np.ndarray:
-    """Return item, true and false caption (or image) of all pairs that a row (or column) of a match matrix defines."""
+    """Return item, true and false caption (or image) of all pairs that a row (or column) of a matrix defines."""
     true, false = np.flatnonzero(line), np.flatnonzero(~line)
     true = true[slice(None) if positive is None else slice(positive, positive + 1)]
     a, b = np.repeat(true, len(false)), np.tile(false, len(true))
@@ -270,7 +270,7 @@ CaptionShapes = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
-    """Return the distinct captions, and the items of every match matrix with indices of their captions."""
+    """Return the distinct captions and, for every match matrix, its items with the indices of their captions."""
     offsets, captions = bench.ragged("captions")
     texts, code = distinct(captions)
     shape_of, shapes = shape_codes(bench)
@@ -290,7 +290,7 @@ def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return image clusters, merged if the same two captions occur with several images, in whichever roles.
+    """Return image clusters, merged if the same two captions occur with several images, in either order.
 
     A cluster that would exceed a tenth of the items is not merged: very short captions, such as "red car" and "blue
     car", repeat so often that they would join most of a benchmark.

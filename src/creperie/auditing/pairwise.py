@@ -25,7 +25,7 @@ SAME_KIND = {"negate": "negate / add", "add": "negate / add", "atom": "replace",
 
 @dataclass(frozen=True)
 class PairwiseRow:
-    """The comparison of two benchmarks by one attacker on one kind of foil."""
+    """The result of one attacker that compares two benchmarks on one kind of foil."""
 
     kind: str
     attacker: str
@@ -40,7 +40,7 @@ class PairwiseRow:
 
 @dataclass(frozen=True)
 class FoilPair:
-    """Two foils of the same kind and true caption; `subset` and `item` are those of the first foil."""
+    """Two foils of the same kind for one true caption; `subset` and `item` are those of the first foil."""
 
     kind: str
     source: str
@@ -51,7 +51,7 @@ class FoilPair:
 
 
 def kind_of(subset: str) -> str:
-    """Return the kind of foil that a subset holds, from the beginning of its name.
+    """Return the kind of foil in a subset, which the subset's name begins with.
 
     >>> kind_of("swap_obj"), kind_of("replace-relation"), kind_of("negate"), kind_of("add_att")
     ('swap', 'replace', 'negate / add', 'negate / add')
@@ -61,7 +61,7 @@ def kind_of(subset: str) -> str:
 
 
 def pair_foils(a: Iterable[Item], b: Iterable[Item]) -> list[FoilPair]:
-    """Return pairs of foils of two benchmarks with the same true caption and kind, each foil used once.
+    """Return pairs of foils, one from each benchmark, with the same true caption and kind; each foil is used once.
 
     Foils of subsets with the same name are paired first, the others in their order.
     """
@@ -104,7 +104,7 @@ def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]
 def compare_pairwise(
     a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, progress: Progress = silent
 ) -> list[PairwiseRow]:
-    """Return, by kind of foil, mean scores of both benchmarks' negatives, and how often the second's score higher."""
+    """Return, by kind of foil, the mean score of each benchmark's negatives, and how often those of `b` win."""
     matches = pair_foils(a, b)
     if not matches:
         what = "the two benchmarks share no true caption within a kind of foil"

@@ -42,9 +42,9 @@ SCORES: tuple[Input, ...] = ("image_text", "text", "text_text")
 
 @dataclass(frozen=True)
 class ScoreSpread:
-    """The scores of one kind of caption, and how often the true caption scores above it.
+    """The scores of one kind of caption, and how often the true caption scores higher than this kind.
 
-    `gap` is the mean difference to the true caption in standard deviations (pooled over the kinds of captions), so that
+    `gap` is the mean of the true caption's lead in standard deviations (pooled over the kinds of captions), so that
     models whose scores have different units can be compared.
     """
 
@@ -148,7 +148,7 @@ def _described(
 
 
 def metric_of(run: Run) -> str:
-    """Return the paper's name for a model's scores."""
+    """Return the name that the paper uses for a model's kind of score."""
     uri = parse_uri(run.model)
     if "image_text" in run.inputs:
         generative = {"visualgpt": "VisualGPTScore", "vqa": "VQAScore", "yesno": "P(yes)", "choice": "choice"}
@@ -180,7 +180,7 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
 
 
 def _first_row(run: Run) -> np.ndarray:
-    """Return the scores of all captions (items, captions): with the image, alone, or with the first caption."""
+    """Return the scores of all captions (items × captions): with the image, alone, or beside the first caption."""
     needs = next(i for i in SCORES if i in run.inputs)
     width = int(run.layout.columns[0])
     table: np.ndarray = run.scores(needs).reshape(len(run), -1)[:, :width]

@@ -52,7 +52,7 @@ def entry_of(attacker: str) -> AttackerEntry:
 
 
 def family_of(attacker: str) -> str:
-    """Return the family of an attacker; attackers of one cue, such as length in words and in letters, share it."""
+    """Return the family of an attacker. Attackers that use one cue, such as length in words or in letters, share it."""
     return entry_of(attacker).family
 
 
@@ -72,5 +72,5 @@ def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
 
 
 def several_learned(attackers: Iterable[str]) -> bool:
-    """Return True if attackers of several families learn, so that an ensemble of them is worth its time."""
+    """Return True if learning attackers come from several families, so that an ensemble of them is worth its time."""
     return len({family_of(name) for name in attackers} & LEARNED_FAMILIES - {"ensemble"}) > 1

@@ -111,7 +111,7 @@ class Audit(Framed):
 
 
 def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:
-    """Return an attacker's answers about one subset, or about all."""
+    """Return the part of an attacker's answers that is about one subset, or all of them."""
     pairs = answers.pairs
     return answers if subset == ALL else answers.of_items(pairs.subset == pairs.subsets.index(subset))
 
@@ -119,7 +119,7 @@ def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:
 def cues_of(
     pairs: Pairs, rows: Sequence[AuditRow], ids: Sequence[str], threshold: float
 ) -> dict[str, list[tuple[Cue, ExamplePair]]]:
-    """Return, by subset, the words and marks that tell true captions from false ones, each with an example."""
+    """Return, by subset, the words and style marks that tell true captions from false ones, each with an example."""
     tests, cues = len(distinct_tests(rows)), {}
     for subset in pairs.subsets:
         items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
@@ -133,7 +133,7 @@ def cues_of(
 def examples_of(
     pairs: Pairs, rows: Sequence[AuditRow], answers: dict[str, AttackerMargins], ids: Sequence[str]
 ) -> dict[str, list[ExamplePair]]:
-    """Return, by subset, the pairs about which its strongest attacker is most certain."""
+    """Return, by subset, the pairs that the subset's strongest attacker is most certain about."""
     examples = {}
     for subset in pairs.subsets:
         ranked = by_strength(r for r in rows if r.subset == subset and not r.view)
@@ -154,7 +154,7 @@ def _example(pairs: Pairs, pair: int, items: np.ndarray, ids: Sequence[str]) -> 
 
 
 def shapes_of(pairs: Pairs, answers: dict[str, AttackerMargins]) -> dict[str, dict[str, GapShape]]:
-    """Return, by subset and attacker, the distribution of the gaps."""
+    """Return the distribution of the gaps by subset and attacker."""
     gaps = {name: item_gaps(pairs, margins.raw) for name, margins in answers.items()}
     parts: dict[str, np.ndarray] = {s: pairs.subset == k for k, s in enumerate(pairs.subsets)}
     parts[ALL] = np.ones(pairs.n_items, dtype=bool)

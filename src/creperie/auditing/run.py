@@ -135,7 +135,7 @@ def _sent(
     options: AuditOptions, models: AttackerModels, language: str
 ) -> tuple[list[Attacker], dict[str, str], dict[str, str]]:
     """Return the attackers to run, always with `cues`, and with an ensemble if several families learn; those that
-    cannot be run, with reasons; and those that have nothing to say about captions in this language.
+    cannot be run, with the reasons; and those that do not apply to captions in this language.
     """
     names, not_sent = sendable(options.attackers, models)
     foreign = {}
@@ -150,7 +150,7 @@ def _sent(
 
 
 def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
-    """Return the audit with the symmetry of every subset and of all items, and the caption similarities by subset."""
+    """Return the audit with the symmetry of all items and of every subset, and every subset's caption similarities."""
     audited = replace(audited, symmetry=tuple(symmetry_of(bench, subset) for subset in (*subsets, "")))
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
         return audited
@@ -170,7 +170,7 @@ class Attack:
 
     @property
     def slow(self) -> list[Attacker]:
-        """The attackers that may be run on a sample of the items only."""
+        """The attackers that may be run on only a sample of the items."""
         return [a for a in self.attackers if entry_of(a.name).sampled]
 
     @property
@@ -182,7 +182,7 @@ class Attack:
         return counted_once(pairs) if sum(map(learns, self.attackers)) > 1 else pairs
 
     def on(self, pairs: Pairs, view: str = "") -> tuple[list[AuditRow], Answers]:
-        """Run every attacker, slow ones on the sample; return its rows for every subset and for "all", and the margins
+        """Run every attacker, slow ones on the sample; return the rows for every subset and for "all", and the margins
         by attacker.
         """
         rows, answers = [], {}
@@ -219,17 +219,18 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """Return the rows for each true caption alone against the false ones (P1-N, P2-N …), if items have several."""
+        """Return rows for each true caption by itself against the false ones (P1-N, P2-N …), if items have several."""
         rows: list[AuditRow] = []
         for k in range(pairs.most_positives):
             rows += self.on(self.counted(pairs_of(bench, positive=k)), f"P{k + 1}-N")[0]
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
-        """Return the rows, those that leak with their fix. Attackers that leak attack the repaired captions again.
+        """Return the rows; leaking ones say how to fix the leak, judged by attacking the repaired captions again.
 
-        Slow attackers do so only in subsets where repair stops all quick ones; elsewhere their own share of kept items
-        decides. The ensemble is not trained again: its leak is repairable if all other leaks of the subset are.
+        Slow attackers are run again only in subsets where repair stops all quick ones; elsewhere the share of items
+        that could be kept decides. The ensemble is not trained again: its leak is repairable if all other leaks of the
+        subset are.
         """
         leaking = [row for row in rows if row.leaks and row.view != IMAGES]
         styled = repaired(bench) if leaking else bench
@@ -257,9 +258,7 @@ class Attack:
         return {_key(row): fix_of(row, after.get(_key(row)), self.threshold) for row in rows}
 
     def on_images(self, bench: Benchmark, attacker: Attacker) -> list[AuditRow]:
-        """Return the rows of an attacker that sees only images and chooses which of an item's images a caption
-        describes.
-        """
+        """Return the rows of an attacker that sees only images and guesses which image of an item a caption fits."""
         pairs = image_pairs_of(bench)
         margins = attacker.margins(pairs, self.progress)
         log_odds = np.nan_to_num(margins.astype(np.float64))
@@ -269,9 +268,9 @@ class Attack:
     def _measured(
         self, attacker: Attacker, answers: AttackerMargins, view: str, sample: Sample | None
     ) -> tuple[list[AuditRow], AttackerMargins]:
-        """Return an attacker's rows, one per subset, and its answers: those of its strongest cue if it tries several.
+        """Return an attacker's rows, one per subset, and its answers; if it tries several cues, those of the strongest.
 
-        A subset in which all its margins are NaN gets no row.
+        A subset in which all of the attacker's margins are NaN gets no row.
         """
         rows, raw = [], answers.raw.copy()
         names = dict.fromkeys((*answers.pairs.subsets, ALL))
@@ -303,7 +302,7 @@ class Attack:
         not_run: dict[str, str],
         models: AttackerModels,
     ) -> Measurements:
-        """Return what was measured on a subset or on "all", as the verdict needs it."""
+        """Return everything measured on a subset, or on "all", that the verdict is made from."""
         of_subset = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
         attackable, seen = of_subset & (pairs.per_item > 0), [r for r in rows if r.subset == subset]
         count = int(attackable.sum())
@@ -328,7 +327,7 @@ class Attack:
         )
 
     def _sampled(self, attackable: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """Return on how many of these items slow attackers were run, and which; () if on all of them."""
+        """Return (number of these items, the slow attackers run on that many) pairs; () if all were run on all."""
         by_count: dict[int, list[str]] = {}
         for name in (a.name for a in self.slow if self.sample):
             by_count.setdefault(int(self.sample.keep(name)[attackable].sum()) if self.sample else 0, []).append(name)
@@ -363,7 +362,7 @@ def _so_far(rows: Sequence[AuditRow]) -> str:
 
 
 def repaired(bench: Benchmark) -> Benchmark:
-    """Return the benchmark with the captions of every item in one style (case, spaces, marks). Words and items stay."""
+    """Return the benchmark with each item's captions in one style (case, spaces, marks); words stay the same."""
     offsets, captions = bench.ragged("captions")
     tidied: list[str] = []
     for captions_of_item in (row for piece in bench.pieces(["captions"], 1024) for row in piece.column(0).to_pylist()):

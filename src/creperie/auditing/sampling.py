@@ -1,4 +1,4 @@
-"""Run slow attackers on a sample of the items, as large as the verdict needs.
+"""Run slow attackers on a sample of the items that is as large as the verdict needs.
 
 The sample grows in steps, subset by subset: whole clusters in one seeded order, so each sample contains the previous
 one. A subset in which a quick attacker leaks is decided: slow ones get one small sample. In any other subset they are
@@ -46,9 +46,7 @@ class Sample:
         return drawn(self.pairs, self._sizes(attacker), self.seed)
 
     def part(self, pairs: Pairs, attacker: str) -> Pairs:
-        """Return the sampled items' pairs among `pairs`, which are the sample's own or others made from the same
-        items.
-        """
+        """Return the sampled items' part of `pairs`, which are the sample's pairs or others made from its items."""
         key = id(pairs), *self._sizes(attacker).values()
         if key not in self._parts:
             self._parts[key] = pairs, pairs.of_items(self.keep(attacker))
@@ -59,7 +57,7 @@ class Sample:
 
 
 def looks_of(items: int) -> int:
-    """Return how often a subset of this many items may be looked at.
+    """Return how often a subset of this many items may be tested as its sample grows.
 
     >>> looks_of(80), looks_of(300), looks_of(7511)
     (1, 2, 3)
@@ -68,7 +66,7 @@ def looks_of(items: int) -> int:
 
 
 def last_look(looks: int) -> float:
-    """Return the factor by which the p-values of the last look are multiplied, out of `looks` looks.
+    """Return the factor for the p-values of the last of `looks` looks, given what the earlier ones used up.
 
     >>> round(last_look(3), 4)
     1.0417
@@ -98,7 +96,7 @@ def sample_for(
     seed: int,
     progress: Progress = silent,
 ) -> Sample:
-    """Run slow attackers on more and more items until every subset is decided or has no look left; return the sample.
+    """Run slow attackers on more and more items until every subset is decided or no look is left; return the sample.
 
     An ensemble decides nothing here, but its members are trained on the last sample meanwhile.
     """
@@ -130,8 +128,8 @@ TURN = 0.0005
 
 
 def _run_together(attackers: Sequence[Attacker], sample: Sample, progress: Progress) -> None:
-    """Score captions with language models while the other attackers learn in a second thread; all of them cache their
-    answers. An ensemble trains its members.
+    """Score captions with language models while the other attackers learn in a second thread; an ensemble trains its
+    members. All answers are cached.
     """
     scoring = [a for a in attackers if isinstance(a, TextAttacker)]
     for attacker in scoring:
@@ -163,7 +161,7 @@ def _ensemble(attacker: Attacker) -> Ensemble | None:
 
 
 def _settled(answers: Sequence[AttackerMargins], subset: int, looks: float, tests: int, threshold: float) -> bool:
-    """Return True if an attacker leaks significantly on a subset, or all are shown to stay below the threshold."""
+    """Return True if one attacker leaks significantly on a subset, or all surely stay below the threshold."""
     figures = [measure_attacker(margins.of_items(margins.pairs.subset == subset), looks) for margins in answers]
     if any(leaks(m, m.p * tests, threshold) for m in figures):
         return True

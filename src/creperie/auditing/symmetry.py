@@ -29,7 +29,7 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class SideBalance:
-    """The balance of captions or of images: the number of true–false pairs, and of those that also occur reversed."""
+    """The balance of captions or of images: the number of true–false pairs, and of pairs that also occur reversed."""
 
     pairs: int
     mirrored: int
@@ -52,7 +52,7 @@ class Symmetry:
 
     @property
     def balanced(self) -> bool:
-        """True if neither side alone helps: every pair of captions and every pair of images also occurs reversed."""
+        """True if neither captions nor images help by themselves: every pair of either also occurs reversed."""
         return self.text.pairs > 0 and self.images.pairs > 0 and self.text.balanced and self.images.balanced
 
     @property
@@ -117,7 +117,7 @@ def _asks(names: Sequence[str], lines: Iterable[Sequence[bool]]) -> Iterator[Ask
 
 
 def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
-    """Return, for two captions or images in alphabetical order, how much more often the first is true; never 0.
+    """Return how much more often the first of two captions or images, in alphabetical order, is true; never 0.
 
     >>> surplus_of([("a", "b"), ("b", "a"), ("c", "a")])
     {('a', 'c'): -1}
@@ -130,7 +130,7 @@ def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
 
 
 def _balance(asks: Sequence[np.ndarray]) -> tuple[SideBalance, np.ndarray]:
-    """Return the balance of one side, and the items with a pair that occurs more often in one order than reversed."""
+    """Return the balance of captions or images, and the items with a pair not reversed equally often."""
     item, true, false = np.concatenate([np.zeros((3, 0), np.int64), *asks], axis=1)
     low, high = np.minimum(true, false), np.maximum(true, false)
     at = np.unique(low * (high.max(initial=0) + 1) + high, return_inverse=True)[1]

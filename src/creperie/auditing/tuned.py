@@ -83,7 +83,7 @@ def margins_after_tuning(
 
 
 def _tune(scorer: Any, learned: Sequence[TokenPair], rng: np.random.Generator) -> None:
-    """Train in batches of pairs of like length, with a learning rate that rises and then falls to zero."""
+    """Train in batches of pairs of similar length, with a learning rate that rises and then falls to zero."""
     import torch
 
     per_epoch = -(-len(learned) // BATCH)

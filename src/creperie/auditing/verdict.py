@@ -1,4 +1,4 @@
-"""The one decision: from what attackers reached to a verdict, with its sentence, its exit code and the next step.
+"""The one place that turns attackers' results into a verdict, with its sentence, its exit code and the next step.
 
 Everything that states a verdict (audit, refine, validate, reports, cards, datasheets, JUnit, badges, CI) takes it from
 here. All tests of an audit (every attacker on every subset and view) are one family of hypotheses with one correction.
@@ -46,7 +46,7 @@ FIXES = ("structural", "removable", "repairable")
 
 @dataclass(frozen=True)
 class AuditRow:
-    """The figures of one attacker on one subset (or on one view of it, such as P2-N), with the judgement."""
+    """The figures of one attacker on one subset (or on one view of it, such as P2-N), and whether they are a leak."""
 
     subset: str
     view: str
@@ -67,12 +67,12 @@ class AuditRow:
 
     @property
     def place(self) -> str:
-        """The subset that was measured, with the view if only one view of it was."""
+        """The name of the measured subset, with the view if only one view of the subset was measured."""
         return f"{self.subset} {self.view}".rstrip()
 
 
 def by_strength(rows: Iterable[AuditRow]) -> list[AuditRow]:
-    """Return the rows, the most accurate first. The best of many cues is only as good as it looks if it leaks."""
+    """Return the rows, the most accurate first. Cues that do not leak come last: the best of many looks too good."""
     ordered = sorted(rows, key=lambda r: -np.nan_to_num(r.measure.accuracy))
     return sorted(ordered, key=lambda r: bool(r.cue) and not r.leaks)
 
@@ -89,13 +89,13 @@ def balanced_share(gaps: np.ndarray) -> float:
 
 
 def distinct_tests(rows: Sequence[AuditRow]) -> list[AuditRow]:
-    """Return the rows without repeated tests: if there is only one subset, "all" repeats it."""
+    """Return the rows without repeated tests: if there is only one subset, the row for "all" repeats that subset's."""
     single = len({row.subset for row in rows}) == 2
     return [row for row in rows if not (single and row.subset == ALL)]
 
 
 def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
-    """Return the rows with p-values corrected (Holm) for every test of the audit, and with whether they leak."""
+    """Return the rows with p-values corrected (Holm) for every test of the audit, and with `leaks` set."""
     tests = distinct_tests(rows)
     by_test = {
         (r.view, r.attacker, r.subset): p for r, p in zip(tests, holm([r.measure.p for r in tests]), strict=True)
@@ -190,7 +190,7 @@ class Judgement:
 
     @property
     def plainest(self) -> tuple[AuditRow, ...]:
-        """The leaks to name first: up to three cues that are named directly, then the strongest learned attacker."""
+        """The leaks to name first: up to three cues that can be named in words, then the strongest learned attacker."""
         first = {name: rows[0] for name, rows in self._by_family.items()}
         plain = [row for name, row in first.items() if name not in LEARNED_FAMILIES]
         learned = [row for name, row in first.items() if name in LEARNED_FAMILIES]
@@ -198,7 +198,7 @@ class Judgement:
 
     @property
     def families(self) -> str:
-        """For the whole benchmark: each cue with the number of subsets that leak through it, and where it is worst."""
+        """Each cue with the number of subsets that leak through it and the worst of them, for a whole benchmark."""
         by_family = self._by_family
         where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}
         ordered = sorted(by_family, key=lambda n: (n in LEARNED_FAMILIES, -where[n], -by_family[n][0].measure.accuracy))
@@ -229,14 +229,14 @@ class Judgement:
 
     @property
     def _more_time(self) -> str:
-        """How long `--full` takes beyond this audit, on one core."""
+        """How much longer than this audit one with `--full` takes, on one core."""
         seen = self.measured
         seconds = sum((seen.items - n) * entry_of(name).seconds for n, names in seen.sample for name in names)
         return f"{seconds / 60:,.0f} minutes" if seconds > 90 else f"{max(1, round(seconds, -1)):.0f} seconds"
 
     @property
     def power(self) -> str:
-        """The smallest leak that this audit could have detected, and how often captions repeat."""
+        """A text on the smallest leak that this audit could have detected, and on how often captions repeat."""
         seen = self.measured
         if math.ceil(seen.detectable * 1000) < 1000:
             found = (
@@ -256,7 +256,7 @@ class Judgement:
 
 
 def unjudged(word: str, items: int = 0) -> Judgement:
-    """Return the verdict on a benchmark without an audit: *not run*, or *nothing left* if it has no items."""
+    """Return the verdict on a benchmark that was not audited: *not run*, or *nothing left* if it has no items."""
     return Judgement(Measurements(ALL, items), word)
 
 
@@ -313,7 +313,7 @@ _SENTENCES: dict[str, Callable[[Judgement], str]] = {
 
 
 def _headline(j: Judgement) -> str:
-    """Return, in brackets, what all attackers together reach, or the strongest of them if it reaches more."""
+    """Return, in brackets, the accuracy of all attackers together, or of the strongest one if it reaches more."""
     if j.headline is None:
         return ""
     reached, low, high = map(percent, (j.headline.measure.accuracy, j.headline.measure.low, j.headline.measure.high))
@@ -374,26 +374,26 @@ def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
 
 
 def _upper(row: AuditRow) -> float:
-    """Return the highest accuracy that the interval allows; an attacker that is mostly wrong counts in reverse."""
+    """Return the highest accuracy that the interval allows; for an attacker that is mostly wrong, in reverse."""
     m = row.measure
     return 1.0 if math.isnan(m.accuracy + m.low + m.high) else max(m.high, 1 - m.low)
 
 
 def _further(row: AuditRow) -> float:
-    """Return an attacker's accuracy; that of the opposite answers if it is mostly wrong."""
+    """Return an attacker's accuracy or, if it is mostly wrong, that of the opposite answers."""
     return max(row.measure.accuracy, 1 - row.measure.accuracy)
 
 
 def _is_above(row: AuditRow, threshold: float) -> bool:
-    """Return whether an attacker's estimate is at the threshold or above, so that no number of items excludes it."""
+    """Return whether an attacker's estimate reaches the threshold, so that no number of items can rule out a leak."""
     return _further(row) >= threshold - 0.005
 
 
 def _needed(row: AuditRow, threshold: float) -> int:
-    """Return the number of items that would decide; 0 if unknown.
+    """Return the number of items that would decide whether an attacker leaks; 0 if unknown.
 
-    They bring the upper limit of the attacker, if it is at chance, below the threshold; if there are as many already,
-    the limit at its own accuracy. If that is above the threshold, they bring its lower limit above one half. The
+    With that many, the upper limit of an attacker at chance is below the threshold; if there are as many already, the
+    upper limit at its own accuracy is. If its accuracy is above the threshold, its lower limit is above one half. The
     interval is the audit's own, with its looks, ties and shared images: Wilson's limit u has n (u − p)² = z² u (1 − u).
     """
     m, far = row.measure, _further(row)
