@@ -1,4 +1,4 @@
-"""The answers of generative models, with their thoughts kept apart: in the store beside the scores, in runs by item."""
+"""The answers of generative models, kept apart from their thoughts: in the store by question, in runs by item."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ MOST_CUT = 0.05
 
 
 def written(asked: str, chosen: Chosen) -> Written:
-    """Return the record of an answer."""
+    """Return the record to store for an answer; `asked` says in which order the options were offered."""
     reply = reply_of(chosen.answer)
     return {"asked": asked, "answer": str(reply), "thought": reply.thought, "cut": reply.cut}
 
 
 def code_of(chosen: Chosen) -> str:
-    """Return the code of the finding that an answer gives: it was cut off, or it cannot be read; else empty."""
+    """Return the code of the finding that an answer causes because it was cut off or cannot be read; else empty."""
     kinds = {CUT: CUT_OFF, UNPARSABLE: UNREAD}
     return kinds.get(chosen.parsed.kind, "") if chosen.parsed is not None else ""
 
 
 def reason(chosen: Chosen) -> str:
-    """Return why an answer gives no score, with the answer or, if it ended before that, the end of the thought."""
+    """Return why an answer gives no score, with its text, or with the end of the thought if there is no text."""
     reply = reply_of(chosen.answer)
     text = one_line(reply, 120) if reply or not reply.thought else "…" + one_line(reply.thought[-120:], 120)
     return f"{chosen.parsed.why}: {text!r}" if chosen.parsed is not None else ""
 
 
 def gather_first(model: Any, ask: Callable[[T], object], groups: Iterable[T]) -> None:
-    """If the model is behind a batch endpoint, ask about all groups once to gather the requests, and await all answers.
+    """If the model uses a batch endpoint, ask it about all groups once, to gather the requests, and await the answers.
 
-    Asked again, the model then finds its answers in the cache.
+    When the model is asked again, it finds its answers in the cache.
     """
     batches = getattr(getattr(model, "generator", None), "batches", None)
     if batches is None:
@@ -61,7 +61,7 @@ def gather_first(model: Any, ask: Callable[[T], object], groups: Iterable[T]) ->
 
 @dataclass
 class AnswerLog:
-    """The answers of one model in the store, by the key of what was asked: one JSON line each, appended."""
+    """The stored answers of one model, by the key of what was asked; one JSON line each is appended to the file."""
 
     path: Path | None  #: None: nothing is stored
     answers: dict[str, list[Written]] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class AnswerLog:
             self.path = None
 
     def of(self, keys: Iterable[str]) -> Iterator[Written]:
-        """Yield the answers under these keys."""
+        """Yield the stored answers to the questions with these keys."""
         for key in keys:
             yield from self.answers.get(key, ())
 
@@ -106,7 +106,7 @@ def cut_items(answers: Mapping[int, Sequence[Written]]) -> list[int]:
 
 
 def cut_note(cut: int, items: int, room: Any) -> str:
-    """Return the note on cut-off answers, with the option that gives more room; empty if there are none."""
+    """Return a note on cut-off answers that names the option for more room; empty if no answer was cut off."""
     more = f"?max_tokens={4 * int(room)} (now {room})" if room else "?max_tokens="
     what = f"{cut:,} of {items:,} items ({cut / max(1, items):.1%}) have a cut-off answer".replace("%", " %")
     return f"{what}: they have no score and are not in the accuracy; give answers more room with {more}" if cut else ""

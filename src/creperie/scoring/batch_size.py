@@ -1,4 +1,4 @@
-"""The size of batches: estimated from the device's memory, halved when memory runs out."""
+"""The size of batches: estimated from the memory of the device, and halved whenever memory runs out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FEWEST = 16
 
 @dataclass
 class Timings:
-    """Seconds per stage, summed over all threads."""
+    """The seconds spent in each stage of the work, summed over all threads, and the units done."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
@@ -68,10 +68,10 @@ class BatchSize:
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
     def captions_from(self, lengths: np.ndarray, whole: int = 0) -> tuple[int, int]:
-        """Return how many of these captions, longest first, make the next batch, and its number of padded tokens.
+        """Return how many of the captions, longest first, form the next batch, and its number of padded tokens.
 
-        The batch takes as many as fit, but ends when its padding costs more than another batch would. `whole` is the
-        fixed width if captions are not trimmed.
+        The batch takes as many captions as fit, but ends where more padding would cost more than another batch. `whole`
+        is the fixed width in tokens, or 0 if a batch is padded to its longest caption.
 
         >>> BatchSize("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
         ...     np.array([10, 10, 9, 8, 7, 4, 4, 4])
@@ -86,8 +86,8 @@ class BatchSize:
         return count, count * width
 
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> list[Any]:
-        """Run a forward pass and return its outputs: more than one if memory ran out and the batch was split. Later
-        batches are smaller then.
+        """Run a forward pass and return its outputs. If memory runs out, the batch is split: there are several outputs,
+        and later batches are smaller.
         """
         parts: list[Any] = []
         size, at = len(batch), 0
@@ -169,13 +169,13 @@ def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
 
 
 def device_of(model: Any) -> str:
-    """Return the device of an adapter; "cpu" if it does not name one."""
+    """Return the device of a model adapter; "cpu" if the adapter names none."""
     place = getattr(model, "place", None)
     return str(getattr(place, "device", None) or getattr(model, "device", None) or "cpu")
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Return True if an error means that the device is out of memory."""
+    """Return whether an error means that the device has run out of memory."""
     text = str(error).lower()
     return (
         isinstance(error, MemoryError)

@@ -1,4 +1,4 @@
-"""Blind twins: copies of a benchmark with images without content, or with the wrong images."""
+"""Blind twins: copies of a benchmark whose images have no content or belong to other items."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BlindImages:
 
     @cached_property
     def _mean(self) -> Image.Image:
-        """The mean of the benchmark's images, or of a sample of them; unreadable images are left out."""
+        """The mean of the benchmark's images, or of a sample if there are many; unreadable images are left out."""
         rng = np.random.default_rng(self.seed)
         pictures = []
         for i in rng.permutation(len(self._keys))[:SAMPLE]:
@@ -70,7 +70,7 @@ class BlindImages:
 
 
 def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
-    """Return the benchmark with other images: noise, gaussian noise, the mean image, or its own images shuffled."""
+    """Return the benchmark with other images: noise, Gaussian noise, the mean image, or its own images shuffled."""
     if kind not in KINDS:
         raise unknown("kind of blind images", kind, KINDS)
     if not brings_images(bench):

@@ -1,7 +1,7 @@
 """Export a benchmark as a task of lmms-eval or Inspect, from the files in `templates/`.
 
-There is one question per image of an item and order of its captions, worded as creperie's own multiple choice.
-`replies.py` reads the results back.
+Each image of an item gives one question for each order of the captions, worded as in creperie's own multiple choice.
+`replies.py` imports the results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HarnessQuestion:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The question without its image, as tasks list it."""
+        """The question without its image, as a row of the exported task."""
         return {"id": self.id, "question": self.question, **self.about}
 
 
@@ -89,7 +89,7 @@ def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> li
 
 
 def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a folder with a task for `inspect eval`, its samples and images, and return its files."""
+    """Write a folder for `inspect eval` with a task, its samples and its images, and return the files written."""
     folder = Path(out).resolve()
     questions = _all_questions(bench)
     names: dict[str, str] = {}

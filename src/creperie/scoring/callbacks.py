@@ -16,8 +16,8 @@ class BenchmarkCallback:
     """A callback that scores a benchmark on the live model every `every` steps and logs the accuracies.
 
     Pass it to `Trainer(callbacks=[…])` of transformers or Lightning, or call `step(model, number)` in a loop. `log` is
-    a TensorBoard writer, a W&B run, or a function of the numbers and the step; without it they go to an active W&B run.
-    They also go to Lightning's loggers. `runs` stores every run with its step.
+    a TensorBoard writer, a W&B run, or a function of the numbers and the step; without `log`, the numbers go to an
+    active W&B run. Lightning's loggers get them in any case. `runs` holds every run with its step.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class BenchmarkCallback:
         self.runs: list[tuple[int, Run]] = []
 
     def step(self, model: Any, number: int, loggers: Sequence[Any] = ()) -> Run | None:
-        """Score the model if `number` is a multiple of `every`, and return the run, else None. Each step is scored
-        once. `loggers` are Lightning loggers.
+        """Score the model if `number` is a multiple of `every` and return the run; otherwise return None. Each step is
+        scored only once. `loggers` are Lightning loggers.
         """
         done = bool(self.runs) and self.runs[-1][0] == number
         if number == 0 or number % self.every or done:
@@ -66,12 +66,12 @@ class BenchmarkCallback:
     # -- what trainers call ----------------------------------------------------------------------------------------
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> Any:
-        """Called by transformers' Trainer after a step."""
+        """Score the model after a step; called by transformers' Trainer."""
         self.step(model, int(state.global_step))
         return control
 
     def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
-        """Called by Lightning after a batch; scores the module, or its `model` if it has no `encode_image`."""
+        """Score the module, or its `model` if it has no `encode_image`; called by Lightning after a batch."""
         inner = module if hasattr(module, "encode_image") else getattr(module, "model", module)
         self.step(inner, int(trainer.global_step), getattr(trainer, "loggers", ()))
 
@@ -86,7 +86,7 @@ class BenchmarkCallback:
         return None
 
     def __getattr__(self, name: str) -> Any:
-        """Return a no-op for all other events that trainers call."""
+        """Return a function that does nothing, for all other events that trainers report."""
         if name.startswith("on_") or name in ("setup", "teardown"):
             return lambda *_, **__: None
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")

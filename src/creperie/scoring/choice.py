@@ -45,7 +45,7 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """Return the question that fits: "match" if exactly one caption is true, "odd" if one is false; else empty."""
+        """Return what to ask: "match" if exactly one caption is true, "odd" if exactly one is false; else empty."""
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
 
@@ -56,16 +56,16 @@ class Case:
 
 @dataclass
 class Asked:
-    """The question and the orders of one case, and the answers, one per order."""
+    """The question asked about one case, the orders of its captions, and the answers, one per order."""
 
     asks: str
     orders: list[tuple[int, ...]]
     answers: list[Chosen] = field(default_factory=list)
 
     def scores(self) -> np.ndarray:
-        """Return one score per caption, in the item's order: the mean share over the orders, negated for "odd".
+        """Return one score per caption, in the item's order: its mean probability over the orders, negated for "odd".
 
-        An answer that cannot be read gives no share to any caption, which counts as a tie and not as a hit.
+        An answer that cannot be read counts as probability 0 for every caption. That is a tie, not a hit.
         """
         total = np.zeros(len(self.orders[0]))
         for order, chosen in zip(self.orders, self.answers, strict=True):
@@ -74,17 +74,17 @@ class Asked:
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
     def void(self, code: str) -> list[str]:
-        """Return the reasons of the answers with this code: they were cut off, or cannot be read."""
+        """Return the explanations of the answers with this code, which were cut off or cannot be read."""
         return [reason(c) for c in self.answers if code_of(c) == code]
 
     def written(self) -> list[Written]:
-        """Return what the model wrote; empty if likelihoods were read."""
+        """Return the records of what the model wrote; empty if likelihoods were read instead."""
         shown = zip(self.orders, self.answers, strict=True)
         return [written(" ".join(str(k + 1) for k in order), one) for order, one in shown if one.parsed or one.answer]
 
 
 def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
-    """Fill the image_text column with a chooser.
+    """Fill the image_text column with the answers of a model that chooses among captions.
 
     Rows with unparsable answers are not cached, so that the next run asks again. A case has no scores if its answer was
     cut off in any order.
@@ -116,7 +116,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """Recompute a stored score: ask the model about the case again."""
+        """Recompute a stored score by asking the model about its case again."""
         at = max(first for first in done if first <= row)
         case = cases[done[at]]
         (answer,) = ask(model, filler.plan, [(case, filler.plan.open(case.image))])
@@ -153,7 +153,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
 
 
 def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault, keep: Any) -> list[Fault]:
-    """Write an answer into the sheet; return the faults of unparsable answers."""
+    """Write the scores of an answer into rows of the sheet; return the faults of unparsable answers."""
     first = int(rows[0])
     if isinstance(answer, Fault):
         sheet.give_up([Fault(int(row), answer.code, answer.message) for row in rows])
@@ -171,7 +171,7 @@ def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault, keep: Any) -> 
 def ask(
     model: Chooser, plan: ScoringPlan, cases: Sequence[tuple[Case, Image.Image | Fault]], order: str = ""
 ) -> list[Asked | Fault]:
-    """Ask the model about several cases in one call and return the answers; `order` overrides the model's orders."""
+    """Ask a model about several cases in one call; return its answers or faults. `order` replaces the model's order."""
     replies: list[Asked | Fault] = []
     questions: list[ChoiceQuestion] = []
     for case, image in cases:
@@ -193,13 +193,13 @@ def ask(
 
 
 def no_question(bench: Benchmark) -> UsageError:
-    """Return the error for a benchmark whose items make no multiple-choice question."""
+    """Return the error for a benchmark none of whose items can be made into a multiple-choice question."""
     what = "no item has exactly one true or exactly one false caption"
     return UsageError(what, where=bench.name, hint="give a benchmark with one foil, or one true caption, per item")
 
 
 def open_case(plan: ScoringPlan, case: Case) -> Image.Image | Fault:
-    """Return the image of a case, or why it cannot be read."""
+    """Return the image of a case or, if the image cannot be read, the reason."""
     try:
         return plan.open(case.image)
     except ImageError as e:
@@ -232,7 +232,7 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
 
 
 def _places(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
-    """Return the row in the sheet for every cell of every item; −1 for items without images."""
+    """Return, for every cell of every item, its row in the sheet; −1 for the cells of items without images."""
     places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
     cells = part.layout.starts("image_text")
     rest = iter(own)

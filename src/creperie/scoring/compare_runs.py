@@ -87,7 +87,7 @@ class Comparisons(Framed):
         return html_table(repr(self), ("task", "subset", "a", "b", "items", "a − b, points", "p"), rows)
 
     def frame(self) -> pa.Table:
-        """Return one row per test, as an Arrow table with numbers in columns."""
+        """Return an Arrow table with one row per test."""
         rows = [r.document() for r in self.rows]
         flat = [{f"mcnemar_{name}": value for name, value in row.pop("mcnemar").items()} for row in rows]
         return pa.Table.from_pylist([{**row, **tested} for row, tested in zip(rows, flat)])
@@ -104,14 +104,14 @@ class Comparisons(Framed):
 
 @dataclass(frozen=True)
 class AgainstOptions:
-    """Options for a column of a CSV file with one value per model."""
+    """Options for comparing scores with a column of a CSV file that has one value per model."""
 
     against: Path | None = option(None, "A CSV file with one value per model.", metavar="FILE")
     column: str = option("", "The column of `against=`, for example imagenet.")
     key: str = option("model", "The column of `against=` that holds the model's URI.")
 
     def values(self) -> dict[str, float]:
-        """Return the values by model; empty if no file is given."""
+        """Return the values of the column, by model; empty if no file is given."""
         if (self.against is None) != (not self.column):
             raise UsageError(
                 "`against=` and `column=` must be given together", hint="`against='file.csv'` `column='imagenet'`"
@@ -121,7 +121,7 @@ class AgainstOptions:
 
 @dataclass(frozen=True)
 class CompareOptions(AgainstOptions):
-    """The options of a comparison: its tasks, its items, and an external column."""
+    """The options of a comparison: the tasks, the items, and an external column to correlate with."""
 
     tasks: tuple[str, ...] = option((), "Tasks, by comma; by default those of the runs.", flags="--task -t")
     common: bool = option(False, "Runs on different contents: compare the items they share by subset and id.")
@@ -133,8 +133,8 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
 
     Runs on the same benchmark are tested in pairs, item by item; three or more models are ranked.
 
-    Runs on different contents cannot be compared item by item, unless `common` selects the items that they share by
-    subset and id.
+    Runs on benchmarks with different contents are not compared item by item, unless `common` restricts them to the
+    items that they share, by subset and id.
     """
     external = options.values()
     given = [r for one in runs for r in ([one] if isinstance(one, (Run, str, Path)) else one)]
@@ -168,7 +168,7 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
 
 
 def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
-    """Group the runs by content hash; with `common` all are one group."""
+    """Group the runs by the content hash of their benchmarks; with `common`, all runs form one group."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault("common" if common else run.hash, []).append(run)
@@ -191,7 +191,7 @@ def _refuse_if_nothing(groups: Mapping[str, list[Run]], comparisons: Comparisons
 
 
 def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """Return the runs restricted to the items that all have; add a note."""
+    """Return the runs, restricted to the items that all of them have; append a line on that to `notes`."""
     restricted = on_shared_items(runs)
     sizes = ", ".join(f"{len(r):,}" for r in runs)
     notes.append(f"compared on the {len(restricted[0]):,} items that all runs have; the runs have {sizes}")
@@ -199,7 +199,7 @@ def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
 
 
 def on_shared_items(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs restricted to the items that all have, with the same subset, id and match matrix."""
+    """Return the runs, restricted to the items that all have with the same subset, id and match matrix."""
     keyed = [{key: k for k, key in enumerate(item_keys(run.table))} for run in runs]
     shared = [key for key in keyed[0] if all(key in other for other in keyed[1:])]
     if not shared:
@@ -224,7 +224,7 @@ def run_labels(runs: Sequence[Run]) -> list[str]:
 
 
 def _tested(group: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> list[ComparisonRow]:
-    """Test every pair of runs per task: by subset, over all items, and as mean over subsets.
+    """Test every pair of runs on each task: by subset, over all items, and on the mean over subsets.
 
     Holm's correction covers all tests of a task.
     """
@@ -302,7 +302,7 @@ def _correlated(
 
 
 def read_column(path: Path, name: str, key: str = "model") -> dict[str, float]:
-    """Return the values of a column of a CSV file, by model."""
+    """Return the values of a column of a CSV file, by model; `key` is the column with the models' names."""
     names, rows = csv_table(path)
     for column in (key, name):
         if column not in names:

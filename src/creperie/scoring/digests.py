@@ -65,7 +65,7 @@ def _cropped(digest: bytes, box: Box | None) -> bytes:
 def _digest_files(
     store: ImageStore, files: Sequence[str], memo: SegmentFolder, progress: Progress
 ) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """Return the digests of whole images, and the faults of unreadable ones, by index."""
+    """Return the digests of whole image files, and the faults of unreadable ones by index."""
     digests = np.zeros((len(files), KEY), np.uint8)
     faults: dict[int, tuple[str, str]] = {}
     folders: dict[Path, Path] = {}
@@ -106,7 +106,7 @@ def _digest_files(
 
 
 def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
-    """Return a file's state as a cache key; empty if its digest cannot be remembered."""
+    """Return a cache key for the state of an image's file; empty if a digest of the file must not be cached."""
     resolve = getattr(store, "resolve", None)
     try:
         name = resolve(key) if resolve else key

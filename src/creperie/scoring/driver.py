@@ -1,6 +1,6 @@
 """Runs one model: threads that decode and tokenise in parallel, batches sized to fit, outputs checked.
 
-The functions in `passes` for texts, images and pairs all use it.
+The functions in `passes` use a driver to encode or score texts, images and pairs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Ahead(Generic[T]):
         return self._running[0].result() if self._running else None
 
     def reach(self, limit: int) -> None:
-        """Let the threads work further ahead: up to `limit` results."""
+        """Let the threads work further ahead, until `limit` results are ready or in progress."""
         self.limit = limit
         self._fill()
 
@@ -104,7 +104,7 @@ class Driver:
             return tokens
 
     def prepared(self, open_image: OpenImage, row: int) -> Any:
-        """Return a decoded and prepared image, or the fault if that fails."""
+        """Return an image, decoded and prepared for the model, or a fault if that fails."""
         image = self.opened(open_image, row)
         staged = isinstance(self.model, StagedImages) or hasattr(self.model, "forward_pairs")
         if isinstance(image, Fault) or not staged:
@@ -130,7 +130,7 @@ class Driver:
         forward: Callable[[Sequence[Any]], np.ndarray],
         what: str,
     ) -> Iterator[tuple[np.ndarray, list[Any], np.ndarray]]:
-        """Yield batches with their vectors, in order; on a GPU the next batch is submitted before one is waited for."""
+        """Yield batches with their vectors, in order; on a GPU, the next batch starts before one is awaited."""
         flying: deque[tuple[np.ndarray, list[Any], Future[np.ndarray]]] = deque()
         stage = f"forward {'images' if what == 'images' else 'captions'}"
         for rows, prepared, units in batches:
@@ -156,7 +156,7 @@ class Driver:
     def forward(
         self, what: str, forward: Callable[[Sequence[Any]], np.ndarray], batch: Sequence[Any], units: int
     ) -> np.ndarray:
-        """Run a forward pass and return its output, checked to have one float32 row per input."""
+        """Run a forward pass and return its output, after checking that it has one row of floats per input."""
         parts = self.parts(what, forward, batch, units)
         answer = np.asarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
         if answer.shape[:1] != (len(batch),) or answer.ndim > 3 or answer.dtype.kind != "f":
@@ -168,7 +168,7 @@ class Driver:
         return answer.astype(np.float32, copy=False)
 
     def parts(self, what: str, forward: Callable[[Sequence[Any]], Any], batch: Sequence[Any], units: int) -> list[Any]:
-        """Run a forward pass and return its outputs, in as many parts as the memory requires."""
+        """Run a forward pass and return its outputs: several if the batch had to be split to fit the memory."""
         try:
             return self.pace.run(what, forward, batch, units)
         except CreperieError:
@@ -181,7 +181,7 @@ class Driver:
             ) from e
 
     def unit(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the vectors, with NaN for a vector of zeros, which has no direction.
+        """Return the vectors, with all-zero vectors, which have no direction, replaced by NaN.
 
         Raise a ModelError unless the others have unit length, as cosines are computed as products.
         """

@@ -1,4 +1,4 @@
-"""Fill the score columns of a plan with a model: stored results are reused, the others computed and stored."""
+"""Fill the score columns of a plan with a model's results: stored ones are reused, all others computed and stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fill(
     batch_size: int | None = None,
     progress: Progress = silent,
 ) -> FilledScores:
-    """Return the requested score columns for everything in the plan, each computed once over all benchmarks."""
+    """Return the requested score columns for all benchmarks of a plan; each distinct score is computed only once."""
     filler = Filler(plan, handle, store or ResultStore(), batch_size=batch_size, progress=progress)
     filled = FilledScores(
         [{} for _ in plan.parts], [Findings() for _ in plan.parts], filler.work, filler.timings, filler.notes
@@ -82,9 +82,9 @@ def _fill_by_pairs(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
-    """Fill text_text with products of vectors that encode each caption together with the item's image.
+    """Fill text_text with products of two vectors, each of a caption encoded together with the item's image.
 
-    Items with several images, or none, stay NaN.
+    Items with several images or with none stay NaN.
     """
     cells = pair_cells(filler.plan, "joint")
     sheet = filler.pairs(cells)
@@ -113,7 +113,7 @@ _FILL: dict[str, Callable[[Filler, FilledScores], None]] = {
 
 
 def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:
-    """Return the scores in these rows of a sheet of single scores; NaN for row −1 and for rows not computed."""
+    """Return the scores in these rows of a sheet of single numbers; NaN for row −1 and rows not computed."""
     values = np.full(len(sheet) + 1, np.nan, np.float32)
     if sheet.vectors.ndim == 1:
         values[:-1] = sheet.vectors
@@ -128,7 +128,7 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
 
 
 def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """Add the faults of pairs to the findings, for the items that these pairs belong to."""
+    """Add the faults of pairs to the findings, under each item that needs the pair."""
     starts = np.append(part.layout.starts(needs), len(places))
     cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]
     findings.merge(cell_findings(part, [*sheet.faults, *cut], places, starts))
@@ -141,22 +141,22 @@ MANY = 1 << 16
 
 
 def image_text(part: BenchmarkPart, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """Return the flat images × captions column of a benchmark; NaN if an image or a caption has no vector."""
+    """Return the flat images × captions column of a benchmark; NaN where an image or a caption has no vector."""
     image, caption = part.pairs
     return products(images, image, texts, caption)
 
 
 def text_text(part: BenchmarkPart, texts: np.ndarray) -> np.ndarray:
-    """Return the flat captions × captions column, symmetric by construction: s(a, b) and s(b, a) are computed once."""
+    """Return the flat captions × captions column, which is symmetric: s(a, b) and s(b, a) are computed once."""
     _, a, b = part.caption_pairs
     return products(texts, np.minimum(a, b), texts, np.maximum(a, b))
 
 
 def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return left[a] · right[b], row by row; NaN for −1 and for rows without a vector. If `left` is (n, q, d), the
-    highest product over q is taken.
+    """Return the product left[a] · right[b] of each pair of rows; NaN for row −1 and for rows without a vector. If
+    `left` is (n, q, d), return the highest product over q.
 
-    Every distinct pair is computed once, so equal pairs have bit-identical scores, wherever they occur.
+    Every distinct pair is computed once, so a pair has bit-identical scores wherever it occurs.
 
     >>> v = np.eye(3, dtype=np.float32)
     >>> products(v, np.array([0, 1, -1]), v, np.array([0, 2, 1])).tolist()

@@ -1,4 +1,4 @@
-"""Computes the sheets of one model over one plan: stored results are reused, the others computed and stored."""
+"""Compute one model's sheets for a plan: stored results are reused, all others are computed and stored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PROBE_TOLERANCE, COARSE_TOLERANCE = 1e-4, 5e-2
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Counts of what a run needed: how many results in total, how many were stored, how many could not be computed."""
+    """Counts of the results that a run needed: all, those found in the store, and those that could not be computed."""
 
     needed: int
     stored: int
@@ -58,7 +58,7 @@ class CacheUse:
 
 @dataclass
 class FilledScores:
-    """The score columns of every part of the plan, with findings, counts, timings and notes."""
+    """The filled score columns of every benchmark in the plan, with findings, counts, timings and notes."""
 
     columns: list[dict[Input, np.ndarray]]
     findings: list[Findings]
@@ -68,7 +68,7 @@ class FilledScores:
     answers: list[dict[int, list[Written]]] = field(default_factory=list)  #: what the model wrote, by item
 
     def keep_answers(self, number: int, part: BenchmarkPart, answers: dict[int, list[Written]]) -> None:
-        """Keep the answers of a part; an item with a cut-off answer has no scores."""
+        """Keep the answers for one benchmark of the plan, and remove the scores of items with a cut-off answer."""
         self.answers = self.answers or [{} for _ in self.columns]
         self.answers[number] = answers
         starts = np.append(part.layout.starts("image_text"), len(self.columns[number]["image_text"]))
@@ -77,7 +77,7 @@ class FilledScores:
 
 
 class Filler:
-    """Computes sheets for one model over one plan."""
+    """Computes the sheets (tables of vectors or scores) of one model for one plan."""
 
     def __init__(
         self, plan: ScoringPlan, handle: Handle, store: ResultStore, *, batch_size: int | None, progress: Progress
@@ -90,13 +90,13 @@ class Filler:
 
     @cached_property
     def log(self) -> AnswerLog:
-        """What the model wrote so far."""
+        """The stored answers of the model; an empty log if its results must not be stored."""
         return AnswerLog(self.store.answers(self.handle.fingerprint) if self.handle.stored else None)
 
     # -- sheets --------------------------------------------------------------------------------------------------
 
     def vectors(self, *, images: bool, captions: bool) -> tuple[Sheet, Sheet]:
-        """Return the vectors of all images and captions; images are decoded while the text tower runs."""
+        """Return the sheets of all images' and all captions' vectors; images are decoded while captions are encoded."""
         image_sheet, image_shelf = self.stored("image", self.plan.image_keys if images else self.plan.image_keys[:0])
         text_sheet, text_shelf = self.stored("text", self.plan.text_keys if captions else self.plan.text_keys[:0])
         self.probe(image_sheet, lambda model, row: model.encode_images([self.plan.open(row)])[0])
@@ -119,7 +119,7 @@ class Filler:
         return image_sheet, text_sheet
 
     def blind(self) -> Sheet:
-        """Return the filled sheet of a task without images: one number per caption."""
+        """Return a sheet with one number per caption, computed without images."""
         sheet, shelf = self.stored("blind", self.plan.text_keys)
         self.probe(sheet, lambda model, row: model.score_texts([self.plan.texts[row]])[0])
         if not sheet.done.all():
@@ -174,7 +174,7 @@ class Filler:
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def stored(self, kind: str, keys: np.ndarray) -> tuple[Sheet, _Kept]:
-        """Return a sheet filled with the stored results; empty if results of this model must not be stored."""
+        """Return a sheet with the stored results, if this model's may be stored, and the place for new results."""
         sheet = Sheet(len(keys))
         if not self.handle.stored:
             self.work[kind] = CacheUse(len(keys), 0)
@@ -188,7 +188,7 @@ class Filler:
         return sheet, _Kept(shelf, keys)
 
     def probe(self, sheet: Sheet, ask: Callable[[Any, int], Any]) -> None:
-        """Recompute a few stored rows of a model in memory; raise a ModelError if the results differ."""
+        """Recompute a few stored results of a model in memory; raise a ModelError if they have changed."""
         rows = np.flatnonzero(sheet.done)
         if not self.handle.probed or not len(rows):
             return
@@ -242,7 +242,7 @@ class Filler:
             yield advance
 
     def _give_up_unreadable(self, sheet: Sheet) -> None:
-        """Give up undecodable images if only a few images are missing: often no model needs to be loaded then."""
+        """Mark images that cannot be decoded, if only few are missing: often no model need be loaded then."""
         missing = np.flatnonzero(~sheet.done)
         if len(missing) > FEW:
             return
@@ -255,7 +255,7 @@ class Filler:
 
 @dataclass
 class _Kept:
-    """The shelf that finished rows are written to, and their keys."""
+    """Where finished rows are stored: the shelf and the keys of the rows. `shelf` is None if nothing is stored."""
 
     shelf: VectorShelf | None
     keys: np.ndarray
@@ -270,7 +270,7 @@ class _Kept:
 
 
 def _runs(numbers: np.ndarray, rows: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
-    """Yield each number with its rows; `numbers` is sorted."""
+    """Yield each distinct number with the rows that have it; `numbers` must be sorted."""
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     for start, part in zip(starts, np.split(rows, starts[1:]), strict=True):
         yield int(numbers[start]), part

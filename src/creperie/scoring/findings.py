@@ -1,4 +1,4 @@
-"""Findings: problems with single items that do not stop a run."""
+"""Findings: problems with individual items that do not stop a run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class UnscoredItem:
 
 @dataclass
 class Findings:
-    """The findings of one benchmark: all are counted, the first of each code are listed."""
+    """The findings of one benchmark: all are counted, but only the first of each code are listed."""
 
     listed: list[UnscoredItem] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ def cut_message(tokens: int) -> str:
 def item_findings(
     part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
-    """Return the faults of unique images and captions as findings of the items that use them."""
+    """Return faults of distinct images and captions as findings of the items that contain them."""
     findings = Findings()
     too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]
     quoted = [Fault(f.row, f.code, f"{f.message}: {one_line(plan.texts[f.row], 60)!r}") for f in [*captions, *too_long]]
@@ -68,7 +68,7 @@ def item_findings(
 
 
 def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
-    """Return the faults of rows as findings of the items that use them: item i owns numbers[starts[i]:starts[i+1]]."""
+    """Return faults of rows as findings of the items that use the rows: item i owns numbers[starts[i]:starts[i+1]]."""
     findings = Findings()
     subset, ids = part.bench.column("subset"), part.bench.column("id")
     seen = set()
@@ -80,7 +80,7 @@ def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndar
 
 
 def _spread(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
-    """Yield each fault with each item that uses its row, once, in the order of items."""
+    """Yield each fault once with every item that uses its row, in the order of the items."""
     by_row: dict[int, list[Fault]] = {}
     for fault in faults:
         by_row.setdefault(fault.row, []).append(fault)

@@ -44,9 +44,9 @@ class Forecast:
 
 
 def forecast(plan: ScoringPlan, handle: Handle, inputs: Iterable[Input], store: ResultStore) -> Forecast:
-    """Return a forecast of the missing results and the time to compute them.
+    """Return how many results are missing and how long it will take to compute them.
 
-    The rates are those of earlier runs or, without any, of a short probe.
+    The speed is taken from earlier runs or, if there are none, from a short test.
     """
     routes = set(handle.routes(inputs).values())
     by_pairs = routes - {"towers", "text", "blind"}
@@ -81,8 +81,8 @@ def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> C
 
 
 def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
-    """Return how many pairs are needed and how many of them are stored. Choices are stored per image instead of per
-    pair, so none of their pairs counts as stored.
+    """Return how many pairs are needed and how many of them are stored. A chooser's results are stored per image, not
+    per pair, so none of its pairs counts as stored.
     """
     kinds = {"pair" if route == "choice" else route for route in routes}
     uses = [_share(pair_cells(plan, kind).keys, handle, store, kind) for kind in kinds]
@@ -112,7 +112,7 @@ def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> flo
 
 
 def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
-    """Return the bytes of all vectors, at their stored width (512 numbers if none is stored), and of all scores."""
+    """Return the bytes of all scores and all vectors, at the width of stored vectors (512 if none is stored)."""
     width = 512
     for kind in ("text", "image") if handle.stored else ():
         keys = plan.text_keys if kind == "text" else plan.image_keys
@@ -124,7 +124,7 @@ def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, 
 
 
 def _probe(plan: ScoringPlan, handle: Handle, images: bool) -> Rates:
-    """Return the rates measured on a few captions and images; nothing is stored."""
+    """Return the speed measured on a few captions and images; nothing is stored."""
     model = handle.model
     rng = np.random.default_rng(0)
     texts = [plan.texts[i] for i in rng.permutation(len(plan.texts))[:PROBE_CAPTIONS]]

@@ -1,7 +1,7 @@
 """A handle to a model that is loaded only when something must be computed.
 
-The fingerprint alone decides which scores are in the store. So the fingerprint of a model in files is cached as long as
-the state of no file changes, and a run that finds everything in the store loads neither the weights nor the
+Only the fingerprint is needed to look up scores in the store. For a model that is read from files, the fingerprint is
+cached until one of the files changes; so a run that finds everything in the store loads neither the weights nor the
 libraries for them.
 """
 
@@ -81,7 +81,7 @@ class Handle:
         return columns_of(self.abilities)  # type: ignore[return-value]
 
     def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
-        """Return how each column is filled: `towers` (vectors of images and captions), or the name of an ability."""
+        """Return the way to fill each column: `towers` (vectors of images and captions), or the name of an ability."""
         preferred: dict[Input, tuple[str, ...]] = {
             "image_text": ("towers", "choice", "pair"),
             "text_text": ("text", "between", "joint"),
@@ -98,7 +98,7 @@ class Handle:
 
 
 def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: bool | str = True) -> Handle:
-    """Return a handle to the model of a URI, or to a model in memory in its present state."""
+    """Return a handle to the model that a URI names, or to a model in memory in its present state."""
     if isinstance(model, Handle):
         return model
     if not isinstance(model, str):
@@ -160,7 +160,7 @@ def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Hand
 
 
 def handle_of(model: Model) -> Handle:
-    """Return a handle to a loaded adapter, whose fingerprint can be trusted."""
+    """Return a handle to an adapter that is already loaded and whose fingerprint can be trusted."""
     abilities = frozenset(name for name in abilities_of(model) if ABILITIES[name].column)
     if not abilities:
         able = in_words(abilities_of(model)) or "do nothing that creperie uses"
@@ -172,7 +172,7 @@ def handle_of(model: Model) -> Handle:
 
 
 def name_of(model: Any) -> str:
-    """Return the name of a model without opening it: its URI, or one made from its name or class."""
+    """Return a model's name without loading the model: its URI, or else a name made from its own name or class."""
     if isinstance(model, str):
         return model
     if isinstance(model, Handle) or isinstance(getattr(model, "fingerprint", None), Fingerprint):
@@ -213,7 +213,7 @@ def _remember(uri: str, dtype: str, files: list[str], handle: Handle) -> None:
 
 
 def _file_states(uri: str) -> list[str]:
-    """Return the states of a model's files; empty if the model is not a single folder, or has just been changed."""
+    """Return the states of a model's files; empty if the model is not a single folder or was changed a moment ago."""
     try:
         folder = _folder_of(uri)
     except CreperieError:
@@ -240,7 +240,7 @@ def _folder_of(uri: str) -> Path | None:
 
 
 def _code_state() -> str:
-    """Return the version and newest modification time of the adapters' code: a change invalidates the cache."""
+    """Return the version and newest modification time of the adapters' code; if they change, the cache is invalid."""
     import creperie.models
 
     root = Path(creperie.models.__file__).parent

@@ -51,7 +51,7 @@ def benchmark_header(bench: Benchmark) -> dict[str, Any]:
 
 
 def nothing_computed() -> dict[str, Any]:
-    """Return the empty fields for work and findings of a run where nothing was computed."""
+    """Return the fields on work and findings for a run that computed nothing: they are empty."""
     return {"findings": [], "finding_counts": {}, "notes": [], "work": {}, "timings": {"total": 0.0}}
 
 
@@ -73,7 +73,7 @@ def human_level(benchmark: str, task: str, subset: str) -> float:
 
 
 def people_note(document: Mapping[str, Any]) -> str:
-    """Return how many people a run represents and how well they agree; empty for the run of a model.
+    """Return how many people gave the answers of a run and how well they agree; empty for the run of a model.
 
     >>> people_note({"people": {"number": 3, "alpha": 0.61}}), people_note({})
     ('3 people, α = 0.61', '')
@@ -86,20 +86,20 @@ def people_note(document: Mapping[str, Any]) -> str:
 
 
 def run_notes(runs: Iterable[Run]) -> list[str]:
-    """Return one line per run that represents people, and one that names the runs without checksums."""
+    """Return one line per run of people's answers, and one line that names the runs without checksums, if any."""
     known = list(runs)
     people = [f"{run.model}: {note}" for run in known if (note := people_note(run.document))]
     return [*people, *unchecked_notes(known)]
 
 
 def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
-    """Return a line that says how many items of a run have no score; nothing if all have one."""
+    """Return a line that says how many items of a run have no score; an empty list if all have one."""
     missing = len(run) - run.scored
     return [f"{missing:,} of {len(run):,} items have {what} and are not in the figures"] if missing else []
 
 
 def unchecked_notes(runs: Iterable[Run]) -> tuple[str, ...]:
-    """Return a line that names the runs without checksums; nothing if all have them."""
+    """Return a line that names the runs without checksums; empty if all runs have checksums."""
     names = [run.name for run in runs if run.unchecked]
     return (f"{UNCHECKED}: {', '.join(names)}",) if names else ()
 

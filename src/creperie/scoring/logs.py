@@ -1,6 +1,6 @@
 """Read the logs of other harnesses, row by row: Inspect, lm-eval, lmms-eval, VLMEvalKit, and plain tables.
 
-Their layouts are those of inspect_ai 0.3.285, lm-eval 0.4, lmms-eval 0.5 and VLMEvalKit of August 2026.
+The formats read are those of inspect_ai 0.3.285, lm-eval 0.4, lmms-eval 0.5 and VLMEvalKit of August 2026.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class UnmatchedError(DataError):
 
 
 def check_matched(rows: Sequence[UnmatchedRow], total: int, where: str, *, partial: bool) -> list[str]:
-    """Return a note on the unmatched rows; raise an error if they are more than a tenth, unless `partial`, or all."""
+    """Return a note on unmatched rows; raise an error if no row matches or, unless `partial`, over 10 % do not."""
     if len(rows) > MOST_UNMATCHED * total and (not partial or len(rows) == total):
         raise UnmatchedError(rows, total, where)
     return [f"{len(rows):,} of {total:,} rows match no item and were left out"] if rows else []
@@ -49,7 +49,7 @@ def check_matched(rows: Sequence[UnmatchedRow], total: int, where: str, *, parti
 
 @dataclass(frozen=True)
 class LoggedAnswer:
-    """A row of a log: what it says about the item, the options in the order in which they were offered, the answer."""
+    """One row of a log: what it says about the item, the options in the order offered, and the answer."""
 
     row: str
     keys: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class LoggedAnswer:
 
 @dataclass(frozen=True)
 class HarnessLog:
-    """The answers in a log, with the model that gave them and how many ended with an error."""
+    """The answers in a log, the model that gave them, and the number of answers that ended with an error."""
 
     model: str
     answers: tuple[LoggedAnswer, ...]
@@ -96,7 +96,7 @@ def stem_of(file: Path) -> str:
 
 
 def table_separator(file: Path) -> str:
-    """Return what separates the cells of a text table; empty if the file is none."""
+    """Return the character that separates the cells of a text table; empty if the file is no text table."""
     return {".csv": ",", ".tsv": "\t"}.get(file.suffix, "")
 
 
@@ -119,7 +119,7 @@ def log_rows(file: Path) -> Iterator[Record]:
 
 
 def _members(file: Path) -> dict[str, Any]:
-    """Return the header and the samples of an .eval file, a zip of JSON documents that may be packed by Zstandard."""
+    """Return the header and the samples of an .eval file: a zip of JSON documents, some compressed with Zstandard."""
     try:
         with zipfile.ZipFile(file) as archive, file.open("rb") as raw:
             names = archive.namelist()
@@ -220,9 +220,7 @@ def _key(target: Any) -> str:
 
 
 def likelihoods(pairs: Any) -> tuple[float, ...]:
-    """Return the numbers of [[log-likelihood, is greedy], …], also if they are written as text; nothing for free
-    text.
-    """
+    """Return the numbers of [[log-likelihood, is greedy], …], even if they are written as text; empty for free text."""
     try:
         return tuple(float(pair[0]) for pair in pairs if len(pair) == 2)
     except (TypeError, ValueError, KeyError):
@@ -230,7 +228,7 @@ def likelihoods(pairs: Any) -> tuple[float, ...]:
 
 
 def _keys(record: Record) -> tuple[str, ...]:
-    """Return the ids under which a record may name its item."""
+    """Return the ids in a record that may identify its item."""
     names = [str(record[k]) for k in ("id", "item", "question_id", "index") if record.get(k) is not None]
     subset = record.get("subset") or record.get("category")
     return (*(f"{subset}/{name}" for name in names if subset), *names)
@@ -245,7 +243,7 @@ def _texts(value: Any) -> Iterable[str]:
 
 
 def offered_in(prompt: str) -> list[str]:
-    """Return the lines of a prompt, without the labels of options.
+    """Return the lines of a prompt without the labels of its options.
 
     >>> offered_in("Which fits?\\n(A) a cat\\nB. a dog")
     ['Which fits?', 'a cat', 'a dog']

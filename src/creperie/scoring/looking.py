@@ -1,4 +1,5 @@
-"""Check the match matrix with a model that sees images: are true captions true of their images, and false ones false?
+"""Check the match matrix with a model that sees images: are captions marked true really true of their images, and those
+marked false really false?
 
 The model must give probabilities: P(yes) of a generative model, or P(match) of a matching head. From 0.5 on, a caption
 counts as true of the image.
@@ -32,7 +33,7 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class SeenCells:
-    """A model's judgement of every cell: each caption with each image of its item."""
+    """A model's judgement of every cell, that is, of each caption with each image of its item."""
 
     bench: Benchmark
     run: Run
@@ -96,7 +97,7 @@ def seeing(uri: str) -> str:
 
 
 def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -> dict[str, Any]:
-    """Return the expected work: pairs not in the store, seconds if known, and dollars for a server."""
+    """Return the expected work: the pairs not yet stored, the seconds if known, and the dollars for a server."""
     (plan,) = forecast_all([bench], [seeing(uri)], ScoreOptions(), progress=progress)
     cells = plan.pairs.missing or plan.images.missing
     endpoint = getattr(getattr(load_model(seeing(uri)), "generator", None), "endpoint", None)
@@ -109,7 +110,7 @@ def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -
 def look(bench: BenchmarkSpec, uri: str, *, out: str | Path | None = None, progress: Progress = silent) -> SeenCells:
     """Let a model judge every cell and return its judgements.
 
-    Scores are stored as they are computed, so an interrupted run resumes.
+    Scores are stored as they are computed, so an interrupted run can be resumed.
     """
     if out is not None and Path(out).exists():
         raise UsageError("this folder exists", where=out, hint="choose another, or remove it")

@@ -1,7 +1,7 @@
 """Match the answers in another harness's log to the items of a benchmark, by their ids or by the texts offered.
 
-Ids count only if the options, where the log has them, are the item's captions. Where no row of a log can be matched,
-rows refer to the items, or to the questions of an exported task, by position.
+If the log lists the options, an id counts only if they are the item's captions. If no row of a log can be matched, rows
+are taken to be in the order of the items, or of the questions of an exported task.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OTHER_KEY = "its own key names another caption as the right answer"
 
 @dataclass(frozen=True)
 class HarnessReply:
-    """Scores for cells of an item, by default for all of its cells."""
+    """The scores that one row of a log gives to cells of an item, by default to all its cells."""
 
     subset: str
     item: str
@@ -38,7 +38,7 @@ class HarnessReply:
 
 
 class ItemFinder:
-    """The items of a benchmark and the questions of its exported task, by id and by caption."""
+    """Finds the items of a benchmark and the questions of its exported task, by id and by caption."""
 
     def __init__(self, bench: Benchmark) -> None:
         self.items = list(bench)
@@ -53,7 +53,7 @@ class ItemFinder:
                 self.by_caption.setdefault(caption, []).append(item)
 
     def reply(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the reply that a row gives, or why it belongs to no item."""
+        """Return the reply that a row of the log gives, or why the row belongs to no item."""
         question = self._question(answer)
         if question and answer.answer is not None:
             if not _shows(question.about["options"], answer):
@@ -79,7 +79,7 @@ class ItemFinder:
         return _of_item(item, row, offered, answer)
 
     def _question(self, answer: LoggedAnswer) -> HarnessQuestion | None:
-        """Return the question of an exported task, by its id or by its place and wording."""
+        """Return the exported question that a row answers, by id or by position and wording; else None."""
         known = next((self.questions[key] for key in answer.keys if key in self.questions), None)
         if known or answer.position is None or answer.position >= len(self.asked):
             return known
@@ -101,7 +101,7 @@ class ItemFinder:
 
 
 def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[HarnessReply | UnmatchedRow]:
-    """Yield the reply of every row of a log, or why it belongs to no item."""
+    """Yield, for every row of a log, its reply, or why the row belongs to no item."""
     matcher, rows = ItemFinder(bench), list(answers)
     found = [matcher.reply(answer) for answer in rows]
     if all(isinstance(reply, UnmatchedRow) and reply.why != OTHER_KEY for reply in found):
@@ -110,19 +110,21 @@ def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[Harne
 
 
 def _offers(item: Item, offered: Sequence[str]) -> bool:
-    """Return whether the options are the captions of an item, in any order."""
+    """Return whether the options offered are exactly the captions of an item, in any order."""
     return sorted(c.strip() for c in item.captions) == sorted(text.strip() for text in offered)
 
 
 def _shows(captions: Sequence[str], answer: LoggedAnswer, enough: Callable[[Iterable[bool]], bool] = all) -> bool:
-    """Return whether all captions (or enough of them) are in a row's options and prompt, where the log has these."""
+    """Return whether all captions (or enough of them, by `enough`) are in a log row's options and in its prompt; a part
+    that the log lacks is not checked.
+    """
     options = [option.strip() for option in answer.options]
     places = [place for place in (options, answer.prompt) if place]
     return all(enough(caption.strip() in place for caption in captions) for place in places)
 
 
 def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-    """Convert one row of a log into the model's reply about one image of the item."""
+    """Return one row of a log as a reply about one image of the item, or why that is impossible."""
     match = np.array(item.match[row], np.float32)
     cells = [row * len(match) + k for k in range(len(match))]
     if offered and (answer.scores or answer.answer is not None):
@@ -144,7 +146,7 @@ def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer)
 
 
 def _denies(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[object]) -> bool:
-    """Return whether the log's own key names an option that is not right by the benchmark."""
+    """Return whether the right answer stated in the log is an option that the benchmark does not count as right."""
     texts, key = [text.strip() for text in options], answer.key
     if key not in texts:
         number = LETTERS.find(key) if len(key) == 1 else -1
@@ -156,7 +158,7 @@ def _denies(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[objec
 
 
 def _answered(about: Row, logged: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-    """Return the reply that a free-text answer to a question gives."""
+    """Return the reply that a free-text answer to a question gives, or why it gives none."""
     order, count, answer = about["order"], len(about["options"]), logged.answer or ""
     rights = [option.strip() == about["target"].strip() for option in about["options"]]
     if _denies(logged, about["options"], rights):

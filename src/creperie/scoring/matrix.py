@@ -1,9 +1,10 @@
 """Score models on benchmarks, from top to bottom: choose tasks, plan, encode what is missing, write runs.
 
-Everything is a matrix of cells that continues when one of them fails. A row is a model, a column a benchmark. What
-several benchmarks share is encoded once per model. A cell whose run is already in the folder is reused, so an
-interrupted matrix resumes. On an engine, every worker loads the model once and scores shards of the items; the shards
-are merged. `score`, the command line, zoo files and workers all create a matrix, if only of one cell.
+Everything is a matrix of cells: a row is a model, a column a benchmark. If one cell fails, the others are still
+computed. Images and captions that several benchmarks share are encoded once per model. A cell whose run is already in
+the folder is reused, so an interrupted matrix resumes. On an engine, every worker loads the model once and scores
+shards of the items; the shards are merged. `score`, the command line, zoo files and workers all create a matrix, if
+only of one cell.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _matrix(
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A model and the options that it is run with."""
+    """A model in a matrix, with the options for scoring it."""
 
     model: Any  #: a URI, or a model in memory
     options: ScoreOptions = field(default_factory=ScoreOptions)
@@ -147,7 +148,7 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class MatrixColumn:
-    """A benchmark with its own tasks, if they differ from those of the model."""
+    """A benchmark in a matrix, with tasks of its own if they differ from those in the model's options."""
 
     bench: Benchmark
     tasks: tuple[str, ...] = ()
@@ -160,7 +161,7 @@ class MatrixColumn:
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """One model on one benchmark: its run, or the error."""
+    """One model on one benchmark: the run or, if it failed, the error."""
 
     row: int
     column: int
@@ -173,7 +174,7 @@ class MatrixCell:
 
 @dataclass
 class Matrix:
-    """Models × benchmarks. `row` computes the cells of one model and yields each as soon as it is known."""
+    """Models × benchmarks. `row` computes the cells of one model and yields each cell as soon as it is known."""
 
     rows: Sequence[MatrixRow]
     columns: Sequence[MatrixColumn]
@@ -186,7 +187,7 @@ class Matrix:
     _plans: dict[Any, ScoringPlan] = field(default_factory=dict)
 
     def cells(self) -> Iterator[MatrixCell]:
-        """Yield the cells of all models; at the end, trim the store to its size limit."""
+        """Yield the cells of all models; at the end, reduce the store to its size limit."""
         for number in range(len(self.rows)):
             yield from self.row(number)
         self.store.trim()
@@ -211,7 +212,7 @@ class Matrix:
             yield from self._computed(number, handle, pending, start)
 
     def forecasts(self) -> tuple[list[Forecast], dict[str, str]]:
-        """Return a forecast per model, and the models that cannot be run with the reason."""
+        """Return a forecast per model, and the models that cannot be run, each with the reason."""
         known: list[Forecast] = []
         faults: dict[str, str] = {}
         for row in self.rows:
@@ -234,7 +235,7 @@ class Matrix:
     def _computed(
         self, number: int, handle: Handle, pending: dict[int, list[str]], start: float
     ) -> Iterator[MatrixCell]:
-        """Yield the cells of a model, computed in one pass over all benchmarks; if the pass fails, one by one."""
+        """Yield the cells of a model, computed in one pass over all benchmarks or, if that fails, one by one."""
         if not pending:
             return
         work = self._on_engine if self.engine is not None else self._in_process
@@ -276,7 +277,7 @@ class Matrix:
         return [_merged_on(self.engine, stage, self.progress) for stage in stages]
 
     def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
-        """Return the plan for these benchmarks; it is shared between models that need the same images."""
+        """Return the plan for these benchmarks; models that need the same images share a plan."""
         looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
         key = (tuple(looks.items()), shard)
         if key not in self._plans:
@@ -290,9 +291,9 @@ class Matrix:
         return self._try(lambda: choose_tasks(column.bench, handle, asked, some=not self.fail_fast))
 
     def _earlier(self, k: int, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
-        """Return the run of this cell if the folder has one that was computed from the same and has no gaps.
+        """Return this cell's run if the folder has one with the same origin and no gaps; else None.
 
-        The run of a model that its fingerprint does not identify is never used again.
+        A run is never reused if its model's fingerprint does not identify the model.
         """
         if not self.resume or self.out is None or not handle.stored or not any(self.out.glob(f"*/{RUN_FILE}")):
             return None
@@ -305,12 +306,12 @@ class Matrix:
         return run if is_usable(run, origin) else None
 
     def _image_keys(self, k: int, handle: Handle, tasks: list[str]) -> np.ndarray:
-        """Return the content keys of a benchmark's images, item by item; empty if the model does not see them."""
+        """Return the content keys of a benchmark's images, item by item; empty if the model does not need images."""
         planned = self._plan(handle, {k: tasks}, None)
         return planned.image_keys[planned.parts[0].images]
 
     def _saved(self, k: int, run: Run, handle: Handle) -> Run:
-        """Save a run in the folder; it takes the place of runs that it completes."""
+        """Save a run in the folder and delete earlier runs that had gaps which this run fills."""
         assert self.out is not None
         saved = run.save(self.out)
         if "shard" in run.document:
@@ -327,7 +328,7 @@ class Matrix:
         return saved
 
     def _try(self, work: Callable[[], T]) -> T | str:
-        """Return the result of the work, or its error message; with `fail_fast`, raise instead."""
+        """Return the result of the work, or the error message if it fails; with `fail_fast`, raise the error."""
         try:
             return work()
         except Exception as e:  # a matrix survives any error of a model
@@ -347,7 +348,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class ScoreStage:
-    """An engine stage that scores shards (`3/8`) of a benchmark by one model; it returns runs as document and table."""
+    """An engine stage: scores shards (`3/8`) of a benchmark with one model; returns runs as document and table."""
 
     bench: Benchmark
     uri: str
@@ -370,7 +371,7 @@ class ScoreStage:
 
 
 def _merged_on(engine: Engine, stage: ScoreStage, progress: Progress) -> Run:
-    """Return the merged run of all shards; each shard is scored by the next free worker."""
+    """Score all shards on the engine, each by the next free worker, and return the merged run."""
     count = max(1, min(engine.workers * SHARES, len(stage.bench)))
     shards = [str(Shard(count, k)) for k in range(1, count + 1)]
     runs: dict[int, Run] = {}

@@ -37,7 +37,7 @@ KINDS = {"visualgpt": "caption", "vqa": "vqa", "yesno": "yesno", "choice": "choi
 
 @dataclass(frozen=True)
 class SensitivityRow:
-    """The result of one prompt and order. `order` is a pattern such as NPP; empty if captions are judged one by one."""
+    """The result for one prompt and order. `order` is a pattern such as NPP; empty if captions are judged singly."""
 
     prompt: str
     family: str
@@ -54,8 +54,8 @@ class SensitivityRow:
 
 @dataclass(frozen=True)
 class Bias:
-    """The position bias of a prompt: how often each position is chosen and how often it is right, the total variation
-    distance between the two, and the share of answers that choose no position (`none`).
+    """The position bias of a prompt: how often each position is chosen, how often each is right, the total variation
+    distance between the two, and how often no position is chosen (`none`).
     """
 
     prompt: str
@@ -68,7 +68,7 @@ class Bias:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The results of all prompts and orders, the spread between them, and the position bias of choices."""
+    """The results for all prompts and orders, the spread between them, and the position bias of multiple choice."""
 
     model: str
     benchmark: str
@@ -77,7 +77,7 @@ class Sensitivity:
     unread: list[dict[str, str]] = field(default_factory=list)
 
     def spread(self, subset: str = "all") -> dict[str, float]:
-        """Return the range of accuracies over prompts (orders averaged), orders (prompts averaged), and all."""
+        """Return the range of accuracies over prompts (mean of orders), orders (mean of prompts) and all results."""
         own = [r for r in self.rows if r.subset == subset]
         return {
             "prompts": _range(_means(own, "prompt")),
@@ -105,7 +105,7 @@ def sensitivity(
     options: ScoreOptions | None = None,
     progress: Progress = silent,
 ) -> Sensitivity:
-    """Return the scores with all prompts (or those named) for the model's `?score=` and, for choices, in all orders."""
+    """Return the scores with all prompts (or those named) of the model's `score` and, for choices, in all orders."""
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
     if way not in KINDS:

@@ -1,8 +1,8 @@
 """What a run was computed from, as one digest: it names the run's folder and decides whether the run is used again.
 
 The digest covers the items with their captions and match matrices, the contents of the images that the model sees, the
-model's fingerprint, the tasks, and the settings of the metrics; not the device, the batch size, shards or the engine.
-Gaps, items that lack scores, are recorded beside it.
+model's fingerprint, the tasks, and the settings of the metrics. It does not cover the device, the batch size, shards or
+the engine. Gaps (items that lack scores) are recorded next to the digest.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTICES = ("caption-cut",)
 
 @dataclass(frozen=True)
 class RunOrigin:
-    """What a run was computed from. `images` is empty if the model sees none."""
+    """What a run was computed from. `images` is empty if the model sees no images."""
 
     items: str
     images: str
@@ -58,13 +58,13 @@ def origin_of(
 
 
 def read_origin(document: Mapping[str, Any]) -> RunOrigin | None:
-    """Return the origin that a run states; None for a run of an earlier version, which states none."""
+    """Return the origin that a run's document states; None for a run of an earlier version, which states none."""
     stated = {key: value for key, value in document.get("computed_from", {}).items() if key != "digest"}
     return RunOrigin(**stated | {"tasks": tuple(stated["tasks"])}) if stated else None
 
 
 def benchmark_digest(bench: Benchmark, progress: Progress = silent) -> str:
-    """Return a digest of a benchmark with the contents of its images, for results that may depend on both."""
+    """Return a digest of a benchmark and the contents of its images, for results that depend on both."""
     return digest_of({"items": bench.checked_hash, "images": images_digest(image_contents(bench, progress=progress))})
 
 
@@ -77,7 +77,7 @@ def images_digest(keys: np.ndarray) -> str:
 
 
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
-    """Return the reasons why items lack scores, with the digest of the images of all other items; empty without gaps.
+    """Return why items lack scores, with a digest of the images of all other items; empty if no item lacks a score.
 
     `counts` are those of the run's findings, `keys` the content keys of the images, item by item.
     """
@@ -86,9 +86,7 @@ def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], ke
 
 
 def completes(run: Run, keys: np.ndarray, other: Run) -> bool:
-    """Return True if this run covers the same work as another run with gaps, now that the images of its missing items
-    are repaired.
-    """
+    """Return whether this run repeats another run that has gaps, with new images only where that lacks scores."""
     one, two = read_origin(run.document), read_origin(other.document)
     if one is None or two is None or not (gaps := other.document.get("gaps")):
         return False
@@ -109,7 +107,7 @@ def _images_of_others(table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -
 
 
 def is_usable(run: Run, origin: RunOrigin) -> bool:
-    """Return True if a stored run can be reused: it has the same origin and no gaps."""
+    """Return whether a stored run can be reused: it has this origin and no gaps."""
     return read_origin(run.document) == origin and run.document.get("gaps") == {}
 
 

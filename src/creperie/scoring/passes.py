@@ -1,7 +1,7 @@
 """Pass captions, images and pairs through a model; inputs are prepared ahead in other threads.
 
 Captions are tokenised and sorted by length, and each distinct token sequence is computed once. Images are decoded by
-threads. Pairs are of an image and a caption, or of two captions, for models that take them together.
+threads. For models that take pairs, a pair is an image and a caption, or two captions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WINDOW = 32_768  #: captions that are tokenised and sorted by length together
 
 
 def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
-    """Fill a sheet with the vectors of captions; the next window is tokenised while the model reads one."""
+    """Fill a sheet with the vectors of captions; the model encodes one part of them while the next is tokenised."""
     if not isinstance(driver.model, StagedTexts):
         _plain(driver, texts, sheet, keep, advance, driver.model.encode_texts)
         return
@@ -55,7 +55,7 @@ def _plain(
     advance: Advance,
     forward: Callable[[Sequence[str]], np.ndarray],
 ) -> None:
-    """Fill a sheet by a model without staged methods.
+    """Fill a sheet with a model that has no separate methods for preparing and encoding.
 
     Captions are sorted by length, in batches that do not depend on which rows are done.
     """
@@ -77,8 +77,8 @@ def _text_batches(
 ) -> Iterator[tuple[np.ndarray, list[Tokens], int]]:
     """Yield batches of rows with distinct tokens that are not in `first` yet, longest first.
 
-    Batches are laid out over all captions and then reduced to the missing ones: after an interruption the same captions
-    are in the same batches, so that the resumed run gives bit-identical results.
+    All captions are divided into batches, from which finished captions are then removed. So captions are in the same
+    batches after an interruption, and the resumed run gives bit-identical results.
     """
     distinct = (
         np.array([i for i, t in enumerate(tokens, start) if first.setdefault(t.ids.tobytes(), i) == i], int) - start
@@ -102,7 +102,7 @@ def _context(driver: Driver, lengths: np.ndarray) -> int:
 
 
 def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep, first: dict[bytes, int]) -> int:
-    """Copy vectors to captions with the same tokens, so that ties are exact; return how many were copied."""
+    """Copy vectors to other captions with the same tokens, so that ties are exact; return the number of copies."""
     repeats, sources = [], []
     for i, t in enumerate(tokens, start):
         source = first[t.ids.tobytes()]
@@ -119,7 +119,7 @@ AHEAD_BYTES = 512 << 20  #: limit for prepared images that wait for the model
 
 
 def prepare_images(driver: Driver, open_image: OpenImage, sheet: Sheet) -> Ahead[tuple[int, Any]]:
-    """Start decoding and preparing the images that the sheet lacks; `encode_images` takes the results."""
+    """Start decoding and preparing the images that the sheet lacks; return a queue of them for `encode_images`."""
     rows = [int(r) for r in np.flatnonzero(~sheet.done)]
     work = functools.partial(_numbered, driver, open_image)
     ready: Ahead[tuple[int, Any]] = Ahead(driver.pool, work, rows, limit=2 * driver.pace.workers)
@@ -196,7 +196,7 @@ def judge_pairs(
     log: AnswerLog,
     keys: Sequence[str],
 ) -> None:
-    """Fill a sheet of pairs by a model that answers in words, several images at a time; its answers go to the log."""
+    """Fill a sheet of pairs by a model that answers in words, several images at a time, and log its answers."""
     groups = [jobs[at : at + IMAGES] for at in range(0, len(jobs), IMAGES)]
     unseen: dict[int, Fault] = {}
 
@@ -248,7 +248,7 @@ def _pair_batches(
 def score_text_pairs(
     driver: Driver, pairs: Sequence[tuple[str, str]], rows: np.ndarray, sheet: Sheet, keep: Keep, advance: Advance
 ) -> None:
-    """Fill a sheet of caption pairs."""
+    """Fill a sheet with one number per pair of captions."""
     for start in range(0, len(pairs), TEXT_PAIRS):
         first, second = zip(*pairs[start : start + TEXT_PAIRS], strict=True)
         cut = np.zeros((2, len(first)), np.int32)

@@ -1,4 +1,4 @@
-"""The plan of what to score: the unique images and captions of all benchmarks, and which item uses which."""
+"""The plan of what to score: the distinct images and captions of all benchmarks, and which items use them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BenchmarkPart:
 
     @property
     def has_images(self) -> np.ndarray:
-        """A mask of the items that have images."""
+        """A boolean array that is True for the items that have images."""
         return np.diff(self.image_starts) > 0
 
     @cached_property
@@ -63,7 +63,7 @@ class BenchmarkPart:
 
 @dataclass(frozen=True)
 class PlannedImage:
-    """The store and the reference of a unique image."""
+    """A distinct image of the plan: the store that holds it, and its reference there."""
 
     store: ImageStore
     reference: str
@@ -71,7 +71,7 @@ class PlannedImage:
 
 @dataclass(frozen=True, eq=False)
 class ScoringPlan:
-    """Everything to encode, without duplicates. `broken` are the images that cannot be read."""
+    """Everything to encode, without duplicates. `broken` lists the images that cannot be read."""
 
     parts: tuple[BenchmarkPart, ...]
     texts: list[str]
@@ -106,7 +106,7 @@ def plan(
     images: bool | Sequence[bool] = True,
     progress: Progress = silent,
 ) -> ScoringPlan:
-    """Return the plan over all benchmarks of a call. `images` says whether (or for which of them) images are needed."""
+    """Return the plan for all given benchmarks. `images` says whether, or for which of them, images are needed."""
     store = store or ResultStore()
     seen = [images] * len(benches) if isinstance(images, bool) else list(images)
     ragged = [b.ragged("captions") for b in benches]
@@ -132,7 +132,7 @@ def layout_of_bench(bench: Benchmark) -> Layout:
 
 @dataclass(frozen=True)
 class _References:
-    """The image references of a benchmark: item starts, indices, and the unique references."""
+    """The image references of a benchmark: where each item's start, their indices, and the distinct references."""
 
     starts: np.ndarray
     codes: np.ndarray
@@ -153,7 +153,7 @@ def image_contents(bench: Benchmark, store: ResultStore | None = None, progress:
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
-    """Return the strings of several arrays as indices into one list of unique strings, and that list."""
+    """Return several arrays of strings as indices into one list of distinct strings, and that list."""
     joined = pa.chunked_array([p.cast(pa.large_string()) for p in parts], pa.large_string())
     whole = joined.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
@@ -167,7 +167,7 @@ def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
 def _unique_images(
     benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: ResultStore, progress: Progress
 ) -> tuple[list[np.ndarray], list[PlannedImage], np.ndarray, list[Fault]]:
-    """Return the unique images over all benchmarks: equal bytes with equal crop are one image, whatever their names."""
+    """Return the distinct images of all benchmarks: equal bytes with an equal crop box are one image."""
     memo = store.memo("image")
     sources: list[PlannedImage] = []
     keys: list[np.ndarray] = []
@@ -207,20 +207,20 @@ def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndar
 
 
 def _cells(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for every cell of ragged rows, its row and its position in the row."""
+    """Return, for every cell of rows with these widths, its row number and its position in the row."""
     owner = np.repeat(np.arange(len(widths)), widths)
     ends = np.cumsum(widths)
     return owner, np.arange(len(owner)) - np.repeat(ends - widths, widths)
 
 
 def brings_images(bench: Benchmark) -> bool:
-    """Return True if the benchmark refers to images and has a store for them."""
+    """Return whether the benchmark refers to images and has a store that holds them."""
     return bench.images is not NO_IMAGES and bool(bench.ragged("images")[0][-1])
 
 
 def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
-    """Return a mask of the items whose first two true captions VISLA swaps: the second has the smaller edit distance to
-    its nearest false caption.
+    """Return a boolean array: the items whose first two true captions VISLA swaps, because the second has the smaller
+    edit distance to its nearest false caption.
     """
     starts, flat = bench.ragged("captions")
     swap = np.zeros(len(layout), bool)
@@ -237,9 +237,9 @@ def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
 
 
 def _distances(flat: object, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the Levenshtein distances between captions at these positions.
+    """Return the Levenshtein distance of each pair of captions, given by their positions `left` and `right` in `flat`.
 
-    They are computed from the similarity, which is 1 − distance / length of the longer caption.
+    A distance is computed from the similarity, which is 1 − distance / length of the longer caption.
     """
     a: list[str] = flat.take(left).to_pylist()  # type: ignore[attr-defined]
     b: list[str] = flat.take(right).to_pylist()  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ class Rates:
 
 
 def rates_of(timings: Timings, device: str, enough: int = ENOUGH) -> Rates:
-    """Return how many units of each kind of work a pass did per second; kinds with fewer than `enough` are left out."""
+    """Return how many units of each kind of work were done per second; 0 for kinds with fewer than `enough` units."""
 
     def per_second(what: str) -> float:
         count, seconds = timings.counts[what], timings.seconds.get(f"encode {what}", 0.0)
@@ -53,7 +53,7 @@ def _path(store: ResultStore, handle: Handle) -> Path:
 
 
 def remember_rates(store: ResultStore, handle: Handle, timings: Timings) -> None:
-    """Store the rates of a pass; rates that it did not measure keep their older value."""
+    """Store the rates measured in `timings`; kinds of work that were not measured keep their older rates."""
     new = rates_of(timings, device_of(handle.model))
     old = recall_rates(store, handle)
     if old and old.device == new.device:

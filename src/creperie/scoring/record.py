@@ -1,4 +1,4 @@
-"""Create the run of one benchmark: results from filled score columns, and the document that describes their origin."""
+"""Create the run of one benchmark: results from filled score columns, and the document on how they were made."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ModelPass:
 
 
 def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
-    """Return the results of all tasks; for a shard, only of tasks that some of its items have scores for."""
+    """Return the results of all tasks; for a shard, only of tasks that some of its items have the scores for."""
     tasks = [n for n in run.tasks if task(n).needs in run.inputs] if options.shard else list(run.tasks)
     return [r.as_dict() for r in run.evaluate(tasks)] if tasks else []
 
@@ -88,7 +88,7 @@ def _document(bench: Benchmark, handle: Handle, origin: RunOrigin, options: Scor
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the libraries that computed the numbers, from package metadata, without imports."""
+    """Return the versions of the libraries that computed the scores, read from package metadata without imports."""
     known = {"creperie": __version__, "python": platform.python_version(), "platform": sys.platform}
     for name in LIBRARIES:
         try:

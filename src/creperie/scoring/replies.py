@@ -1,6 +1,6 @@
 """Import results from elsewhere as runs: logs of other harnesses, tables of scores, published answers.
 
-A run's scores are the mean over the orders in which an image was asked about, as in `creperie score`.
+Scores are averaged over the orders in which the captions of an image were offered, as in `creperie score`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MANY_TIES = 0.1
 def import_replies(path: str | Path, bench: Benchmark, *, model: str = "", partial: bool = False) -> Run:
     """Return a run from another tool's results on this benchmark: a log of a harness, or a table of scores.
 
-    Rows that belong to no item are named in the run's `unmatched`; an `UnmatchedError` is raised if they are more than
-    a tenth, unless `partial`.
+    Rows that belong to no item are listed in the run's `unmatched`. If they are more than a tenth of all rows, an
+    `UnmatchedError` is raised unless `partial` is set.
     """
     file = Path(path)
     if file.suffix in (".csv", ".jsonl"):
@@ -62,9 +62,9 @@ def _without_dataset(model: str, bench: str) -> str:
 
 
 def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply | UnmatchedRow]:
-    """Yield the replies in a table.
+    """Yield the reply in each row of a table, or why the row belongs to no item.
 
-    Its columns are id, subset (if ids repeat), and `scores` (a list), `score_0 …`, or `choice` (a number).
+    The columns are id, subset (if ids repeat), and the answer: `scores` (a list), `score_0 …`, or `choice` (a number).
     """
     subsets: dict[str, list[str]] = {}
     for item in bench:
@@ -111,7 +111,7 @@ def replied_run(
     *,
     partial: bool = False,
 ) -> Run:
-    """Return a run with the mean reply per cell. `source` is the model, the harness, and the file, `total` its rows."""
+    """Return a run with the mean reply per cell. `source` is (model, harness, file); `total` is the number of rows."""
     layout = layout_of_bench(bench)
     rows = {key: number for number, key in enumerate(bench.item_keys)}
     widths, starts = layout.widths("image_text"), layout.starts("image_text")
@@ -150,9 +150,9 @@ def replied_run(
 
 
 def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]) -> set[int]:
-    """Return the items that were asked in fewer orders than others with as many captions, and add a note on them.
+    """Return the items asked in fewer orders than others with as many captions, and append a note on them.
 
-    One order alone rewards answers that follow it.
+    With a single order, a model that always picks the same position can score well.
     """
     orders: dict[tuple[int, frozenset[int]], set[tuple[int, ...]]] = {}
     for number, reply in given:
@@ -175,7 +175,7 @@ def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]
 
 
 def _unlike_the_log(given: Sequence[tuple[int, HarnessReply]]) -> Iterator[str]:
-    """Yield notes on questions with several answers, and on answers that the log graded differently."""
+    """Yield a note on questions answered several times, and one on answers that the log grades differently."""
     times = Counter((number, tuple(reply.cells)) for number, reply in given)
     if again := sum(n > 1 for n in times.values()):
         yield f"{again:,} of {len(times):,} questions were answered more than once: the mean of their answers counts"
@@ -265,7 +265,7 @@ def _check(record: Mapping[str, Any], where: str) -> None:
 
 
 def _chosen(answer: Mapping[str, Any], captions: tuple[str, str], order: str) -> Parsed:
-    """Return the chosen caption: 0 for the true one, 1 for the false one."""
+    """Return the caption that an answer chooses, as an option: 0 is the true caption, 1 the false one."""
     picked = answer.get("multiple_choice_answer")
     if picked in captions and captions[0] != captions[1]:
         return Parsed(CHOSE_OPTION, captions.index(picked))

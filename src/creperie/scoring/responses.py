@@ -1,4 +1,4 @@
-"""Import a response matrix as runs: a table of models × items, each cell right or wrong, or a score."""
+"""Import a response matrix as runs: a table of models × items, where each cell is right, wrong or a score."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_ITEMS = 1_000_000
 
 @dataclass(frozen=True)
 class ResponseOptions:
-    """How a response matrix is read."""
+    """Options for reading a response matrix."""
 
     choices: int | None = option(
         None,
@@ -47,7 +47,7 @@ class ResponseOptions:
 
 
 def is_response_matrix(path: str | Path) -> bool:
-    """Return whether a file is a table that has none of the columns of a table with one row per item."""
+    """Return whether a file is a CSV or TSV table without any of the columns of tables with one row per item."""
     mark = table_separator(Path(path))
     return bool(mark) and not ROW_COLUMNS & set(next(csv_rows(Path(path), mark, most=MOST_ITEMS))[1])
 
@@ -55,7 +55,7 @@ def is_response_matrix(path: str | Path) -> bool:
 def import_responses(
     path: str | Path, bench: Benchmark | None = None, options: ResponseOptions | None = None, *, partial: bool = False
 ) -> list[Run]:
-    """Return one run per model of a response matrix, and with `blind` another one of its answers without images.
+    """Return one run per model of a response matrix and, with `blind`, a second one of its answers without images.
 
     A row is a model and a column an item, or, if the header begins with a word such as "item", the other way round.
     With a benchmark, items are named by id or subset/id; an `UnmatchedError` is raised if it lacks more than a tenth of
@@ -92,7 +92,7 @@ def import_responses(
 
 
 def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.ndarray]]:
-    """Return the models and, for every column, their answers."""
+    """Return the names of the models and, for every column of the matrix, the answers of all models."""
     rows = csv_rows(file, table_separator(file), most=MOST_ITEMS)
     _, (corner, *names) = next(rows)
     turned = corner.strip().lower() in ITEM_HEADS
@@ -110,7 +110,7 @@ def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.nd
 
 
 def _check_conditions(names: Iterable[str], where: str) -> None:
-    """Raise an error if names repeat others behind a prefix, as where a matrix holds items in several conditions."""
+    """Raise an error if names repeat others after a prefix, as in a matrix with items in several conditions."""
     known = set(names)
     ends = ((name, k) for name in known for k, mark in enumerate(name[:-1], 1) if not mark.isalnum())
     prefixes = Counter(name[:k] for name, k in ends if name[k:] in known)
@@ -153,7 +153,7 @@ def _bench(file: Path, names: list[str], how: ResponseOptions) -> Benchmark:
 
 
 def _subsets(names: list[str], group: str, file: Path) -> list[str]:
-    """Return the subset of every item: what the regular expression, or its first group, matches in the name."""
+    """Return the subset of every item: what the expression `group`, or its first group, matches in the name."""
     if not group:
         return ["items"] * len(names)
     try:
@@ -170,7 +170,7 @@ def _subsets(names: list[str], group: str, file: Path) -> list[str]:
 
 
 def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
-    """Return the number of the item that every name refers to, and the names that refer to none."""
+    """Return the item number for every name that refers to an item, and the names that refer to none."""
     by_id: dict[str, list[int]] = {}
     for number, (subset, id_) in enumerate(bench.item_keys):
         for key in (id_, f"{subset}/{id_}"):
@@ -186,7 +186,7 @@ def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str
 
 
 def _scores(bench: Benchmark, row: np.ndarray, how: ResponseOptions) -> np.ndarray:
-    """Return the image-text scores of a model: true captions get the cell, false ones the threshold or the opposite."""
+    """Return a model's image-text scores: the cell for a true caption; `above` or 1 − cell for a false one."""
     layout = layout_of_bench(bench)
     cells = np.repeat(row, layout.widths("image_text"))
     if how.above is None:

@@ -69,7 +69,7 @@ _CROP = r"#xywh=[-0-9.,]+$"
 
 
 class RunHeader:
-    """A mixin with properties read from a run's document."""
+    """A mixin with properties that are read from a run's document."""
 
     document: dict[str, Any]
 
@@ -95,14 +95,12 @@ class RunHeader:
 
     @property
     def content(self) -> str:
-        """The content hash; for a blind twin, followed by the name of what replaced the images. Only runs with the same
-        value are ranked together.
-        """
+        """The content hash; a blind twin's also names its kind. Only runs with the same value are ranked together."""
         return f"{self.hash}~{self.blinded}" if self.blinded else self.hash
 
 
 def unblinded(runs: Sequence[AnyRun]) -> list[AnyRun]:
-    """Return the runs without blind twins, which stay only where no run saw the images of their benchmark."""
+    """Return the runs without blind twins; a twin stays only if no run here saw the images of its benchmark."""
     seen = {run.content for run in runs}
     return [run for run in runs if not run.blinded or run.hash not in seen]
 
@@ -132,7 +130,7 @@ class Run(RunHeader, Framed):
 
     @property
     def settings(self) -> MetricSettings:
-        """The tie rule, level and seed under which its stored results were computed."""
+        """The tie rule, confidence level and seed with which the stored results were computed."""
         try:
             stored = self.document["settings"]  # of any version: earlier ones had more settings
             return MetricSettings(**{f.name: stored[f.name] for f in fields(MetricSettings) if f.name in stored})
@@ -154,7 +152,7 @@ class Run(RunHeader, Framed):
 
     @property
     def accuracy(self) -> float:
-        """The accuracy of the first task on all items, from 0 to 1; NaN if there is none."""
+        """The accuracy of the first task on all items, from 0 to 1; NaN if the run has no task."""
         shown = next((r["accuracy"] for r in self.results if r.get("subset") == "all"), None)
         return float("nan") if shown is None else float(shown)
 
@@ -183,11 +181,11 @@ class Run(RunHeader, Framed):
 
     @cached_property
     def scored(self) -> int:
-        """The number of items that have all scores that the tasks need."""
+        """The number of items that have all the scores that the run's tasks need."""
         return len(self) - max((self._unscored(name) for name in self.tasks), default=0)
 
     def _unscored(self, name: str) -> int:
-        """Return how many items a task leaves out because scores are missing, and not because of their shape."""
+        """Return how many items a task leaves out because scores are missing, not because the task does not apply."""
         chosen = task(name)
         if not chosen.by_item:
             return int(self.table.column(chosen.needs).null_count)
@@ -196,7 +194,7 @@ class Run(RunHeader, Framed):
 
     @property
     def gaps(self) -> str:
-        """How many items lack a score, and why, in words; empty if none does."""
+        """A sentence on how many items lack a score, and why; empty if none does."""
         if self.scored == len(self):
             return ""
         counts = {GAPS.get(code, code): n for code, n in self.document.get("finding_counts", {}).items()}
@@ -265,7 +263,7 @@ class Run(RunHeader, Framed):
 
     @cached_property
     def layout(self) -> Layout:
-        """The match matrices."""
+        """The match matrices of the items, in the form that metrics take."""
         match = self.table.column("match")
         cells = pc.list_value_length(match).to_numpy().astype(np.int64)
         rows = np.maximum(1, pc.list_value_length(self.table.column("images")).to_numpy()).astype(np.int64)
@@ -273,7 +271,7 @@ class Run(RunHeader, Framed):
         return Layout(rows, cells // rows, flat)
 
     def scores(self, needs: Input) -> np.ndarray:
-        """Return a score column as a flat array, NaN for items that have none."""
+        """Return a score column as a flat array, with NaN for items without scores."""
         column = self.table.column(needs)
         present = column.is_valid().to_numpy()
         values = np.asarray(_flat(column.drop_null()).to_numpy(zero_copy_only=False), np.float32)
@@ -281,7 +279,7 @@ class Run(RunHeader, Framed):
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The columns that hold scores."""
+        """The names of the columns that hold scores."""
         return tuple(i for i in INPUTS if self.table.column(i).null_count < len(self))
 
     @cached_property
@@ -290,12 +288,12 @@ class Run(RunHeader, Framed):
 
     @cached_property
     def clusters(self) -> np.ndarray:
-        """The cluster of each item: items that share an image, whatever the crop, are one cluster."""
+        """The cluster number of each item: items that share an image, with any crop, are in one cluster."""
         return image_clusters(self.table.column("images"))
 
     @cached_property
     def answers(self) -> dict[int, list[Written]]:
-        """What a generative model wrote, by item, with its thoughts apart; empty for other models."""
+        """What a generative model wrote for each item, with its thoughts kept apart; empty for other models."""
         column = self.table.column(COLUMN).to_pylist() if COLUMN in self.table.column_names else []
         return {item: records for item, records in enumerate(column) if records}
 
@@ -306,13 +304,13 @@ class Run(RunHeader, Framed):
 
     @property
     def swap(self) -> np.ndarray | None:
-        """A mask of the items whose P1 and P2 swap places by VISLA's rule; None if no task needed it."""
+        """A boolean array of the items whose P1 and P2 swap places by VISLA's rule; None if no task needed it."""
         if "swap" not in self.table.column_names:
             return None
         return np.asarray(self.table.column("swap").to_numpy(zero_copy_only=False), bool)
 
     def fits(self, bench: Benchmark) -> bool:
-        """Return True if the run was computed on this benchmark, or on a part of it."""
+        """Return whether the run was computed on this benchmark or on a part of it."""
         steps = self.document["benchmark"].get("provenance", [])
         parents = {digest for step in steps for digest in step.get("inputs", ()) if step.get("op") in _PARTS}
         return bench.hash == self.hash or bench.hash in parents
@@ -338,9 +336,7 @@ class Run(RunHeader, Framed):
     def evaluate(
         self, tasks: str | Judge | Iterable[str | Judge] | None = None, settings: MetricSettings | None = None
     ) -> list[Result]:
-        """Return recomputed results: with another tie rule, or for other tasks, your own functions among them, on the
-        same scores.
-        """
+        """Return results recomputed from the stored scores: with another tie rule, or for other tasks or functions."""
         results: list[Result] = []
         for chosen in map(self.scored_task, task_names(tasks or self.tasks)):
             results += evaluate(
@@ -368,7 +364,7 @@ class Run(RunHeader, Framed):
 
 
 def task_names(tasks: str | Judge | Iterable[str | Judge]) -> tuple[str, ...]:
-    """Return the names of tasks; a function becomes a task of its own."""
+    """Return the names of tasks; a function is first registered as a task."""
     several = [tasks] if isinstance(tasks, str) or callable(tasks) else tasks
     return tuple(n for one in several for n in ([own_task(one)] if callable(one) else split_names(one)))
 
@@ -376,7 +372,7 @@ def task_names(tasks: str | Judge | Iterable[str | Judge]) -> tuple[str, ...]:
 def _with_plain_lists(table: pa.Table) -> pa.Table:
     """Return the table with Arrow's default names for list items.
 
-    A table read from Parquet has other names, which would change the bytes written.
+    A table read from Parquet has other names for them, which would change the bytes written.
     """
     schema = table.schema
     for k, column in enumerate(schema):
@@ -432,7 +428,7 @@ def score_table(
     swap: np.ndarray | None = None,
     answers: Mapping[int, Sequence[Written]] | None = None,
 ) -> pa.Table:
-    """Return one row per item: null if nothing was scored, NaN for a cell that could not be scored."""
+    """Return a table with one row per item: null if nothing was scored, NaN for a cell that could not be scored."""
     arrays = {name: bench.column(name) for name in ("subset", "id")}
     for needs in INPUTS:
         arrays[needs] = _score_column(layout, needs, columns.get(needs))

@@ -51,7 +51,7 @@ class BlockSpan:
 
 @dataclass
 class Segment:
-    """A memory-mapped file with the blocks found in its headers. `torn` counts the bytes outside of all blocks."""
+    """A memory-mapped file and the blocks that its headers list. `torn` counts the bytes outside of all blocks."""
 
     path: Path
     data: mmap.mmap | bytes
@@ -68,7 +68,7 @@ class Segment:
         return flat.reshape(block.count, block.width)
 
     def sound(self, number: int) -> bool:
-        """Return True if the body of a block matches its checksum; the result is cached."""
+        """Return whether the body of a block matches its checksum; the answer is cached."""
         if number not in self._sound:
             block = self.blocks[number]
             body = memoryview(self.data)[block.start : block.end]
@@ -78,7 +78,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Found:
-    """The keys found on a shelf: `rows` are their positions in the query, `values` has one row each."""
+    """The keys found on a shelf: `rows` are their positions in the query, and `values` has one row for each of them."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -87,7 +87,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Census:
-    """Counts of the content of a shelf."""
+    """Counts of what a shelf holds: files, records, bytes and damage."""
 
     files: int = 0
     records: int = 0
@@ -143,7 +143,7 @@ class SegmentFolder:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def segments(self) -> list[Segment]:
-        """Return all files, oldest first, except those that another process has just merged or evicted."""
+        """Return all files, oldest first, without those that another process has just merged or evicted."""
         opened = []
         for path in sorted(self.folder.glob(f"[!.]*{SUFFIX}")):
             try:
@@ -153,7 +153,7 @@ class SegmentFolder:
         return opened
 
     def find(self, keys: np.ndarray) -> Found:
-        """Return the values of those keys (n × 32 bytes) that are on the shelf, with their checksums verified."""
+        """Return the values of those keys (n × 32 bytes) that are on the shelf; their checksums are verified."""
         empty = Found(np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
         segments = self.segments() if len(keys) else []
         places = [(s, n) for s, segment in enumerate(segments) for n in range(len(segment.blocks))]
@@ -176,7 +176,7 @@ class SegmentFolder:
         return empty
 
     def census(self, verify: bool = False) -> Census:
-        """Return counts of what is stored; with `verify` every checksum is recomputed."""
+        """Return counts of what is stored; with `verify`, recompute every checksum."""
         files = records = size = damaged = torn = 0
         for segment in self.segments():
             files += 1
@@ -195,7 +195,7 @@ class SegmentFolder:
         return Writer(self.folder)
 
     def merge(self, at_least: int = MERGE_AT) -> bool:
-        """Merge many small files into one, without duplicates and damaged blocks; return True if that was done.
+        """Merge many small files into one, dropping duplicates and damaged blocks; return whether any were merged.
 
         Files that are being written are skipped.
         """
@@ -303,10 +303,10 @@ def _newest_form(segments: Sequence[Segment]) -> tuple[tuple[int, int], int]:
 def _match(
     segments: Sequence[Segment], places: Sequence[tuple[int, int]], keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for each key found, its block and row, and its position in the query.
+    """Return, for each key found, its block, its row in the block, and its position in the query.
 
     Candidates are looked up by their first eight bytes and then compared in full. If two different keys have the same
-    first bytes, one of them may not be found; it counts as missing and is only computed again.
+    first bytes, one of them may not be found; its value is then computed again, which is harmless.
     """
     stored = np.concatenate([segments[s].keys(segments[s].blocks[n]) for s, n in places])
     counts = [segments[s].blocks[n].count for s, n in places]
@@ -333,7 +333,7 @@ def _by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
-    """Update the modification time of used files, at most once per hour; the oldest files are evicted first."""
+    """Update the modification time of used files, at most once per hour, since the oldest are evicted first."""
     now = time.time()
     for s in used:
         try:
@@ -344,7 +344,7 @@ def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
 
 
 def _distinct(segments: Sequence[Segment]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
-    """Yield the valid records of several files, each key once, in blocks of a good size for reading."""
+    """Yield the valid records of several files, each key once, in blocks of a size that suits reading."""
     forms: dict[tuple[tuple[int, int], int], list[tuple[np.ndarray, np.ndarray]]] = {}
     for segment in segments:
         for n, block in enumerate(segment.blocks):

@@ -1,4 +1,4 @@
-"""Scoring in shards: each job scores its shard of the items, `merge_runs` merges them into one run."""
+"""Scoring in shards: each job scores one shard of the items, and `merge_runs` merges the results into one run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def share(bench: Benchmark, shard: Shard) -> Benchmark:
 
 
 def marked(run: Run, shard: Shard, whole: Benchmark, keys: np.ndarray) -> Run:
-    """Return the run with a mark in its document: which shard it is, and of which benchmark.
+    """Return the run with a note in its document on which shard it is, and of which benchmark.
 
     The content keys of its images, item by item, become a column, so that the merged run knows its origin.
     """
@@ -55,7 +55,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
 
 
 def merged_run(runs: Sequence[Run]) -> Run:
-    """Return the merged run of all shards; raise an error if a shard is missing or does not fit the others."""
+    """Return the merged run of all shards; raise an error if a shard is missing or does not belong to the others."""
     shards = sorted(((_shard(run), run) for run in runs), key=lambda pair: pair[0])
     check_complete((shard, str(run.path or run.name), _job(run)) for shard, run in shards)
     ordered = [run for _, run in shards]
@@ -94,7 +94,7 @@ def _shard(run: Run) -> Shard:
 
 
 def _job(run: Run) -> dict[str, Any]:
-    """Return what all shards of a run must share."""
+    """Return the values that must be equal in all shards of a run."""
     document = run.document
     same = {key: document.get(key) for key in SAME}
     return {"benchmark": document["shard"]["benchmark"]["hash"], "model": document["model"]["key"], **same}
@@ -127,7 +127,7 @@ def _document(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _image_keys(table: pa.Table, first: Run) -> np.ndarray:
-    """Return the content keys of all images, item by item; raise a DataError if shards saw different contents."""
+    """Return the content keys of all images, item by item; raise a DataError if shards saw different images."""
     columns = [pc.list_flatten(table.column(name)).to_pylist() for name in ("images", IMAGE_KEYS)]
     seen: dict[str, bytes] = {}
     for reference, key in zip(*columns, strict=False):  # no keys if the model sees no images
@@ -139,7 +139,7 @@ def _image_keys(table: pa.Table, first: Run) -> np.ndarray:
 
 
 def _origin(document: Mapping[str, Any], table: pa.Table, keys: np.ndarray) -> dict[str, Any]:
-    """Return the fields of the merged run that say what it was computed from: those of an unsharded run."""
+    """Return the fields of the merged run that say what it was computed from, as an unsharded run has them."""
     stated = read_origin(document)
     assert stated is not None
     origin = replace(stated, items=document["benchmark"]["hash"], images=images_digest(keys))

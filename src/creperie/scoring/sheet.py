@@ -1,4 +1,4 @@
-"""Sheets: one vector per row, filled batch by batch, with the faults of rows that could not be computed."""
+"""Sheets: tables of one vector or number per row, filled batch by batch, with the faults of rows without a result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class PairJob:
-    """One image and the captions to score with it: the rows of the pairs, and the texts."""
+    """One image and the captions to score with it: the rows of the pairs in the sheet, and the captions' texts."""
 
     image: int
     rows: np.ndarray
@@ -29,7 +29,7 @@ class PairJob:
 
 
 class Sheet:
-    """One vector per row, filled batch by batch. Rows marked as done are not computed again."""
+    """A table of one vector or number per row, filled batch by batch. Rows marked as done are not computed again."""
 
     def __init__(self, rows: int) -> None:
         self.done = np.zeros(rows, bool)
@@ -39,7 +39,7 @@ class Sheet:
         self._filled = False
 
     def give_up(self, faults: Iterable[Fault]) -> None:
-        """Record the faults of rows that cannot be computed, and mark these as done; their vectors stay NaN."""
+        """Record the faults of rows that cannot be computed, and mark these rows as done; their vectors stay NaN."""
         for fault in faults:
             self.faults.append(fault)
             self.done[fault.row] = True
@@ -48,7 +48,7 @@ class Sheet:
         return len(self.done)
 
     def put(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> np.ndarray:
-        """Store a batch; a row with NaN or infinity becomes a fault. Return the valid rows."""
+        """Store the vectors of a batch and return the valid rows; a row with NaN or infinity becomes a fault."""
         if len(rows) == 0:
             return rows
         if not self._filled:

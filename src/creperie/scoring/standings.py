@@ -1,8 +1,8 @@
-"""Standings: models on benchmarks with ranks that admit ties, and groups of models that do not differ significantly.
+"""Standings: models on benchmarks, with ranks that admit ties and letters for models that do not differ significantly.
 
-Two models of a column are compared on the same items, as in `compare`; Holm's correction covers all pairs of the
-column. A model's rank is one more than the number of models that are significantly better. Models that share a letter
-do not differ significantly.
+A column is one task on one benchmark. Its models are compared in pairs on the same items, as in `compare`; Holm's
+correction covers all pairs. A model's rank is one more than the number of models that are significantly better. Models
+that share a letter do not differ significantly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Standing:
-    """The result of one model in one column. `low` and `high` are the interval given in its run."""
+    """The result of one model in one column. `low` and `high` are the ends of the confidence interval in its run."""
 
     accuracy: float
     low: float
@@ -41,7 +41,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class StandingsColumn:
-    """All models on one task of one benchmark."""
+    """The results of all models on one task of one benchmark."""
 
     benchmark: str
     task: str
@@ -58,7 +58,7 @@ class StandingsColumn:
 
 @dataclass(frozen=True)
 class Standings:
-    """Models × columns. `mean` is NaN for a model that lacks a column, since such means are not comparable."""
+    """Results by model and column. `mean` is NaN for a model that lacks a column: it would not be comparable."""
 
     columns: list[StandingsColumn]
     models: list[str]  #: best mean first; incomplete ones last
@@ -81,12 +81,12 @@ def rank_runs(
     tasks: Iterable[str] = (),
     settings: MetricSettings | None = None,
 ) -> Standings:
-    """Return the standings of runs.
+    """Return the standings of the models of these runs.
 
-    `names` maps model URIs to labels. If there are two runs for one cell, the later one counts. Blind twins
-    are not ranked beside runs that saw the images.
+    `names` maps model URIs to labels. If a model has two runs for one column, the later one counts. Blind twins are not
+    ranked beside runs that saw the images.
 
-    The tie rule and the seed are those of `settings`, if given, otherwise those of the runs.
+    The tie rule and the seed are taken from `settings` if given, otherwise from the runs.
     """
     names = names or {}
     wanted = [task(name).name for name in tasks]
@@ -161,7 +161,7 @@ def _column(by_model: Mapping[str, Run], name: str, settings: MetricSettings | N
 
 
 def _aligned(run: Run, first: Run) -> Run:
-    """Return the run with its items in the order of the first run; both have the same content, so the same keys."""
+    """Return the run with its items in the order of the first run; both have the same items."""
     if run.table.column("id").equals(first.table.column("id")) and run.subsets == first.subsets:
         return run
     rows = {key: i for i, key in enumerate(zip(run.subsets, run.table.column("id").to_pylist(), strict=True))}
@@ -170,7 +170,7 @@ def _aligned(run: Run, first: Run) -> Run:
 
 
 def _results(run: Run, name: str, settings: MetricSettings | None) -> dict[str, dict[str, Any]]:
-    """Return the results by subset: the stored ones, or recomputed if not stored or under other settings."""
+    """Return the results by subset: the stored ones, or new ones if none are stored or `settings` differ."""
     stored = name in run.tasks and (settings is None or settings == run.settings)
     results = run.results if stored else [r.as_dict() for r in run.evaluate([name], settings)]
     return {r["subset"]: r for r in results if r["task"] == name}
@@ -181,7 +181,7 @@ def _number(value: float | None) -> float:
 
 
 def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings) -> tuple[np.ndarray, int]:
-    """Return which model (row) is significantly better than which (column), and the number of items tested."""
+    """Return an array, True where the row's model is significantly better than the column's, and the items tested."""
     n = outcomes.shape[1]
     better = np.zeros((n, n), bool)
     covered = (outcomes != VOID).all(axis=1)
@@ -226,7 +226,7 @@ def _highest_first(value: float) -> tuple[bool, float]:
 
 
 def _letter(number: int) -> str:
-    """Return the letter of a group; after z, a prime is added.
+    """Return the letter of a group; after z, the letters start again with a prime.
 
     >>> _letter(0), _letter(27)
     ('a', "b'")

@@ -7,7 +7,7 @@
       memo/<kind>/*.seg             digests of files by path, size and time of change
 
 A key is the SHA-256 of the content (encoded image bytes with crop box, caption, or both for a pair), and the folder is
-the model's fingerprint. So benchmarks share the results for common content, and models never share any.
+the model's fingerprint. So benchmarks share results for the same content, and models never share results.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def parse_size(text: str) -> int:
 
 
 def text_keys(texts: Sequence[str]) -> np.ndarray:
-    """Return the keys of captions: the SHA-256 of their bytes, n × 32."""
+    """Return the keys of captions, the SHA-256 of their bytes, as an array n × 32."""
     joined = b"".join([hashlib.sha256(t.encode("utf-8", "surrogatepass")).digest() for t in texts])
     return np.frombuffer(joined, np.uint8).reshape(len(texts), KEY)
 
@@ -60,7 +60,7 @@ def pair_keys(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Stored vectors: positions in the query, float32 rows ((n,), (n, d) or (n, q, d)), tokens cut from each."""
+    """Stored vectors: positions in the query, float32 rows ((n,), (n, d) or (n, q, d)), tokens cut off."""
 
     rows: np.ndarray
     vectors: np.ndarray
@@ -68,7 +68,7 @@ class Vectors:
 
 
 class VectorShelf:
-    """The vectors of one model for one kind of content."""
+    """The stored vectors of one model for one kind of content."""
 
     def __init__(self, shelf: SegmentFolder) -> None:
         self.shelf = shelf
@@ -84,7 +84,7 @@ class VectorShelf:
         return Vectors(stored.rows, words[:, 1:].reshape(n, *[s for s in stored.shape if s]), cut)
 
     def add(self, keys: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
-        """Store the vectors of a finished batch. When this returns, they survive the end of the process."""
+        """Store the vectors of a finished batch. Once this returns, they survive the end of the process."""
         n = len(keys)
         if not n:
             return
@@ -105,7 +105,7 @@ class VectorShelf:
 
 @dataclass(frozen=True)
 class StoreEntry:
-    """The part of the store that belongs to one model."""
+    """What the store holds for one model: counts, and how to identify the model."""
 
     key: str
     uri: str
@@ -123,30 +123,30 @@ class StoreEntry:
 
 
 class ResultStore:
-    """The store in one cache folder."""
+    """The store of results in one cache folder."""
 
     def __init__(self, home: Path | None = None) -> None:
         self.home = home or cache_home()
         self.root = self.home / "store"
 
     def shelf(self, fingerprint: Fingerprint, kind: str) -> VectorShelf:
-        """Return the shelf of a model; write the model's description beside it if it is not there yet."""
+        """Return the shelf of a model's results; write a description of the model there if it lacks one."""
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)
         return VectorShelf(SegmentFolder(folder / kind))
 
     def answers(self, fingerprint: Fingerprint) -> Path:
-        """Return the file of what a generative model wrote."""
+        """Return the file that holds what a generative model wrote."""
         return self.root / fingerprint.key / "answers.jsonl"
 
     def memo(self, kind: str) -> SegmentFolder:
-        """Return the shelf of digests of files, so that these need not be read again."""
+        """Return the shelf that holds digests of files, so that the files need not be read again."""
         return SegmentFolder(self.home / "memo" / kind)
 
     # -- maintenance ---------------------------------------------------------------------------------------------
 
     def entries(self, verify: bool = False) -> list[StoreEntry]:
-        """Return one entry per model in the store; with `verify` all checksums are recomputed."""
+        """Return one entry per model in the store; with `verify`, recompute all checksums."""
         entries = []
         for folder in sorted(self.root.glob("*/")):
             about = _read_description(folder)
@@ -172,7 +172,7 @@ class ResultStore:
         return freed
 
     def repair(self) -> None:
-        """Rewrite every shelf without its damaged and torn parts."""
+        """Rewrite every shelf without its damaged and incomplete blocks."""
         for folder in sorted(self.root.glob("*/")):
             for kind in KINDS:
                 SegmentFolder(folder / kind).merge(at_least=1)
@@ -202,7 +202,7 @@ class ResultStore:
 
 
 def describe(folder: Path, fingerprint: Fingerprint) -> None:
-    """Write a description of the model (model.json) beside its numbers, unless it is there already."""
+    """Write a description of the model (model.json) into its folder in the store, unless one is there already."""
     path = folder / "model.json"
     if path.exists():
         return

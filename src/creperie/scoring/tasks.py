@@ -18,7 +18,7 @@ USUAL = ("itt", "t2i", "group", "tot", "blind")
 def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str], *, some: bool = False) -> list[str]:
     """Return the tasks to compute: those requested, or the usual ones that the items and the model allow.
 
-    With `some`, requested tasks that they do not allow are left out; an error is raised only if none is left.
+    Raise a UsageError if a requested task is not possible; with `some`, leave it out and raise only if none is left.
     """
     layout = layout_of_bench(bench)
     if not len(layout):
@@ -52,7 +52,7 @@ def _at_hand(bench: Benchmark, handle: Handle) -> set[Input]:
 
 
 def _fault(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> UsageError | None:
-    """Return why a task cannot be computed; None if it can."""
+    """Return the error for a task that cannot be computed; None if it can be computed."""
     needs = task(name).needs
     if needs not in handle.inputs:
         able = ", ".join(n for n in USUAL if task(n).needs in handle.inputs)
@@ -83,6 +83,6 @@ def columns_needed(tasks: Iterable[str]) -> set[Input]:
 
 
 def needs_images(tasks: Iterable[str], handle: Handle) -> bool:
-    """Return True if the model must see images for any of these tasks."""
+    """Return whether the model must see images for any of these tasks."""
     columns = columns_needed(tasks)
     return "image_text" in columns or ("text_text" in columns and not handle.compares_captions)
