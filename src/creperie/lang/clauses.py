@@ -1,4 +1,4 @@
-"""The grammar of a parse: subjects, whole prepositions, groups, and the scope of denials and of `all`."""
+"""The grammar of a parse: subjects, whole prepositions, groups, and the scope of negations and of `all`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def verb_base(verb: Any) -> str:
 
 
 def doers(verb: Any) -> list[Any]:
-    """Return the subjects of a verb: its own, the noun that it modifies, or those of the verb that it is joined to."""
+    """Return the subjects of a verb: its own, or the noun that it modifies, or those of the verb that it is joined
+    to.
+    """
     own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") and c.tag_[:1] != "W" for t in joined_nouns(c)]
     if own:
         return own
@@ -70,8 +72,8 @@ def doers(verb: Any) -> list[Any]:
 
 
 def _wearers(noun: Any) -> list[Any]:
-    """Return the noun, or the person who wears it: in `a man in jeans sitting` the man sits, even if the parse attaches
-    it to the jeans.
+    """Return the noun or, if it names clothing, the person who wears it: in `a man in jeans sitting` the man sits,
+    although the parse may attach the verb to the jeans.
     """
     above = noun.head.head if noun.dep_ == "pobj" else noun.head
     if kind_of(lemma(noun.text, noun.tag_)) != "clothing" or above in (noun, noun.head.head.head):
@@ -101,12 +103,12 @@ def whole_preposition(token: Any) -> tuple[str, Any]:
 
 
 def is_pair(token: Any) -> bool:
-    """Return whether a preposition and the word before it form one: `next to`, `far from`, `out of`."""
+    """Return whether a preposition and the word before it form one preposition: `next to`, `far from`, `out of`."""
     return token.i > 0 and token.nbor(-1).lower_ in _PAIRS.get(token.lower_, ())
 
 
 def joined_nouns(token: Any) -> list[Any]:
-    """Return a noun and the nouns joined to it by `and`; for the `by` of a passive, those of its object."""
+    """Return a noun and the nouns joined to it by `and`; for the `by` of a passive, the nouns after `by`."""
     if token.dep_ == "agent":
         return [t for c in token.children if c.dep_ == "pobj" for t in joined_nouns(c)]
     if (inner := of_group(token)) is not None:
@@ -128,7 +130,7 @@ def _if_noun(noun: Any) -> list[Any]:
 
 
 def scoped_tokens(doc: Any) -> frozenset[int]:
-    """Return the indices of the tokens in the scope of a denial or of `all`.
+    """Return the indices of the tokens in the scope of a negating word or of `all`.
 
     `No one [sits on the bench]`, `A man is not [wearing a hat]`, `a man without [a hat]`, `All [the dogs] bark`.
     """

@@ -1,8 +1,8 @@
-"""Compare two readings: which things are the same, what the second adds, and what excludes what.
+"""Compare two readings: which things they share, what the second adds, and what in one contradicts the other.
 
 Things of the second reading are aligned with things of the first by their names, attributes and roles. Of all
-alignments the best is kept: one in which everything that the second says holds, or else the one with the fewest
-differences.
+alignments the best is kept: one in which everything that the second reading says follows from the first or, if there is
+none, the one with the fewest differences.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Unmatched:
 
 @dataclass
 class ReadingComparison:
-    """Two readings under one alignment (thing of the second → thing of the first)."""
+    """The comparison of two readings under one alignment (thing of the second → thing of the first)."""
 
     own: Reading
     other: Reading
@@ -93,7 +93,7 @@ class ReadingComparison:
 
     @property
     def left(self) -> str:
-        """The first words of the first reading that were not needed; empty if there are none."""
+        """The first words of the first reading that nothing in the second matches; empty if there are none."""
         facts = [f.words for k, f in enumerate(self.own.facts) if k not in self.used and f.denied < 0]
         things = [thing.words for k, thing in self.own.entities.items() if k not in self._reversed]
         more = (self.own.entities[o].attributes - self.other.entities[t].attributes for t, o in self.aligned.items())
@@ -104,7 +104,7 @@ class ReadingComparison:
         return len(self.missing) + sum(-2 if c.kind == "denial" else 1 for c in self.clashes)
 
     def contradiction(self) -> Unmatched | None:
-        """Return the difference for which both cannot hold of one picture, if there is one."""
+        """Return a difference for which the readings cannot both be true of one picture; None if there is none."""
         sure = [c for c in self.clashes if c.kind in ("denial", "roles", "order")]
         if sure:
             return sure[0]
@@ -116,7 +116,7 @@ class ReadingComparison:
         return None
 
     def _exchanges(self) -> bool:
-        """Return whether the names that differ are the same in both, at other places."""
+        """Return whether both readings have the same differing names, only at other places."""
         pairs = [(self.own.entities[o].head, self.other.entities[t].head) for t, o in self.aligned.items()]
         apart = [pair for pair in pairs if noun_likeness(*pair) == "apart"]
         return sorted(a for a, _ in apart) == sorted(b for _, b in apart)
@@ -149,7 +149,7 @@ class ReadingComparison:
         self._compare_counts(old, new, edit)
 
     def _is_stated(self, number: int) -> bool:
-        """Return whether the second reading has a statement about a thing that is not denied, or none at all."""
+        """Return whether the second reading asserts something about a thing, or makes no statement about it at all."""
         own = [f.denied for f in self.other.facts if number in {i for _, i in f.roles}]
         return not own or min(own) < 0
 
@@ -264,11 +264,11 @@ class ReadingComparison:
             self.notes.append(f"in other words: {own.words} → {fact.words}")
 
     def _does_both(self, own: Stated, new: Stated) -> bool:
-        """Return whether one of the captions says that both actions are done."""
+        """Return whether one of the two captions contains both actions."""
         return any(f.name == own.name for f in self.other.facts) or any(f.name == new.name for f in self.own.facts)
 
     def _is_spare(self, fact: Stated) -> bool:
-        """Return whether no unmatched fact of the first reading has a participant in common with this fact."""
+        """Return whether no unmatched fact of the first reading shares a participant with this fact."""
         things = {self.aligned[i] for _, i in fact.roles if i in self.aligned}
         rivals = [
             f
@@ -323,7 +323,7 @@ class ReadingComparison:
         return None
 
     def _of_same_event(self, own: Stated, new: Stated) -> bool:
-        """Return whether two phrases may belong to the same action: not if both captions have both actions."""
+        """Return whether two phrases may belong to the same action of the captions."""
         here, there = ({f.token: f.name for f in r.facts if not f.is_relation} for r in (self.own, self.other))
         name = there.get(new.event)
         return name not in here.values() or here.get(own.event) == name
@@ -357,8 +357,8 @@ class ReadingComparison:
         return any(self._crosses(own, new, *pair) for pair in pairs)
 
     def _holds_turned(self, own: Stated) -> bool:
-        """Return whether a relation may hold the other way round, too: who is with or against what is said either way,
-        and what is in front of a person may be there for that person or for the viewer.
+        """Return whether a relation may hold with the two things exchanged: `with` and `against` always hold both ways,
+        and what is in front of a person may be so as seen by that person or by the viewer.
         """
         fronted = {kind_of(self.own.entities[i].head) in ("person", "animal", "vehicle") for _, i in own.roles}
         if own.name in _EITHER_WAY or (own.name in ("is in front of", "is ahead of") and len(fronted) > 1):
@@ -398,9 +398,9 @@ class ReadingComparison:
                 self.clashes.append(Unmatched("it says what the caption denies", edit, (), "denial"))
 
     def _says_all(self, own: Reading, new: Reading, opener: int, group: list[Stated]) -> bool:
-        """Return whether one reading has all the words that the other denies, and nobody in another role.
+        """Return whether the reading `own` has all the words that `new` denies, with nobody in another role.
 
-        Parses differ (`no monkey kicking`, `a monkey is kicking`), words do not.
+        Words are compared because parses differ (`no monkey kicking`, `a monkey is kicking`).
         """
         denied = new.denied.get(opener, frozenset())
         said = {form for w in own.words for form in forms(w)}
@@ -413,7 +413,7 @@ class ReadingComparison:
         )
 
     def _all_hold(self, stated: list[Stated], facts: list[Stated], things: list[Entity]) -> bool:
-        """Return whether all facts that a group denies are stated, of things that may be the same."""
+        """Return whether the first reading states all facts that a negation denies, of things that may be the same."""
         if not facts:
             heads = [e for e in self.own.entities.values() if e.quantity != "no" and not e.denied]
             return bool(things) and any(is_right(noun_likeness(e.head, t.head)) for e in heads for t in things)
@@ -443,12 +443,12 @@ class ReadingComparison:
         return described and all(_likeness(a, b) not in ("apart", "unknown") for a, b in pairs)
 
     def _excluded(self, fact: Stated) -> bool:
-        """Return whether the first reading excludes what the second denies: outside the oven is not in it."""
+        """Return whether the first reading excludes a fact that the second denies: outside the oven is not in it."""
         stated = [f for f in self.own.facts if f.denied < 0 and f.is_relation and not self._is_mirrored(f, fact)]
         return any(self._fact_likeness(own, fact) == "apart" for own in stated)
 
     def _denied_alike(self, own: tuple[list[Stated], list[Entity]], new: tuple[list[Stated], list[Entity]]) -> bool:
-        """Return whether the first reading denies the same or more: each fact that it denies is among the second's."""
+        """Return whether each fact that the first reading denies matches one that the second denies."""
         return all(any(self._is_narrower(f, g) for g in new[0]) for f in own[0]) and bool(own[0])
 
     def _is_narrower(self, own: Stated, new: Stated) -> bool:
@@ -463,12 +463,12 @@ class ReadingComparison:
 
 
 def _are_opposites(attribute: str, other: str) -> bool:
-    """Return whether two attributes differ enough for an exchange to be seen: `striped` and `plaid`, not colours."""
+    """Return whether two attributes differ so much that exchanging them shows: `striped` and `plaid`, not colours."""
     return dimension_of(attribute) != "colour" and in_one_group("opposites", attribute, other)
 
 
 def _is_bare(reading: Reading, fact: Stated) -> bool:
-    """Return whether a relation is all that a clause says: `The cat is on the bed.`"""
+    """Return whether a clause states nothing except a relation: `The cat is on the bed.`"""
     return fact.event >= 0 and not any(f.token == fact.event for f in reading.facts)
 
 
@@ -477,7 +477,7 @@ def _goes_both_ways(verb: str) -> bool:
 
 
 def _denied(reading: Reading) -> dict[int, tuple[list[Stated], list[Entity]]]:
-    """Return what each denying word denies: facts, or things if it denies only that they are there."""
+    """Return what each denying word denies, by its index: facts, or things if it only denies that they are there."""
     groups: dict[int, tuple[list[Stated], list[Entity]]] = {}
     for fact in reading.facts:
         if fact.denied >= 0:

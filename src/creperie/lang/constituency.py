@@ -98,7 +98,7 @@ class _Grammar:
             self.rules[left].append((right, parent, math.log(n / totals[parent])))
 
     def best(self, tagged: list[tuple[str, str]]) -> Tree | None:
-        """Return the most probable tree of (word, tag) pairs; None if the grammar has none."""
+        """Return the most probable tree of (word, tag) pairs; None if the grammar allows no tree."""
         n = len(tagged)
         chart: dict[tuple[int, int], dict[str, float]] = {}
         back: dict[tuple[int, int, str], Back] = {}
@@ -155,7 +155,7 @@ KNOWN = "stanford:FOLDER (with stanford-parser.jar and its models), benepar:MODE
 
 @dataclass(frozen=True)
 class ConstituencyParser:
-    """A parser, with the name under which its results are reported."""
+    """A constituency parser, with the name under which its results are reported."""
 
     name: str
     parse: Callable[[str], Tree | None]

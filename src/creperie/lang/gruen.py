@@ -25,7 +25,7 @@ _NO_MARKS = str.maketrans("", "", string.punctuation)
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text that are judged: split at line breaks and dots, without those of one word.
+    """Return the sentences of a text that are scored: split at line breaks and dots, without those of one word.
 
     Decimals are replaced by UNK first. Sentences are also split at ! and ? (the published code uses nltk's model, which
     gives the same result except after some abbreviations).

@@ -51,7 +51,7 @@ def inflected(base: str, tag: str) -> str:
 
 
 def knows_verb(base: str) -> bool:
-    """Return whether the word lists contain this verb; a noun that was tagged as a verb is often missing there."""
+    """Return whether the word lists contain this verb; often they do not if a noun was tagged as a verb."""
     return bool(_lemminflect().getInflection(base, tag="VBN", inflect_oov=False))
 
 
@@ -69,7 +69,7 @@ def article_for(word: str) -> str:
 
 
 def be(tense: str, *, plural: bool) -> str:
-    """Return the form of `be`; `tense` is "present" or "past".
+    """Return the form of `be` for a tense ("present" or "past") and number.
 
     >>> be("present", plural=True), be("past", plural=False), be("present", plural=False)
     ('are', 'was', 'is')

@@ -35,8 +35,8 @@ def facts() -> Mapping[str, Any]:
 
 @cache
 def _listed() -> dict[str, str]:
-    """Return the kind of each noun in the lists. A noun in several lists has the kind of the list where it comes first
-    in a group.
+    """Return the kind of each noun in the lists. A noun in several lists has the kind of the list in which it is the
+    first word of a group, if there is one.
     """
     kinds: dict[str, str] = {}
     for first in (True, False):
@@ -55,7 +55,7 @@ def nouns_of(kind: str) -> tuple[str, ...]:
 
 @cache
 def kind_of(noun: str) -> str:
-    """Return the kind of thing that a noun in dictionary form names; empty if it is not known.
+    """Return the kind of thing that a noun in dictionary form names; empty if the kind is unknown.
 
     >>> kind_of("dog"), kind_of("truck"), kind_of("idea")
     ('animal', 'vehicle', '')
@@ -82,7 +82,7 @@ def listed_for(noun: str) -> tuple[str, ...]:
 
 @cache
 def dimension_of(adjective: str) -> str:
-    """Return the dimension of an attribute: colour, size, age, material, number …; empty if it is not known."""
+    """Return the dimension of an attribute: colour, size, age, material, number …; empty if it is not listed."""
     dimensions = things()["dimensions"]
     return next((name for name, members in dimensions.items() if adjective in members), "")
 
@@ -107,7 +107,7 @@ def is_mass(noun: str) -> bool:
 
 @cache
 def gender_of(noun: str) -> str:
-    """Return `m` or `f` for a noun that tells it: those of the list, and `linesman`, `chairwoman`; else empty."""
+    """Return `m` or `f` for a noun that tells it by the list or its ending (`linesman`, `chairwoman`); else empty."""
     known: str = things()["gendered"].get(noun, "")
     ending = "f" if noun.endswith("woman") else "m" if noun.endswith("man") else ""
     return known or (ending if ending and len(noun) > 5 and kind_of(noun) == "person" and noun != "human" else "")
@@ -115,20 +115,20 @@ def gender_of(noun: str) -> str:
 
 @cache
 def age_of(noun: str) -> str:
-    """Return `adult`, `child` or `baby`; empty if the noun does not say."""
+    """Return `adult`, `child` or `baby`; empty if the noun does not tell the age."""
     return next((age for age, members in things()["ages"].items() if noun in members), "")
 
 
 @cache
 def common_senses(noun: str) -> tuple[Synset, ...]:
-    """Return the senses of a noun, without the people and places that have it as a name: not the writer Crane."""
+    """Return the senses of a noun, except people and places with this name: not the writer Crane for `crane`."""
     senses = open_wordnet().senses(noun, "n")
     word = noun.replace(" ", "_")
     return tuple([s for s in senses if word in s.words] or senses)
 
 
 def _first_sense(noun: str) -> Synset | None:
-    """Return the first sense of a noun if it names something visible, else None."""
+    """Return the first sense of a noun if that is something visible, else None."""
     senses = common_senses(noun)
     return senses[0] if senses and senses[0].topic in _SEEN else None
 
@@ -158,7 +158,7 @@ def _below(net: WordNet, synset: Synset, depth: int) -> Iterable[Synset]:
 
 
 def excludes(noun: str, other: str) -> bool:
-    """Return whether two nouns never name the same thing.
+    """Return whether two nouns can never name the same thing.
 
     >>> excludes("dog", "cat"), excludes("dog", "animal"), excludes("couch", "sofa")
     (True, False, False)
@@ -200,7 +200,7 @@ def is_reciprocal(verb: str, preposition: str = "") -> bool:
 
 @cache
 def is_worn(noun: str) -> bool:
-    """Return whether a noun, in one of its first senses, names something to wear: also `jersey`, a cow and a shirt."""
+    """Return whether a noun names something to wear in one of its first senses: `jersey` does (a cow and a shirt)."""
     net = open_wordnet()
     above = {w for sense in net.senses(noun, "n")[:4] for s in net.above(sense) for w in s.words}
     return kind_of(noun) == "clothing" or not above.isdisjoint(("clothing", "garment", "footwear", "headdress"))

@@ -31,7 +31,7 @@ def is_right(likeness: Likeness) -> bool:
 
 @cache
 def noun_likeness(old: str, new: str) -> Likeness:
-    """Return how a noun relates to another one that names a thing: the same, above or below it, alike, apart …
+    """Return how `new` relates to `old`, the noun of a thing: the same, above it (more general), below it, apart …
 
     >>> [noun_likeness("dog", w) for w in ("dog", "animal", "puppy", "cat")]
     ['same', 'above', 'below', 'apart']
@@ -76,7 +76,7 @@ def may_be_called(noun: str, other: str) -> bool:
 
 @cache
 def attribute_likeness(old: str, new: str) -> Likeness:
-    """Return how an attribute relates to another one of the same thing: whether both can hold."""
+    """Return how the attribute `new` relates to `old`, an attribute of the same thing: whether both can be true."""
     if old == new:
         return "same"
     if in_one_group("same", old, new):
@@ -97,7 +97,7 @@ def _known_actions() -> frozenset[str]:
 
 
 def _undoes(old: str, new: str) -> bool:
-    """Return whether two verbs cannot describe the same moment: `turn on` and `turn off`, `hold` and `drop`."""
+    """Return whether two verbs cannot describe the same moment, as `turn on` and `turn off`, `hold` and `drop`."""
     (verb, _, particle), (other, _, second) = old.partition(" "), new.partition(" ")
     if particle and second and verb == other:
         return in_one_group("particles", particle, second)
@@ -106,7 +106,7 @@ def _undoes(old: str, new: str) -> bool:
 
 @cache
 def verb_likeness(old: str, new: str) -> Likeness:
-    """Return how an action relates to another one by the same person on the same thing: whether both can hold."""
+    """Return how the action `new` relates to `old` by the same person on the same thing: whether both can be true."""
     if old == new:
         return "same"
     net = open_wordnet()
@@ -125,7 +125,7 @@ def verb_likeness(old: str, new: str) -> Likeness:
 
 @cache
 def joins(verb: str) -> bool:
-    """Return whether a verb says that one thing is joined to another: `lock`, `tie`, `attach`."""
+    """Return whether a verb says that one thing is fastened to another: `lock`, `tie`, `attach`."""
     net = open_wordnet()
     named = {w for sense in net.senses(verb.split()[0], "v")[:2] for s in (sense, *net.above(sense)) for w in s.words}
     return not named.isdisjoint(("fasten", "attach", "connect"))
@@ -133,7 +133,7 @@ def joins(verb: str) -> bool:
 
 @cache
 def are_two_kinds(head: str, one: str, two: str) -> bool:
-    """Return whether two words make a noun names of kinds that exclude each other: `tennis ball`, `soccer ball`."""
+    """Return whether two words make a noun two kinds that exclude each other: `tennis ball`, `soccer ball`."""
     if dimension_of(one) or dimension_of(two):
         return False
     net = open_wordnet()
@@ -143,7 +143,7 @@ def are_two_kinds(head: str, one: str, two: str) -> bool:
 
 @cache
 def may_be_done_as(old: str, new: str) -> bool:
-    """Return whether two verbs share a sense, or one is a kind of the other, in senses that are not rare."""
+    """Return whether two verbs share a sense, or one is a kind of the other; rare senses do not count."""
     net = open_wordnet()
     own, others = (set(net.senses(verb.split()[0], "v")[:6]) for verb in (old, new))
     above = [{s for sense in some for s in net.follow(sense, "@")} for some in (own, others)]
@@ -158,17 +158,17 @@ def _is_kind_of_action(verb: str, other: str) -> bool:
 
 @cache
 def is_place(name: str) -> bool:
-    """Return whether the table of relations, or the list of places that exclude others, has this preposition."""
+    """Return whether a preposition is in the table of relations, or in the list of places that exclude each other."""
     return name in relations() or any(name.removeprefix("is ") in side for pair in facts()["apart"] for side in pair)
 
 
 @cache
 def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False) -> Likeness:
-    """Return how a relation of two things relates to another one of the same things: whether both can hold.
+    """Return how the relation `new` of two things relates to `old`, another one of theirs: whether both can be true.
 
-    If `turned`, the new relation has the two things exchanged. A description also says something by what it leaves out:
-    `a dog near a bench` is not on it. A `bare` statement is not: `The dog is near the bench.` also holds if the dog is
-    on it.
+    If `turned`, the two things are exchanged in the new relation. A description excludes what it leaves out: `a dog
+    near a bench` is not on the bench. A `bare` statement does not: `The dog is near the bench.` may be true if the dog
+    is on it.
     """
     if old == new and not turned:
         return "same"
@@ -189,7 +189,7 @@ def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False)
 
 
 def excludes_place(old: str, new: str, bare: bool = False) -> bool:
-    """Return whether a thing that is described at place `old` of another thing cannot be at place `new` of it, too."""
+    """Return whether a thing that is described at place `old` of another thing cannot be at place `new` as well."""
     near, within = facts()["beyond"]  # someone near a bench is not on it; someone on it may be called near it
     if old in near and new in within:
         return not bare

@@ -1,6 +1,6 @@
 """Grammaticality and constituent trees by link-grammar (Debian's `python3-link-grammar`).
 
-Debian installs the binding into the system's dist-packages; there is no wheel. Only this package is imported from
+Debian installs the Python binding into the system's dist-packages; there is no wheel. Only the binding is imported from
 there, so that nothing else of the system's Python gets into a virtual environment.
 """
 
@@ -34,7 +34,7 @@ FEW = 400
 
 @dataclass(frozen=True)
 class Parse:
-    """The result of link-grammar for a text. `nulls` counts the words that it cannot link; None: no parse at all."""
+    """The result of link-grammar for a text. `nulls` counts the words that it cannot link; None if it has no parse."""
 
     nulls: int | None
     cost: float

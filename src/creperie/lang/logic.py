@@ -1,9 +1,9 @@
 """The truth layer: is a candidate caption true whenever a given caption is?
 
 `truth` compares the readings of two captions and returns *entailed*, *contradicted*, *compatible* or *unknown*, with a
-reason that quotes the words. Both are taken for captions of one picture: the same noun in the same role is the same
-thing, and what a caption does not mention is open. The other captions of the image are taken to be true. Nothing is
-guessed: where no rule applies the answer is *unknown*, and an entailment model may be used (`--nli`).
+reason that quotes the words. Both captions are assumed to describe one picture: the same noun in the same role is the
+same thing, and a caption leaves open what it does not mention. The other captions of the image are taken to be true.
+Nothing is guessed: where no rule applies the answer is *unknown*, and an entailment model may be used (`--nli`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def truth(
     caption: str, candidate: str, others: Sequence[str] = (), doc: Any = None, candidate_doc: Any = None
 ) -> Truth:
     """Return the verdict on whether the candidate is true whenever the caption is. `others` are true captions of the
-    same image; `doc` and `candidate_doc` are the parses or readings of both, if there are any.
+    same image; `doc` and `candidate_doc` are parses or readings of the caption and the candidate, if they exist
+    already.
 
     >>> truth("The cat is on the bed.", "The bed is below the cat.").word
     'entailed'
@@ -81,7 +82,7 @@ def _reading(caption: str, doc: Any) -> Reading:
 
 
 def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
-    """Return the verdict on a caption with two words exchanged; `exchange` is "names", "phrases" or "attributes"."""
+    """Return the verdict on a caption with `left` and `right` exchanged: their "names", "phrases" or "attributes"."""
     own = read(doc)
     things = (left.head.i, right.head.i) if exchange == "attributes" else (left.i, right.i)
     if not all(thing in own.entities for thing in things):
@@ -90,7 +91,7 @@ def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
 
 
 def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset()) -> Truth:
-    """Return the verdict on `other`, given `own`. `mentioned` are words of other captions of the image."""
+    """Return the verdict on the reading `other`, given `own`. `mentioned` are words of other captions of the image."""
     found = best_comparison(own, other)
     if not found.missing and not found.clashes:
         return Truth(
@@ -105,7 +106,7 @@ def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset(
 
 
 def _open(found: ReadingComparison, mentioned: frozenset[str]) -> Truth:
-    """Return the verdict if nothing is contradicted: compatible if the difference is understood, else unknown."""
+    """Return the verdict if there is no contradiction: compatible if the difference is understood, else unknown."""
     if found.clashes:
         return Truth(UNKNOWN, f"they differ in more than one place: {found.clashes[0].edit}")
     first = found.missing[0]
@@ -125,7 +126,7 @@ def _bare(text: str) -> list[str]:
 
 
 def _adds_up(caption_words: Sequence[str]) -> bool:
-    """Return whether the counts after the first sum to it (`three cups, two … and one …`), or are fewer than two."""
+    """Return whether all later counts sum to the first (`three cups, two … and one …`), or are fewer than two."""
     counts = [COUNTS[w] for w in caption_words if w in COUNTS]
     return len(counts) < 3 or sum(counts[1:]) == counts[0]
 
@@ -136,7 +137,7 @@ _MOST_READINGS = 50_000
 
 
 def reading_of(caption: str) -> Reading:
-    """Return the reading of a caption, parsed once."""
+    """Return the reading of a caption; each caption is parsed only once."""
     with _READING:
         if caption not in _READINGS:
             read_together([caption])
@@ -144,7 +145,7 @@ def reading_of(caption: str) -> Reading:
 
 
 def read_together(captions: Iterable[str]) -> None:
-    """Parse captions in batches, three times as fast as one by one, so that `truth` finds them read."""
+    """Parse captions in batches, three times as fast as one by one, so that `truth` need not parse them."""
     with _READING:
         fresh = [caption for caption in dict.fromkeys(captions) if caption not in _READINGS]
         if len(_READINGS) + len(fresh) > _MOST_READINGS:

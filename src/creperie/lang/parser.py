@@ -55,12 +55,12 @@ def _loaded(chosen: str) -> Any:
 
 
 def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()) -> Iterator[Any]:
-    """Yield texts as spaCy documents, in order; `without` names components of the pipeline to skip."""
+    """Yield the texts as parsed spaCy documents, in order; `without` names components of the pipeline to skip."""
     yield from load_parser(parser).pipe(texts, batch_size=BATCH, disable=without)
 
 
 def mended(doc: Any, parser: str = "") -> Any:
-    """Return the document with frequent faults of small parsers corrected: verbs read as nouns, missed receivers."""
+    """Return the document with frequent errors of small parsers corrected: verbs tagged as nouns, missed recipients."""
     known: dict[Any, Any] = doc.user_data
     if _MENDED not in known:
         better = _with_receivers(_with_verbs(doc, parser))
@@ -98,7 +98,7 @@ def _with_receivers(doc: Any) -> Any:
 
 
 def _noun_phrase(doc: Any, start: int) -> list[Any]:
-    """Return the tokens of a noun phrase that begins with a determiner or number, up to its noun; else none."""
+    """Return the tokens of the noun phrase that begins at `start` with a determiner or number; else an empty list."""
     if start >= len(doc) or doc[start].tag_ not in ("DT", "PRP$", "CD"):
         return []
     end = start + 1
@@ -109,7 +109,7 @@ def _noun_phrase(doc: Any, start: int) -> list[Any]:
 
 
 def _with(doc: Any, tags: list[str], heads: list[int], deps: list[str]) -> Any:
-    """Return the words of a document with another parse."""
+    """Return a document with the same words and the parse given by `tags`, `heads` and `deps`."""
     from spacy.tokens import Doc
 
     words, spaces = [t.text for t in doc], [bool(t.whitespace_) for t in doc]
@@ -146,7 +146,7 @@ def _with_verbs(doc: Any, parser: str = "") -> Any:
 
 
 def reworded_parse(doc: Any, words: Mapping[int, str]) -> Any:
-    """Return the parse with other words of the same class in some places; nothing is parsed."""
+    """Return the document with some words replaced by words of the same class; its parse is kept, not made anew."""
     from spacy.tokens import Doc
 
     return Doc(

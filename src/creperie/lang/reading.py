@@ -1,8 +1,8 @@
 """What a caption says, read once: things, what they do to whom, how they are related, and what is denied.
 
 `read` turns a parse into a `Reading`. Active and passive, both forms of the dative, participles, relative clauses,
-`there is` and all tenses give the same facts; a relation and its converse are compared by the table of relations.
-Every part has the words it was read from. Words that no rule reads are listed in `unread`; nothing is guessed.
+`there is` and all tenses give the same facts; a relation and its converse are compared by the table of relations. Every
+part keeps the words it was read from. Words that no rule reads are listed in `unread`; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ class _Reader:
         )
 
     def _meant(self, one: Any, attributes: set[str]) -> str:
-        """Return the noun that `one` refers to in `a black one`: a noun whose attribute has the same dimension, else a
-        subject.
+        """Return the noun that `one` stands for in `a black one`: a noun with an attribute of the same dimension, else
+        a subject; empty if there is none.
         """
         own = {dimension_of(word) for word in attributes} - {""}
         known = [(i, e) for i, e in self.entities.items() if i < one.i and self.doc[i].tag_ in ("NN", "NNS")]
@@ -296,8 +296,9 @@ class _Reader:
         return token.dep_ == "advmod" and token.tag_[:2] == "RB" and alone and _is_plain(token)
 
     def _second_object(self, objects: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Return objects and receivers of `hands the queen a letter`, where the parse takes the letter for the queen's
-        apposition, and of `feeds a horse hay`, where it takes the horse for a part of the hay's name.
+        """Return (objects, recipients) where the parse misses one of two objects: it takes `letter` for an apposition
+        in `hands the queen a letter`, `horse` for a part of the name in `feeds a horse hay`. Else there are no
+        recipients.
         """
         for noun in objects[:1]:
             for after in noun.rights:
@@ -312,7 +313,7 @@ class _Reader:
         return objects, []
 
     def _relative_object(self, verb: Any) -> Any:
-        """Return the noun of `the dog that the cat chases`, which is the verb's object."""
+        """Return the noun that is the object of its relative clause: `the dog that the cat chases`; else None."""
         pronouns = [c for c in verb.lefts if c.dep_ == "dobj" and c.tag_[:1] == "W"]
         own = [c for c in verb.lefts if c.dep_ in SUBJECTS and c.tag_[:1] != "W"]
         return verb.head if (pronouns or own) and verb.head.i in self.entities else None
@@ -430,7 +431,7 @@ class _Reader:
         return doers(verb) if is_verb(verb) else [t for t in (verb,) if t.i in self.entities]
 
     def _relation(self, name: str, figures: list[Any], grounds: list[Any], head: Any) -> str:
-        """Return the name of a relation: that of the table if it has one, `wear` for clothes on somebody."""
+        """Return the name of a relation: the name in the table if there is one, `wear` for clothes on somebody."""
         kinds = {kind_of(self.entities[t.i].head) for t in grounds}
         animate = any(kind_of(self.entities[t.i].head) in _ANIMATE for t in figures if t.i in self.entities)
         if (
@@ -466,7 +467,7 @@ class _Reader:
             self.facts.append(Stated(name, tuple(roles), f"{token.text} {ground.text}", token.i, event, denied))
 
     def _without_nobody(self, things: list[Any]) -> list[Any]:
-        """Return the things without those that are denied (`a boat and no passengers`); all of them if every one is
+        """Return the things except those that are denied (`a boat and no passengers`); all of them if all are
         denied.
         """
         there = [t for t in things if t.i in self.entities and self.entities[t.i].quantity != "no"]
@@ -489,5 +490,5 @@ def _is_plain(adverb: Any) -> bool:
 
 @cache
 def _is_name(named: str, head: str) -> bool:
-    """Return whether two words name something that is not a kind of the second word's thing: `hot dog`."""
+    """Return whether two words name something else than a kind of what the second word names: `hot dog`."""
     return bool(open_wordnet().senses(named, "n")) and not is_above(head, named)

@@ -57,7 +57,7 @@ def equivalent(relation: str) -> frozenset[str]:
 
 @cache
 def implied(relation: str) -> frozenset[str]:
-    """Return all relations that hold whenever this one does: its synonyms, and weaker ones.
+    """Return all relations that hold whenever this one does: the relation, its synonyms, and weaker relations.
 
     >>> {"is above", "is over", "is touching", "is near"} <= implied("is on"), "is on" in implied("is above")
     (True, False)
@@ -82,7 +82,7 @@ def excluded(relation: str) -> frozenset[str]:
 
 
 def follows(old: str, new: str, turned: bool = False) -> bool:
-    """Return whether a relation of two things follows from another; `turned`: of the same things exchanged.
+    """Return whether the relation `new` of two things follows from `old`; if `turned`, with the two things exchanged.
 
     >>> follows("is behind", "is ahead of", True), follows("is behind", "is at the right side of", True)
     (True, False)
@@ -97,7 +97,8 @@ def follows(old: str, new: str, turned: bool = False) -> bool:
 def clashes(old: str, new: str, turned: bool = False) -> bool:
     """Return whether two relations cannot both hold of the same things: `above` and `below`, `near` and `far from`.
 
-    Two things can each be in front of the other, or to its left, from their own points of view: no contradiction.
+    Two things can each be in front of the other, or to its left, if each is seen from its own point of view; this is no
+    contradiction.
 
     >>> clashes("is on", "is below"), clashes("is on", "is touching"), clashes("is above", "is above", True)
     (True, False, True)

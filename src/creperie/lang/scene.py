@@ -10,7 +10,7 @@ MANY = -1  #: the count of `several dogs`, `dogs`, `a group of dogs`: more than 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A thing, or things of one kind; its number is the index of its head among the tokens."""
+    """A thing, or several things of one kind; the index of its head among the tokens is its number."""
 
     head: str
     attributes: frozenset[str]
@@ -23,7 +23,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """An event (`chase`, with roles) or a relation (`is on`, with the roles "figure" and "ground")."""
+    """A fact: an event (`chase`, with roles) or a relation (`is on`, with the roles "figure" and "ground")."""
 
     name: str
     roles: tuple[tuple[str, int], ...]  #: role → number of an entity

@@ -38,7 +38,7 @@ PLAIN: Mapping[str, Callable[[str], bool]] = {
 
 
 def marks(text: str) -> dict[str, bool]:
-    """Return every style mark with whether the caption has it.
+    """Return for every style mark (a lower-case start, a missing period …) whether the caption has it.
 
     >>> [name for name, there in marks("a dog , running ").items() if there]
     ['no final period', 'lower-case start', 'trailing blank', 'blank before punctuation', 'comma']
@@ -47,7 +47,7 @@ def marks(text: str) -> dict[str, bool]:
 
 
 def untidiness(text: str) -> int:
-    """Return how many untidy marks a caption has.
+    """Return how many untidy style marks a caption has.
 
     >>> untidiness("A dog runs."), untidiness("a dog runs ")
     (0, 3)
@@ -97,7 +97,7 @@ def tidy(text: str) -> str:
 def tidy_together(captions: Sequence[str]) -> list[str]:
     """Return all captions of an item in one style; a word that they capitalise differently gets the fewest capitals.
 
-    A capital at the beginning of a caption does not count, so the "Queen" of another caption keeps its capital.
+    A capital at the beginning of a caption does not count, so "Queen" within another caption keeps its capital.
 
     >>> tidy_together(["a tv on a Table ", "A table on a TV."])
     ['A tv on a table.', 'A table on a tv.']

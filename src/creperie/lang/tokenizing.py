@@ -41,7 +41,7 @@ UNKNOWN = 0.0
 
 @cache
 def zipf(word: str) -> float:
-    """Return the Zipf frequency of an English word: 7 is `the`, 4 once in 100,000 words, 0 unknown.
+    """Return the Zipf frequency of an English word: 7 for `the`, 4 for one in 100,000 words, 0 if unknown.
 
     >>> zipf("the") > zipf("dog") > zipf("dachshund") > zipf("qwrtzzk") == UNKNOWN
     True
@@ -67,7 +67,7 @@ def _frequencies(language: str) -> Mapping[str, float]:
 
 
 def language_of(text: str) -> tuple[str, float]:
-    """Return the language of a caption in Latin script, by how frequent its words are in each, and how certain it is.
+    """Return the language of a caption in Latin script, by the frequency of its words in each, and the certainty.
 
     >>> language_of("Petit garçon souriant")[0], language_of("A small boy smiles")[0]
     ('fr', 'en')
@@ -90,7 +90,7 @@ def rarest_zipf(text: str) -> float:
 
 
 def character_similarity(left: Sequence[str], right: Sequence[str], *, workers: int = 1) -> np.ndarray:
-    """Return 1 − Levenshtein distance / length of the longer text per pair, on raw characters; 1 for two empty texts.
+    """Return 1 − Levenshtein distance / longer length for each pair, on raw characters; 1 for two empty texts.
 
     This is the lexical similarity of SugarCrepe++ and VISLA.
 

@@ -77,7 +77,7 @@ def _constituent(label: str, parts: list[Tree | str]) -> Tree:
 
 
 def read_linkage(brackets: str) -> Tree:
-    """Return the tree that link-grammar prints. Its words have no tags: each gets its word class as a pre-terminal.
+    """Return the tree in link-grammar's output. Its words have no tags, so each gets its word class as a pre-terminal.
 
     >>> print(read_linkage("(S (NP a player.n) (VP hits.v (NP {the} ball.s)) .)"))
     (S (NP (det a) (n player)) (VP (v hits) (NP (left-out the) (s ball))) (. .))
@@ -111,10 +111,10 @@ SIGMA = 1.0
 
 
 def kernel(x: Tree, y: Tree, *, lam: float = LAMBDA, sigma: float = SIGMA) -> float:
-    """Return the tree kernel: the sum of delta over all pairs of nodes of the two trees.
+    """Return the tree kernel: the sum of delta over all pairs of a node of `x` and a node of `y`.
 
-    delta is 0 if the labels differ, else `lam` times a product over the children of the first node: `sigma` plus the
-    sum of delta with all children of the second node.
+    delta is 0 if the labels differ. Otherwise it is `lam` times a product over the children of the first node, with one
+    factor each: `sigma` plus the sum of delta of this child with all children of the second node.
     """
     left, right = _numbered(x), _numbered(y)
     deltas: dict[tuple[int, int], float] = {}

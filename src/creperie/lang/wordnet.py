@@ -20,8 +20,8 @@ HYPERNYM, HYPONYM, ANTONYM, SIMILAR = "@", "~", "!", "&"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Synset:
-    """A set of synonyms, read once: two are equal only if they are one object. `topic` is the number of the
-    lexicographer file: 5 animals, 6 artifacts, 13 food …
+    """A set of synonyms. Each is read once, so that two are equal only if they are the same object. `topic` is the
+    number of the lexicographer file: 5 animals, 6 artifacts, 13 food …
     """
 
     pos: str
@@ -31,8 +31,8 @@ class Synset:
     pointers: tuple[tuple[str, str, int, int, int], ...]  #: symbol, pos, offset, source word, target word (0: all)
 
     def offsets(self, symbol: str) -> list[tuple[str, int]]:
-        """Return (part of speech, offset) of the synsets that pointers of a kind refer to; `@` also finds instances
-        (`@i`).
+        """Return (part of speech, offset) of the synsets that pointers with this symbol refer to; `@` includes
+        instances (`@i`).
         """
         return [(pos, offset) for kind, pos, offset, _, _ in self.pointers if kind[0] == symbol]
 
@@ -60,11 +60,11 @@ class WordNet:
         return cached
 
     def follow(self, synset: Synset, symbol: str) -> list[Synset]:
-        """Return the synsets that pointers of a kind refer to."""
+        """Return the synsets that this synset's pointers with a symbol refer to."""
         return [self.synset(pos, offset) for pos, offset in synset.offsets(symbol)]
 
     def above(self, synset: Synset) -> tuple[Synset, ...]:
-        """Return all hypernyms, near ones first."""
+        """Return all hypernyms of a synset, near ones first."""
         known = self._above.get(synset)
         if known is None:
             found: dict[Synset, None] = {}
@@ -76,7 +76,7 @@ class WordNet:
         return known
 
     def antonyms(self, lemma: str, pos: str) -> list[str]:
-        """Return the antonyms of a word in its two most frequent senses; for an adjective that has none, those of
+        """Return the antonyms of a word in its two most frequent senses; for an adjective without antonyms, those of
         similar adjectives.
         """
         opposites: dict[str, None] = {}
@@ -129,7 +129,7 @@ def _index_line(line: str) -> tuple[str, tuple[int, ...]]:
 
 @cache
 def open_wordnet() -> WordNet:
-    """Return the installed WordNet: in the folder that CREPERIE_WORDNET names, or in Debian's."""
+    """Return the installed WordNet, from the folder that CREPERIE_WORDNET names or from Debian's."""
     named = os.environ.get("CREPERIE_WORDNET")
     for folder in [Path(named)] if named else FOLDERS:
         if (folder / "index.noun").is_file() and (folder / "data.noun").is_file():

@@ -1,4 +1,4 @@
-"""Words that change when others move: nouns in a number, verbs that agree, pronouns in a case and gender."""
+"""Words that change when others move: singular and plural nouns, verbs that agree, pronouns in a case and gender."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def in_case(pronoun: str, subject: bool) -> str:
 
 
 def in_other_gender(pronoun: Any) -> str:
-    """Return a token `he`, `him`, `his`, `she`, `her` in the other gender; empty for other words."""
+    """Return the pronoun `he`, `him`, `his`, `she` or `her` in the other gender; empty for other words."""
     word = pronoun.lower_
     if word == "her":
         return "his" if pronoun.tag_ == "PRP$" else "him"
@@ -49,7 +49,7 @@ def in_other_gender(pronoun: Any) -> str:
 
 
 def is_subject(noun: Any) -> bool:
-    """Return whether a noun is where pronouns are `he` and `they`."""
+    """Return whether a noun is a subject, where a pronoun would be `he` or `they` instead of `him` or `them`."""
     return noun.dep_ in SUBJECTS or (noun.dep_ == "conj" and is_subject(noun.head))
 
 
@@ -73,7 +73,7 @@ def _subjects(verb: Any) -> list[Any]:
 
 
 def agreed(verb: Any, plural: bool) -> str:
-    """Return a finite verb for a subject in this number."""
+    """Return a finite verb in the form for a plural or singular subject."""
     base = lemma(verb.text, "VBZ" if verb.tag_[:2] != "VB" else verb.tag_)
     if base in _SAME_FOR_BOTH:
         return str(verb.text)
@@ -83,7 +83,7 @@ def agreed(verb: Any, plural: bool) -> str:
 
 
 def reagreed(noun: Any, plural: bool) -> Mapping[int, str]:
-    """Return the changes (token → text) of the verbs that agree with a noun which becomes singular or plural."""
+    """Return the changes (token → text) of the verbs that agree with a noun if it becomes singular or plural."""
     return {verb.i: agreed(verb, plural) for verb in agreeing(noun)}
 
 
@@ -97,7 +97,7 @@ def verb_group(
     progressive: bool = False,
     passive: bool = False,
 ) -> list[str]:
-    """Return the words of a finite verb.
+    """Return the words of a finite verb in this tense, voice and number.
 
     >>> verb_group("ride", plural=False, passive=True, progressive=True)
     ['is', 'being', 'ridden']
