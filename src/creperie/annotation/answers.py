@@ -18,7 +18,7 @@ from creperie.core import CreperieError
 
 
 class WorkError(CreperieError):
-    """Raised when an annotator cannot do something now. `code` tells the page why."""
+    """Raised when an annotator's request cannot be fulfilled at present. `code` tells the page why."""
 
     def __init__(self, code: str, what: str) -> None:
         self.code = code
@@ -27,7 +27,7 @@ class WorkError(CreperieError):
 
 @dataclass(frozen=True)
 class Receipt:
-    """The reply to an answer; feedback is given for practice questions only."""
+    """The reply to an answer; only answers to practice questions get feedback."""
 
     key: str
     right: bool | None = None
@@ -52,7 +52,7 @@ def answer(
 
 
 def skip(desk: Desk, token: str, key: str, comment: str) -> None:
-    """Leave a question to other annotators; this one does not see it again. A skipped check counts as failed."""
+    """Leave a question to other annotators: this one does not get it again. A skipped check counts as failed."""
     if isinstance(slot := _slot_held(desk, token, key, SKIP), Receipt):
         return
     skipped = sum(row.kind == SKIP for row in _steps(desk))
@@ -67,7 +67,7 @@ def skip(desk: Desk, token: str, key: str, comment: str) -> None:
 
 
 def undo(desk: Desk, key: str) -> None:
-    """Take back the last answer or skip and hold its slot again. The withdrawn answer stays on record."""
+    """Take back the annotator's last answer or skip, and hold its slot again. What is taken back stays on record."""
     if _repeated(desk, key, UNDO) is not None:
         return
     steps = _steps(desk)
@@ -126,8 +126,8 @@ def _add(
     value: Json | None = None,
     visible: float | None = None,
 ) -> None:
-    """Add a row for the annotator under the current revision of the settings. `visible` is the number of seconds in
-    view, as the page measured it.
+    """Add a row for the annotator under the current revision of the settings. `visible` is the number of seconds that
+    the question was in view, as the page measured it.
     """
     turns = select(func.coalesce(func.max(Answer.turn), -1) + 1).where(Answer.annotator_id == desk.me.id)
     desk.session.add(
@@ -151,9 +151,9 @@ def _add(
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Return the seconds in view as the page measured them, but at most the time that has passed on the server.
+    """Return the seconds that a question was in view, as the page measured, but at most the time that passed.
 
-    Without a measurement, return the time passed; if the server's clock was set back, return the measurement.
+    Without a measurement, return the time that passed; if the server's clock was set back, return the measurement.
     """
     passed = desk.now - slot.shown if slot.shown is not None else -1.0
     if passed < 0:

@@ -40,8 +40,8 @@ DEFAULT_PLAN = ApplyPlan()
 
 
 class BrokenRulesError(CreperieError):
-    """Raised when people break rules of a study. `document` says who, why, and how many answers it lacks without
-    them.
+    """Raised when people break rules of a study. `document` says who and why, and how many answers would be missing
+    without them.
     """
 
     def __init__(self, record: StudyRecord, breakers: Sequence[Json]) -> None:
@@ -60,7 +60,7 @@ class BrokenRulesError(CreperieError):
 
 @dataclass(frozen=True)
 class Applied:
-    """The result of a study: a benchmark if the task changes or tags one, runs if people's accuracy was measured."""
+    """A study's result: a benchmark if the task changes or tags items, runs if the task measures people's accuracy."""
 
     document: Json
     record: StudyRecord  #: the exported record from which it was computed
@@ -69,7 +69,7 @@ class Applied:
 
 
 def apply_study(db: Database, name: str, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """Return the result of a study, as its task defines it. Nothing is written.
+    """Return the result of a study, as the study's task defines it. Nothing is written.
 
     If people break the study's rules, a BrokenRulesError says who, unless `plan.as_is`.
     """
@@ -78,7 +78,7 @@ def apply_study(db: Database, name: str, bench: Benchmark, plan: ApplyPlan = DEF
 
 
 def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """Return the same as `apply_study`, computed from an exported record alone."""
+    """Return what `apply_study` returns, computed from nothing but an exported record."""
     name, expected, questions = document["study"], document["bench"]["hash"], judged(document)
     if expected != bench.hash:
         raise UsageError(
@@ -221,14 +221,14 @@ def _apply_ratings(bench: Benchmark, document: StudyRecord, questions: Sequence[
 
 
 def _values(one: Judged, name: str) -> list[Any]:
-    """Return the values that people gave for a question, or the decided one; empty while answers are missing."""
+    """Return people's values for one field of a question, or only the decided one; empty while answers are missing."""
     if one.decision is not None:
         return [one.decision["value"][name]]
     return [s.value[name] for s in one.answers] if one.complete else []
 
 
 def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
-    """Return the source whose foil more annotators preferred, for sense and for grammar; equal numbers are a tie."""
+    """Return (question, "sense" or "grammar", source whose foil more people preferred) triples; TIE if as many."""
     preferences = []
     for one, name in itertools.product(questions, ("sense", "grammar")):
         if ranked := Counter(_values(one, name)).most_common(2):

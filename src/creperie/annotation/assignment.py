@@ -63,8 +63,7 @@ CANDIDATES = 48
 
 
 def depth(overlap: int, arrived: int, expected: int) -> int:
-    """Return the number of answers that a question may have so far, given that `arrived` of the expected people have
-    begun.
+    """Return how many answers each question may have so far, now that `arrived` of the `expected` people have begun.
 
     >>> [depth(3, arrived, 25) for arrived in (1, 3, 9, 17, 25)], depth(2, 1, 2), depth(2, 2, 2)
     ([1, 1, 2, 3, 3], 1, 2)
@@ -73,7 +72,7 @@ def depth(overlap: int, arrived: int, expected: int) -> int:
 
 
 def pair_cap(questions: int, overlap: int, people: int) -> int:
-    """Return how many questions two annotators may have in common: twice what an even spread gives, and two.
+    """Return how many questions two annotators may have in common: twice what an even spread gives, plus two.
 
     >>> pair_cap(200, 3, 25), pair_cap(100, 2, 2)
     (6, 202)
@@ -145,11 +144,11 @@ class Desk:
         return slot
 
     def mine(self) -> Slot | None:
-        """Return the slot that the annotator holds, or their next practice question or check that is due."""
+        """Return the slot that the annotator holds, or their next practice question or check if due; else None."""
         return self.locked(Slot.id == self.figures.next) if self.figures.next else None
 
     def _last_check(self) -> Slot | None:
-        """Return a check that is still to come when the questions have run out before it was due."""
+        """Return one of the annotator's remaining checks once questions have run out before it was due; else None."""
         if self.waiting or self.figures.checked >= self.figures.checks:
             return None
         own = (Slot.annotator_id == self.me.id, Slot.kind == ATTENTION, Slot.state == FREE)
@@ -164,12 +163,12 @@ class Desk:
         return max(1, min(self.plan.attention_every, total // max(1, self.plan.attention)))
 
     def _begin(self) -> None:
-        """Create the annotator's slots for practice, which comes first, and for attention checks: one at a random place
-        in each block of questions.
+        """Create the annotator's slots for practice, which comes first, and for attention checks, one of which is at a
+        random place in each block of questions.
 
         The rank of such a slot is the number of answers after which it is due. All known answers occur equally often,
-        in an order that only the database has. Annotators who began under an earlier version, which had no such slots,
-        get those that are still to come.
+        in an order that only the database knows. Annotators who began under an earlier version, which had no such
+        slots, get those that would still lie ahead of them.
         """
         asked = select(Question).where(Question.study_id == self.study.id, Question.kind != MAIN)
         asked = asked.where(Question.id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == self.me.id)))
@@ -190,7 +189,7 @@ class Desk:
         self.save()
 
     def hold(self, slot: Slot) -> None:
-        """Lease a slot to the annotator, or renew the lease. A question that is given out again is shuffled again."""
+        """Lease a slot to the annotator, or renew the lease. Each new lease of a main question shuffles it anew."""
         again = slot.annotator_id == self.me.id and slot.state != FREE
         if not again:
             slot.shown, slot.token = self.now, secrets.token_urlsafe(16)
@@ -202,19 +201,19 @@ class Desk:
         self.session.flush()  # the numbers of done slots stay valid
 
     def put_down(self, slot: Slot) -> None:
-        """Release a slot without an answer: main slots become free for everybody, others stay with the annotator."""
+        """Release a slot without an answer: main slots become free for everybody, others stay the annotator's."""
         slot.state, slot.lease_until, slot.token = FREE, None, None
         if slot.kind == MAIN:
             slot.annotator_id, slot.order = None, None
         self.save()
 
     def locked(self, *where: ColumnElement[bool], skip_locked: bool = False) -> Slot | None:
-        """Return the slot that fulfils the conditions, locked and read again; None if there is none."""
+        """Return the first slot that meets the conditions, locked and read again; None if there is none."""
         own = select(Slot).where(*where).execution_options(populate_existing=True)
         return self.session.scalar(own.with_for_update(of=Slot, skip_locked=skip_locked))
 
     def holds(self, token: str) -> Slot | None:
-        """Return the slot with this token if the annotator holds it."""
+        """Return the slot with this token if the annotator holds it; else None."""
         return self.locked(Slot.token == token, Slot.annotator_id == self.me.id, Slot.state == HELD)
 
     # -- the next question -------------------------------------------------------------------------------------------
@@ -241,7 +240,7 @@ class Desk:
         return None
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
-        """Return the slots that are free or whose lease has expired, in random order, for questions that the annotator
+        """Return the slots, in random order, that are free or whose lease has expired, of questions that the annotator
         has neither had nor skipped.
         """
         own = {"study": self.study.id, "me": self.me.id, "bound": bound, "overlap": self.plan.overlap, "now": self.now}
@@ -251,7 +250,7 @@ class Desk:
 
     @property
     def figures(self) -> Row[Any]:
-        """The numbers that decide which page comes next; see `_FIGURES`."""
+        """The counts that decide which page comes next; see `_FIGURES`."""
         if self._figures is None:
             own = {"study": self.study.id, "me": self.me.id, "now": self.now}
             self._figures = self.session.execute(_FIGURES, own).one()
@@ -261,7 +260,7 @@ class Desk:
         return _expected(self.figures, self.study, self.settings)
 
     def answered(self) -> int:
-        """Return the number of questions that the annotator has answered, without practice."""
+        """Return how many questions the annotator has answered, checks included and practice left out."""
         return int(self.figures.answered + self.figures.checked)
 
     def standing(self) -> AnnotatorProgress:
@@ -273,7 +272,7 @@ class Desk:
         return AnnotatorProgress(self.answered(), total, self.study.state != OPEN, self.waiting)
 
     def ending(self) -> str | None:
-        """Return the URL to send an annotator to when done; None if there is more to do."""
+        """Return the URL to send an annotator to when the work is over (may be empty); None before that."""
         return self.settings.completion_url if self.me.outcome else None
 
 
@@ -354,8 +353,8 @@ def arrivals(session: Session, study: StudyRow, settings: StudySettings) -> tupl
 def _expected(figures: Row[Any], study: StudyRow, settings: StudySettings) -> tuple[int, int]:
     """Return how many people have begun, and how many are expected.
 
-    The expected number is the owner's. Without one, it is the largest of the number of people with a link, the number
-    of listed ids, and the cap. For a crowd without list and cap it follows from the quota.
+    The expected number is the one that the owner set. Without one, it is the largest of the number of people with a
+    link, the number of listed ids, and the cap. For a crowd without list and cap it follows from the quota.
     """
     if settings.expected is not None:
         return figures.arrived, max(figures.arrived, settings.expected)

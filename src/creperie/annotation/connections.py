@@ -22,7 +22,7 @@ WELCOME = "creperie_welcome"
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """How many connections there may be. A browser opens up to six, so a class of 60 opens up to 360."""
+    """How many connections may be open at once. A browser opens up to six, so a class of 60 opens up to 360."""
 
     total: int = 800
     strangers: int = 400  #: connections from addresses without a valid link
@@ -51,7 +51,7 @@ def network_of(address: str) -> str:
 
 
 class Places:
-    """The open connections of a server."""
+    """The open connections of a server, and the rule that decides which are closed when there are too many."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -66,7 +66,7 @@ class Places:
         self._welcome[address] = now + self.limits.welcome_seconds
 
     def enter(self, new: Any) -> None:
-        """Add a connection. If there are too many, close one that is idle, or else the new one.
+        """Add a connection. If there are then too many, close an idle one, or else the new one.
 
         A connection has `address`, `network`, `silent_since`, `waits()` and `abort()`.
         """
@@ -122,7 +122,7 @@ def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEF
             super().data_received(data)
 
         def waits(self) -> bool:
-            """Return True unless the server is working on a complete request of this connection."""
+            """Return True unless the server has received a complete request and is working on it."""
             working = self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete)
             return not working or self.flow.write_paused
 

@@ -54,7 +54,7 @@ MOST_IDS = 100_000
 
 
 class EntryError(CreperieError):
-    """Raised when somebody cannot take part; the message says why."""
+    """Raised when somebody cannot take part; the message says why they cannot."""
 
 
 def crowd_address(db: Database, name: str, actor: str = "cli") -> str:
@@ -81,7 +81,7 @@ def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli"
 
 
 def signature(study: StudyRow, worker: str) -> str:
-    """Return the signature that a worker's address carries beside the id; only the study's owner can make it."""
+    """Return the signature for a worker's id in an address; only the study's owner can make it."""
     return Signer(study.secret, salt="creperie.worker").get_signature(worker).decode()
 
 
@@ -104,8 +104,8 @@ def worker_hash(study: StudyRow, worker: str) -> str:
 
 
 def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> tuple[str, str]:
-    """Return the hash of the worker's id in a URL's query, and whether it is signed or listed; raise an EntryError if
-    it is neither.
+    """Return the hash of the worker's id in a URL's query, and `SIGNED` or `LISTED`; raise an EntryError if the id is
+    neither signed nor listed.
     """
     parameter = WORKER_PARAMETER[settings_of(study.settings).platform]
     worker = query.get(parameter, "").strip()
@@ -161,7 +161,7 @@ def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterab
 def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str, str]) -> Json:
     """Return the payment of one person: 0 unless they completed the study, were not excluded, and are not unverified.
 
-    Withdrawing after completion does not change it.
+    Withdrawing after completion does not change the payment.
     """
     owed = (
         row["outcome"] == COMPLETED

@@ -34,7 +34,7 @@ class BusyError(CreperieError):
 
 
 class Database:
-    """A database with sessions for reading and for writing, which commit if their block ends without an error."""
+    """A database with sessions for reading and for writing; a session commits if its block ends without an error."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self.engine = engine
@@ -63,7 +63,7 @@ class Database:
 
 
 def database_place(folder: str | Path = "", place: str | None = None) -> str:
-    """Return the database to use: the given one, else $CREPERIE_PEOPLE_DB, else the one in the folder."""
+    """Return the database to use: `place` if given, else $CREPERIE_PEOPLE_DB, else the one in the folder."""
     return place or os.environ.get(PLACE) or str(Path(folder) / DEFAULT_DATABASE)
 
 
@@ -92,7 +92,7 @@ def _engine_options(url: URL) -> Json:
 
 
 def _url(place: str) -> URL:
-    """Return the SQLAlchemy URL of a place: plain paths are SQLite files, and `postgresql://` uses psycopg 3.
+    """Return the SQLAlchemy URL of a place: a plain path becomes a SQLite URL, `postgresql://` one for psycopg 3.
 
     >>> str(_url("sqlite://")), str(_url("postgresql://me@db/people"))
     ('sqlite://', 'postgresql+psycopg://me@db/people')

@@ -82,8 +82,8 @@ def study_record(session: Session, study: StudyRow) -> StudyRecord:
 def exported(record: StudyRecord) -> Json:
     """Return the record for export, with its digest.
 
-    The order in which captions were shown is left out until the study is closed, because it could reveal which are
-    true.
+    The order in which captions were shown is left out until the study is closed, because the order could reveal which
+    captions are true.
     """
     over = record["state"] == CLOSED
     answers = [row if over else {**row, "shown_order": None} for row in record["answers"]]
@@ -99,7 +99,7 @@ def digest_of(document: Mapping[str, Any]) -> str:
 
 
 def read_export(path: Path) -> Json:
-    """Return a record that `annotate export` wrote; raise an error if it was changed since then."""
+    """Return a record that `annotate export` wrote; raise an error if the file was changed afterwards."""
     document = parse_json(read_text(path, max_bytes=LARGEST), str(path))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DataError("not an exported study of this version", where=str(path), hint="use `annotate export` again")
@@ -117,7 +117,7 @@ def export_text(document: StudyRecord, kind: str) -> str:
 
 
 def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> Json:
-    """Write the record of a study into a .json file, or its answers into a .csv file; return digest and counts."""
+    """Write a study's record into a .json file, or its answers into a .csv file; return the digest and counts."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("json", "csv"):
         raise UsageError("the file must end in .json (the whole record) or .csv (the answers)", where=str(path))

@@ -25,7 +25,7 @@ EVERYBODY = "everybody"
 def human_runs(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], breakers: int = 0) -> list[Run]:
     """Return one run of the combined votes, and one run per annotator.
 
-    Reports show the number of people behind a run, and how far they agree, beside the accuracy. `breakers` is the
+    Reports show the number of people behind a run, and how far these agree, beside the accuracy. `breakers` is the
     number of those who break the study's rules.
     """
     names, _, alpha = agreement_of(task_named(study["task"]), questions)
@@ -71,14 +71,14 @@ def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who:
 
 
 def _values_of(one: Judged, who: str) -> list[Value]:
-    """Return the answers of one annotator; for everybody, the owner's decision, or else all answers."""
+    """Return one annotator's answers to a question; for `EVERYBODY`, the owner's decision, else everybody's answers."""
     if who == EVERYBODY and one.decision is not None:
         return [one.decision["value"]]
     return [s.value for s in one.answers if who in (EVERYBODY, s.annotator)]
 
 
 def _scores(task: str, payload: Payload, value: Value) -> np.ndarray:
-    """Return the score matrix of an answer: 1 for captions that were chosen, or that were not called the odd one."""
+    """Return the score matrix of an answer: 1 for chosen captions; where the odd one is asked for, for all others."""
     captions = np.eye(len(payload["captions"]))
     if task != FIND:
         chosen: np.ndarray = captions[value["captions"]]

@@ -1,4 +1,4 @@
-"""Links: the only credentials. Every owner, adjudicator and annotator has a personal one.
+"""Links, the only credentials: every owner, adjudicator and annotator has a personal one.
 
 A link holds 256 random bits, of which only a hash is stored. It expires, can be revoked or replaced, and is exchanged
 for a session cookie when it is opened.
@@ -63,7 +63,7 @@ class Visitor:
         return f"{self.link.kind}:{self.link.name}"
 
     def may(self, kind: str, study: int | None = None) -> bool:
-        """Return True if the link has the rights of an owner, or of an adjudicator of the study."""
+        """Return True if the link gives an owner's rights or, if `kind` is adjudicator, those for this study."""
         own = kind == ADJUDICATOR == self.link.kind and self.link.study_id == study
         return own or self.link.kind == OWNER
 
@@ -99,7 +99,7 @@ class Invitation:
 
 
 def hashed(token: str) -> str:
-    """Return the hash under which a token is stored. With 256 bits, a plain hash cannot be reversed by guessing."""
+    """Return the hash under which a token is stored. A token has 256 bits, so guessing cannot reverse a plain hash."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -120,7 +120,7 @@ def make_link(
     annotator: Annotator | None = None,
     days: float = DAYS,
 ) -> str:
-    """Create a new link for somebody and return its token. Their previous link and its sessions end."""
+    """Create a new link for somebody and return its token. Any earlier link of theirs ends, with its sessions."""
     if not 0 < days <= 3650:
         raise UsageError(f"a link cannot be valid for {days:g} days", hint="choose more than 0 and at most 3650")
     if not 0 < len(name) <= 128 or not name.isprintable():
@@ -184,9 +184,9 @@ def local_owner_link(db: Database) -> str:
 
 
 def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
-    """Revoke all links of an owner or adjudicator or, with `study`, of its annotator with this name; return how many.
+    """Revoke all links of the owner or adjudicator `name` or, with `study`, of its annotator; return how many.
 
-    Their sessions end at once. Answers stay.
+    The sessions of these links end at once. Answers stay.
     """
     with db.write() as session:
         row = study_named(session, study) if study else None
@@ -208,7 +208,7 @@ def invite(
 ) -> list[Invitation]:
     """Create new annotators of a study, each with a personal link.
 
-    `form` is the one-time code of a form: if it was used before, nobody is invited, and the list is empty.
+    `form` is the one-time code of a web form: if it was used before, nobody is invited, and the list is empty.
     """
     if not 1 <= count <= 1000:
         raise UsageError(f"cannot invite {count} annotators at once", hint="choose 1 to 1000")
@@ -226,7 +226,7 @@ def invite(
 def new_annotator(
     session: Session, study: StudyRow, days: float = DAYS, *, note: str = "", entry: str = INVITED
 ) -> tuple[Annotator, str]:
-    """Return a new annotator with a unique pseudonym, and the token of their link."""
+    """Return a new annotator with a unique pseudonym, and the token of the new annotator's link."""
     annotator = Annotator(
         study_id=study.id,
         pseudonym=_new_pseudonym(session, study),
@@ -287,7 +287,7 @@ def _new_pseudonym(session: Session, study: StudyRow) -> str:
 
 
 def link_of(session: Session, token: str) -> Visitor | None:
-    """Return the visitor that a link identifies; None if the link has ended."""
+    """Return the visitor that a link's token identifies; None if there is no such link or it has ended."""
     return _visitor(session, select(Link).where(Link.token_hash == hashed(token)))
 
 
@@ -295,7 +295,7 @@ def visitor(session: Session, cookie: str, *, lock: bool = False) -> Visitor | N
     """Return the visitor to whom a session cookie belongs; None if the session has expired or its link has ended.
 
     With `lock`, for annotators only, the study keeps its state until the end of the transaction, and other requests of
-    the annotator wait.
+    the same annotator wait.
     """
     here = select(Link).join(Visit, Visit.link_id == Link.id)
     return _visitor(session, here.where(Visit.token_hash == hashed(cookie), Visit.expires > time.time()), lock)

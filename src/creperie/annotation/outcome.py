@@ -28,7 +28,7 @@ StudyRecord = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class LastAnswer:
-    """The final answer of one annotator."""
+    """The final answer of one annotator to one question."""
 
     annotator: str
     value: Value
@@ -39,7 +39,7 @@ class LastAnswer:
 
 @dataclass(frozen=True)
 class Judged:
-    """A question of a record, the answers to it, and the decision of an owner or adjudicator (`value`, `by`)."""
+    """A question of a record, the answers to it, and a decision (`value`, `by`) if an owner or adjudicator made one."""
 
     ordinal: int
     kind: str
@@ -60,7 +60,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Settled:
-    """The final value of a question, None if there is none, and how it came about."""
+    """The final value of a question (None if there is none), and how it came about."""
 
     value: Value | None
     how: str
@@ -78,7 +78,7 @@ def without(record: StudyRecord, names: Collection[str]) -> StudyRecord:
 
 
 def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> list[Judged]:
-    """Return all questions of a kind with their answers, in the order of the benchmark.
+    """Return all questions of a kind with the answers to them, in the order of the benchmark.
 
     Answers of excluded people are left out unless `everyone` is set. Erased and withdrawn answers are always left out.
     """
@@ -97,7 +97,7 @@ def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> 
 
 
 def _standing(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
-    """Return the answers that were not taken back or erased."""
+    """Return the answers that are in force: those that were neither taken back nor erased."""
     standing: dict[tuple[int, str], Mapping[str, Any]] = {}
     for row in record["answers"]:
         key = (row["question"], row["annotator"])
@@ -108,10 +108,10 @@ def _standing(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
 
 
 def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None = None) -> Settled:
-    """Return the final value of a question: the owner's decision, or else that of more than half of the annotators.
+    """Return the final value of a question: the owner's decision, or else the answer of more than half of the people.
 
-    With `weighted`, the posterior probability of each code, the most probable one wins instead if it is at least
-    `SURE`. The value is None while answers are missing, or if nothing wins.
+    `weighted` gives the posterior probability of each code: with it, the most probable code wins instead, if its
+    probability is at least `SURE`. The value is None while answers are missing, or if nothing wins.
     """
     if one.decision is not None:
         return Settled(one.decision["value"], ADJUDICATED)
@@ -142,7 +142,7 @@ def _most_frequent(values: Sequence[Value]) -> Value | None:
 
 
 def _disagree(task: StudyTask, one: Judged) -> bool:
-    """Return True if annotators gave different answers (ratings: far apart) or equally frequent corrections."""
+    """Return True if annotators' answers differ (ratings: by a lot), or if their corrections are equally frequent."""
     for dimension in task.dimensions:
         codes = [dimension.code(one.payload, s.value) for s in one.answers]
         if codes and max(codes) - min(codes) > (FAR_APART if dimension.scale == "interval" else 0):

@@ -29,7 +29,7 @@ from creperie.core import UsageError
 
 
 def exclude(db: Database, name: str, pseudonym: str, why: str = "", actor: str = "cli") -> int:
-    """Exclude an annotator's answers from all results; return how many of their questions are given to others.
+    """Exclude an annotator's answers from all results; return how many questions are given to somebody else instead.
 
     The answers stay on record, and `include` reverses the exclusion.
     """
@@ -48,7 +48,7 @@ def _exclude(session: Session, study: StudyRow, pseudonym: str, why: str, actor:
 
 
 def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None:
-    """Let an excluded annotator's answers count again; replacement questions that nobody has begun are withdrawn."""
+    """Count an excluded annotator's answers again; replacement questions that nobody has begun are withdrawn."""
     with db.write() as session:
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
@@ -63,7 +63,7 @@ def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None
 
 
 def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bool = False) -> list[Json]:
-    """Exclude the people who break a rule, again and again until nobody is left who does; return who, and why.
+    """Exclude whoever breaks a rule, repeatedly until nobody who is left does; return who was excluded, and why.
 
     It is one transaction: either all of them are excluded or, after an error, nobody is.
     """
@@ -76,7 +76,7 @@ def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bo
 
 
 def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
-    """End an annotator's links and work; add a free slot for each answered one and return how many were added."""
+    """End an annotator's links and release their slots; return how many free slots replace the answered ones."""
     end_links(session, annotator)
     made = 0
     own = select(Slot).where(Slot.annotator_id == annotator.id, Slot.kind == MAIN)
@@ -92,7 +92,7 @@ def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
 
 
 def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
-    """Add a new slot in place of a void one, unless the question has enough slots or the study is closed."""
+    """Replace a void slot by a new one and return True; False if the question has enough or the study is closed."""
     slots = session.scalars(select(Slot).where(Slot.question_id == slot.question_id)).all()
     enough = sum(one.state != VOID for one in slots) >= study.plan["overlap"]
     if enough or "exclude" not in PERMITTED[study.state]:
@@ -104,7 +104,7 @@ def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
 
 
 def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
-    """Remove unused free slots beyond the requested number of answers."""
+    """Remove unused free slots of a question beyond the requested number of answers."""
     slots = session.scalars(select(Slot).where(Slot.question_id == question, Slot.state != VOID)).all()
     surplus = len(slots) - study.plan["overlap"]
     for slot in [s for s in slots if s.state == FREE and s.annotator_id is None][: max(0, surplus)]:
@@ -119,7 +119,7 @@ def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
 def withdraw(db: Database, name: str, pseudonym: str, actor: str = "cli") -> int:
     """Erase a person's answers and give their questions to others; return how many rows were erased.
 
-    The rows stay, empty, and are counted in every export. In a closed study no question is given out again.
+    The erased rows stay, empty, and are counted in every export. In a closed study no question is given out again.
     """
     with db.write() as session:
         study, now = study_named(session, name), time.time()

@@ -61,7 +61,7 @@ class StudyPlan:
 
 @dataclass(frozen=True)
 class ApplyPlan:
-    """The options of applying a study: undecided items, whose answers count, where the result is written."""
+    """The options of applying a study: undecided items, whose answers count, and where the result is written."""
 
     undecided: Literal["keep", "drop"] = option("keep", "What becomes of undecided items.")
     verdict: Literal["majority", "weighted"] = option("majority", "weighted: by the competence of the annotators.")
@@ -76,7 +76,7 @@ class ApplyPlan:
 
 @dataclass(frozen=True)
 class Address:
-    """The address on which the server listens, and the one that people use."""
+    """The address on which the server listens, and the address that people use to reach it."""
 
     host: str = option("127.0.0.1", "0.0.0.0 to be reached from other machines.")
     port: int = option(8765, "The port to listen on.")
@@ -108,7 +108,7 @@ class Address:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The host names that the server accepts; empty means any."""
+        """The host names that the server accepts; an empty tuple accepts any."""
         if self.url:
             return (urlsplit(self.url).hostname or "", *LOOPBACK)
         if self.host in ("0.0.0.0", "::"):

@@ -100,7 +100,7 @@ def rating_matrix(dimension: Dimension, questions: Sequence[Judged]) -> tuple[np
 
 
 def agreement_of(task: StudyTask, questions: Sequence[Judged]) -> tuple[list[str], int, float | None]:
-    """Return the annotators, the number of answers, and Krippendorff's alpha of the first dimension."""
+    """Return the annotators, the number of answers, and Krippendorff's alpha of the first dimension (None if NaN)."""
     matrix, names = rating_matrix(task.dimensions[0], questions)
     alpha = krippendorff_alpha(matrix, task.dimensions[0].scale).value if len(names) > 1 else math.nan
     return names, int((~np.isnan(matrix)).sum()), None if math.isnan(alpha) else round(alpha, 4)
@@ -134,7 +134,7 @@ def _coefficients(
 
 @dataclass(frozen=True)
 class AnswerEvidence:
-    """The answers of everybody who counts, as votes, and the competence estimated from them.
+    """The votes of everybody whose answers count, and each person's competence, estimated from the votes.
 
     `names` are the people and `codes` the labels; the first rows of the posterior are those of `questions`.
     """
@@ -147,7 +147,7 @@ class AnswerEvidence:
 
 
 def evidence_of(record: StudyRecord) -> AnswerEvidence:
-    """Return the answers as votes with estimates of competence. Ratings count by their sign."""
+    """Return the answers as votes, with estimates of competence. Of a rating, the sign is the vote."""
     dimension = task_named(record["task"]).dimensions[0]
     questions = judged(record)
     asked = [*questions, *judged(record, ATTENTION)]
@@ -209,7 +209,7 @@ def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
 
 
 def _odds_of_habit(task: StudyTask, evidence: AnswerEvidence) -> list[float]:
-    """Return each annotator's log-odds of answering by habit; NaN if opinions differ too much to recognise habits."""
+    """Return each annotator's log-odds of answering by habit; NaN if opinions vary too much to detect habits."""
     odds: list[float] = habit_odds(evidence.votes, evidence.estimate).tolist()
     if task.makes == "rate" and odds and statistics.median(odds) > -OPINIONS * math.log(ODDS):
         return [math.nan] * len(odds)
@@ -217,7 +217,7 @@ def _odds_of_habit(task: StudyTask, evidence: AnswerEvidence) -> list[float]:
 
 
 def _by_annotator(questions: Sequence[Judged]) -> dict[str, list[tuple[Judged, LastAnswer]]]:
-    """Return the answers of each annotator, with their questions."""
+    """Return, for each annotator, (question, answer) pairs."""
     given: dict[str, list[tuple[Judged, LastAnswer]]] = defaultdict(list)
     for one in questions:
         for own in one.answers:
@@ -226,14 +226,14 @@ def _by_annotator(questions: Sequence[Judged]) -> dict[str, list[tuple[Judged, L
 
 
 def _skips(record: StudyRecord) -> Counter[tuple[str, str]]:
-    """Return the number of skipped questions by annotator and kind, without those that were taken back."""
+    """Return the number of skipped questions by annotator and kind of question, leaving out skips taken back."""
     kinds = {q["ordinal"]: q["kind"] for q in record["questions"]}
     last = {(row["annotator"], row["question"]): row["event"] for row in record["answers"]}
     return Counter((who, kinds[question]) for (who, question), event in last.items() if event == SKIP)
 
 
 def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, list[str]]:
-    """Return warnings about annotators: excessive agreement, the same order and pace, machine-like times."""
+    """Return warnings by annotator: too much agreement with another, the same order and pace, machine-like times."""
     flags: dict[str, list[str]] = defaultdict(list)
     common: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for one in questions:
@@ -280,7 +280,7 @@ def rule_breakers(record: StudyRecord) -> list[Json]:
 
 
 def answers_missing(record: StudyRecord, breakers: Sequence[Mapping[str, Any]] = ()) -> int:
-    """Return how many answers the questions still need if those of these people are not counted."""
+    """Return how many answers the questions still need if the answers of `breakers` are not counted."""
     questions = judged(without(record, {one["annotator"] for one in breakers}))
     return sum(max(0, one.asked - len(one.answers)) for one in questions if one.decision is None)
 
@@ -305,7 +305,7 @@ def _reasons(settings: StudySettings, row: Mapping[str, Any]) -> list[str]:
 
 
 def progress(session: Session, study: StudyRow) -> list[Json]:
-    """Return the number of slots by subset: all, done, and currently held."""
+    """Return the number of slots of each subset: all, done, and currently held."""
     asked = select(Question.subset, Slot.state).join(Question, Question.id == Slot.question_id)
     counts = Counter(map(tuple, session.execute(asked.where(Slot.study_id == study.id, Slot.kind == MAIN))))
     return [
@@ -320,7 +320,7 @@ def progress(session: Session, study: StudyRow) -> list[Json]:
 
 
 def overview(session: Session, study: StudyRow) -> Json:
-    """Return the overview of a study for its owner."""
+    """Return everything that the owner's dashboard shows of a study."""
     record = study_record(session, study)
     task, subsets, questions = task_named(study.task), progress(session, study), judged(record)
     arrived, expected = arrivals(session, study, settings_of(study.settings))

@@ -56,12 +56,12 @@ class SchemaTable(DeclarativeBase):
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
 
     def part(self, *names: str) -> Json:
-        """Return the named columns of the row as a document."""
+        """Return the columns with these names as a document."""
         return {name: getattr(self, name) for name in names}
 
 
 class StudyRow(SchemaTable):
-    """A study: one benchmark, one task. `plan` is its setup, `bench` identifies the content."""
+    """A study: one benchmark, one task. `plan` is the setup, `bench` identifies the benchmark's content."""
 
     __tablename__ = "study"
 
@@ -93,7 +93,7 @@ class Revision(SchemaTable):
 
 
 class Question(SchemaTable):
-    """A question: the content of the item and, for practice and attention checks, the known answer."""
+    """A question: the content of an item and, for practice and attention checks, the known answer."""
 
     __tablename__ = "question"
     __table_args__ = (UniqueConstraint("study_id", "ordinal"),)
@@ -135,7 +135,7 @@ class Annotator(SchemaTable):
 
 
 class Listed(SchemaTable):
-    """A worker's id (its keyed hash) that may enter a study once."""
+    """The keyed hash of a worker's id; a worker with this id may enter a study once."""
 
     __tablename__ = "listed"
     __table_args__ = (UniqueConstraint("study_id", "worker"),)
@@ -171,7 +171,7 @@ class Visit(SchemaTable):
 
 
 class Slot(SchemaTable):
-    """A place for one answer to a question. At most one annotator holds it; nobody holds two of the same question."""
+    """A place for one answer to a question. One annotator at most holds it; nobody holds two of the same question."""
 
     __tablename__ = "slot"
     __table_args__ = (
@@ -196,7 +196,7 @@ class Slot(SchemaTable):
 
 
 class Answer(SchemaTable):
-    """An annotator's action on a slot: `given` as the page sent it, `value` in the terms of the benchmark."""
+    """An annotator's action on a slot: `given` is what the page sent, `value` the same in the benchmark's terms."""
 
     __tablename__ = "answer"
     __table_args__ = (
@@ -238,7 +238,7 @@ class Decision(SchemaTable):
 
 
 class Event(SchemaTable):
-    """An entry of the audit trail: who did what, besides answering."""
+    """An entry of the audit trail: who did what. Answers are not recorded here."""
 
     __tablename__ = "event"
     __table_args__ = (Index("ix_event_study", "study_id"),)

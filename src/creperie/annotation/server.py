@@ -1,4 +1,4 @@
-"""Start the server, and decide which proxies it believes."""
+"""Start the server, and decide which proxies it trusts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def serve(db: Database, address: Address) -> None:
 
 
 def behind_proxies(app: Any, proxies: Sequence[str], header: str = "") -> Any:
-    """Return an application that trusts X-Forwarded headers, and the name in `header`, from these proxies only."""
+    """Return an application that trusts X-Forwarded headers, and the name in `header`, only from these proxies."""
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
     is_trusted = members(proxies)

@@ -1,4 +1,4 @@
-"""The settings of a study besides its questions: consent, crowds, exclusion."""
+"""The settings of a study that do not concern its questions: consent, crowds, exclusion."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _check_text(name: str, value: Any) -> None:
 
 
 def _check_number(name: str, value: Any, kind: type, low: float, high: float) -> None:
-    """Raise an error if the value is not a finite number within its bounds: nan, -5, 1e400."""
+    """Raise an error if a value is not a finite number within the bounds, as nan, -5 or 1e400 may be."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not low <= value <= high or (kind is int and value != int(value)):
         word = "a whole number" if kind is int else "a number"
@@ -77,12 +77,12 @@ def _check_number(name: str, value: Any, kind: type, low: float, high: float) ->
 
 
 def settings_of(stored: Json) -> StudySettings:
-    """Return stored settings. Unknown names, which come from another version, are left out."""
+    """Return stored settings, leaving out unknown names, which come from another version."""
     return StudySettings(**{k: v for k, v in stored.items() if k in NAMES})
 
 
 def changed(stored: Json, changes: Json) -> Json:
-    """Check the changes and return the stored settings with them applied."""
+    """Check the changes; return the stored settings with the changes applied."""
     if wrong := sorted(set(changes) - NAMES):
         raise UsageError(f"there is no setting {wrong[0]!r}", hint=f"settings: {', '.join(sorted(NAMES))}")
     return asdict(replace(settings_of(stored), **changes))

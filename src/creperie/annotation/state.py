@@ -145,7 +145,7 @@ def _permit(session: Session, study: int, action: str) -> None:
 def study_named(session: Session, name: str) -> StudyRow:
     """Return the stored study of this name; if there is none, raise an error that lists the names.
 
-    A writing session locks its row, so that its state stays the same until the end of the transaction.
+    In a writing session the study's row is locked, so that its state stays the same until the end of the transaction.
     """
     own = select(StudyRow).where(StudyRow.name == name)
     study = session.scalar(own.with_for_update(key_share=True) if isinstance(session, GuardedSession) else own)

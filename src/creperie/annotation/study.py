@@ -39,7 +39,7 @@ FUNCTION_WORDS = (
 
 
 def study_name(title: str) -> str:
-    """Return a valid name of a study for any title.
+    """Return a valid name for a study, made from any title.
 
     >>> study_name("Forty captions"), study_name("عربي")
     ('forty-captions', 'study')
@@ -99,14 +99,14 @@ def store_study(
 
 
 def _about(bench: Benchmark, other: Benchmark | None) -> Json:
-    """Return the content hash that the study is based on, and the location of its images."""
+    """Return the name and content hash of the benchmark (and of the other one) of a study, and where its images are."""
     place = bench.images.location
     about = {"name": bench.name, "hash": bench.hash, "images": str(Path(place).resolve()) if place else ""}
     return about | ({"other": {"name": other.name, "hash": other.hash}} if other else {})
 
 
 def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
-    """Raise an error unless every picture can be shown, opened as the server will open it."""
+    """Raise an error unless every picture can be shown; they are opened as the server will open them."""
     wanted = sorted({reference for draft in drafts for reference in draft.payload["images"]})
     store = store_at(bench.images.location if wanted else "")
     missing = []
@@ -157,7 +157,7 @@ def _drawn(bench: Benchmark, plan: StudyPlan) -> list[Item]:
 
 
 def _spare(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: random.Random) -> list[QuestionDraft]:
-    """Return questions about items outside the sample, which are the first choice for practice and checks."""
+    """Return questions about items outside the sample, for practice and checks to use first; none without a sample."""
     if plan.sample is None or task.name == FOILS:
         return []
     asked = {(item.subset, item.id) for item in _drawn(bench, plan)}
@@ -168,7 +168,7 @@ def _spare(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: random.Rand
 def _set_apart(
     task: StudyTask, drafts: list[QuestionDraft], spare: list[QuestionDraft], plan: StudyPlan, dice: random.Random
 ) -> list[QuestionDraft]:
-    """Return the main questions, practice, and checks. Practice and checks use items that no main question uses."""
+    """Return main questions, practice questions and checks; the latter two use items of no main question."""
     wanted = plan.practice
     if wanted is None:
         wanted = min(PRACTICE_AT_MOST, len(drafts) // PRACTICE_SHARE)
@@ -202,7 +202,7 @@ def _pool(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[Question
 
 
 def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) -> Iterator[Made]:
-    """Yield questions with known answers, each answer equally often, and the items from which each was made."""
+    """Yield questions with known answers, each answer equally often, and the drafts each question was made from."""
     for n in range(wanted):
         made = next(_made_of(task, left, n), None)
         if made is None:
@@ -212,8 +212,8 @@ def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) ->
 
 
 def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[Made]:
-    """Yield candidates for the n-th question with a known answer, each with the drafts it was made from. The known
-    answers alternate with n.
+    """Yield candidates for the n-th question with a known answer, each with the drafts that it was made from. Which of
+    the known answers is right alternates with n.
     """
     for own in left:
         turn = n % (len(task.known(own.payload, own.payload)) or 1)
@@ -253,7 +253,7 @@ def _content(captions: Iterable[str]) -> set[str]:
 
 
 def _store_questions(session: Session, study: StudyRow, drafts: Sequence[QuestionDraft], dice: random.Random) -> None:
-    """Store the questions and a slot for every requested answer; each copy has a random order of its own."""
+    """Store the questions, and one slot per requested answer; each copy of the questions has its own random order."""
     rows = [{**vars(draft), "study_id": study.id, "ordinal": n} for n, draft in enumerate(drafts)]
     session.execute(insert(Question), rows)
     own = select(Question.id).where(Question.study_id == study.id, Question.kind == MAIN)
@@ -268,7 +268,7 @@ def _store_questions(session: Session, study: StudyRow, drafts: Sequence[Questio
 
 
 def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
-    """Return a random order in which subsets are mixed evenly: each part of it has their overall proportions.
+    """Return a random order that mixes the subsets evenly: each section of it has their overall proportions.
 
     >>> order = balanced_order(["a"] * 4 + ["b"] * 4, random.Random(0))
     >>> sorted(order), [{"a" if n < 4 else "b" for n in order[i : i + 2]} == {"a", "b"} for i in (0, 2, 4, 6)]

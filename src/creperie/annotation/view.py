@@ -40,7 +40,7 @@ def form_of(study: StudyRow, question: Question, order: Sequence[int] | None) ->
 
 
 def picture_at(slot: Slot, place: int) -> str | None:
-    """Return the reference of the picture at a place of the page; None if there is none."""
+    """Return the reference of the picture at a place on the page; None if no picture is there."""
     payload = slot.question.payload
     places = picture_order(payload, slot.order or [])
     return str(payload["images"][places[place]]) if place < len(places) else None
@@ -50,10 +50,10 @@ SECONDS = 15.0  #: expected per question, until three people have answered
 
 
 def terms_of(session: Session, study: StudyRow, quota: int | None) -> list[tuple[str, str]]:
-    """Return what taking part means, before it begins: the number of questions, about how long they take, the pay.
+    """Return (what, text) pairs that say what taking part means: the number of questions, the time they take, the pay.
 
-    The time is the median of the study's answers, once three people have given some: one alone may be in a hurry.
-    Without a quota, the number is that of all questions.
+    The time is based on the median of the study's answers, once three people have answered: one person may be in a
+    hurry. Without a quota, the number is that of all questions.
     """
     questions = select(func.count()).select_from(Question).where(Question.study_id == study.id)
     number = quota or study.plan.get("per_annotator") or session.scalar(questions) or 0

@@ -49,7 +49,7 @@ def _show_foil(payload: Payload, order: Order) -> PageForm:
 
 
 def _known_foil(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a true caption with its own picture, and with that of another item: the text alone reveals nothing."""
+    """Return a true caption with its own picture (true) and with another item's (false): the text reveals nothing."""
     if own["true"] is None:
         return []
     known = [({**own, "caption": own["true"]}, {"verdict": "true"})]
@@ -88,7 +88,7 @@ def _say_positive(payload: Payload, value: Value) -> str:
 
 
 def _known_positive(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a correct pair with its own and with another picture; without pictures, also a caption and its foil."""
+    """Return an item that is right (own picture), and one that is wrong (other picture; without any, a foil)."""
     known = [(dict(own), {"verdict": "accept"})]
     if not own["images"] and own["foil"]:
         known.append(({**own, "captions": [own["captions"][0], own["foil"]]}, {"verdict": "edit"}))
@@ -141,7 +141,7 @@ def _say_triplet(payload: Payload, value: Value) -> str:
 
 
 def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a correct item with its own picture and with another one; without pictures, also with P2 as the foil."""
+    """Return an item that is valid (own picture), and one that is not (other picture; without any, P2 as a foil)."""
     known = [_first_foil(own, "valid")]
     if own["images"] and other is not None:
         known.append(_first_foil({**other, "images": own["images"]}, "invalid"))
@@ -153,7 +153,7 @@ def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _first_foil(payload: Payload, verdict: str) -> tuple[Value, Value]:
-    """Return a question and an answer that, if there is a choice, chooses its first false caption."""
+    """Return a question and its known answer: the verdict and, if there are several false captions, the first one."""
     foils = _foils_of(payload)
     return dict(payload), {"verdict": verdict} | ({"foil": str(foils[0])} if len(foils) > 1 else {})
 

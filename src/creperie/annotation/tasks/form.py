@@ -21,7 +21,7 @@ class AnswerError(DataError):
 
 @dataclass(frozen=True)
 class AnswerOption:
-    """One of several answers. `quote` marks a label that is a caption."""
+    """One of the options to choose from. `quote` marks a label that is a caption."""
 
     value: str
     label: str
@@ -31,7 +31,7 @@ class AnswerOption:
 
 @dataclass(frozen=True)
 class Field:
-    """A field to be filled in. `when` names the field and the value that make it required.
+    """A field of a form. `when` names another field and the value of it that makes this field required.
 
     Kinds: `choice` of one option, `text`, or `scale` from `low` to `high`.
     """
@@ -58,7 +58,7 @@ class PageForm:
 
 
 def read_form(form: PageForm, given: Mapping[str, Any]) -> Json:
-    """Return the checked fields of an answer; raise an AnswerError if it does not fit."""
+    """Return the checked fields of an answer; raise an AnswerError if the answer does not fit the form."""
     known = {f.name for f in form.fields}
     if extra := sorted(set(given) - known):
         raise AnswerError(f"the question has no field {extra[0][:40]!r}")

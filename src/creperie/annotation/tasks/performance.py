@@ -48,7 +48,7 @@ def _ask_choice(item: Item, with_image: bool) -> Iterator[Json]:
 
 
 def _places(payload: Payload, order: Order) -> tuple[list[int], list[int]]:
-    """Return the order of the pictures and of the captions, from one permutation of both."""
+    """Return the order of the pictures and that of the captions, both derived from one permutation."""
     width = len(payload["captions"])
     captions = list(dict.fromkeys(place % width for place in order))
     images = list(dict.fromkeys(place // width for place in order))
@@ -66,7 +66,7 @@ def _show_choice(payload: Payload, order: Order) -> PageForm:
 
 
 def picture_order(payload: Payload, order: Order) -> list[int]:
-    """Return the index of the item's image at each place of the page."""
+    """Return, for each place on the page, the index of the item's image shown there."""
     return _places(payload, order)[0] if "truth" in payload else list(range(len(payload["images"])))
 
 

@@ -32,7 +32,7 @@ STRONGEST = 5
 
 
 def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question about the first two foils of an item that differ."""
+    """Yield one question about the first two different foils of an item; none if there are fewer."""
     foils = list(dict.fromkeys(item.negatives))
     if len(item.match) == 1 and item.positives and len(foils) >= 2:
         yield _pair(item.positives[0], foils[:2], ["foil 1", "foil 2"])
@@ -45,7 +45,7 @@ def _pair(true: str, foils: list[str], sources: list[str]) -> Value:
 def foil_pairs(
     source: str, items: Sequence[Item], other_source: str, others: Sequence[Item]
 ) -> Iterator[QuestionDraft]:
-    """Yield questions about foils of two benchmarks with the same true caption and kind. Equal foils are left out."""
+    """Yield questions on two benchmarks' foils with the same true caption and kind; equal foils are left out."""
     trues = {(i.subset, i.id): i.positives[0] for i in items if i.positives}
     for pair in pair_foils(items, others):
         foils = [pair.first, pair.second]
@@ -57,7 +57,7 @@ def foil_pairs(
 
 
 def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionDraft]:
-    """Return at most `most` questions, equally many of every kind of foil; if one has too few, others fill up."""
+    """Return at most `most` questions, equally many of every kind of foil; where a kind has too few, others fill up."""
     piles: dict[str, list[int]] = {}
     for k, draft in enumerate(drafts):
         piles.setdefault(kind_of(draft.subset), []).append(k)
@@ -81,7 +81,7 @@ def _say_foils(payload: Payload, value: Value) -> str:
 
 
 def _known_foils(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a foil and a copy with its words in disorder: the first is better in sense and grammar."""
+    """Return a foil and a copy with disordered words as a question whose answer is known: the first is better."""
     return [({**own, "foils": pair}, {"sense": "0", "grammar": "0"}) for pair in _and_disorder(own["foils"][0])]
 
 
@@ -125,7 +125,7 @@ def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
 
 
 def _known_bias(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a caption and a copy of it with its words in disorder."""
+    """Return a caption and a copy with disordered words as a question whose answer is known: the first is better."""
     return [({**own, "captions": pair}, {"rating": STRONGEST}) for pair in _and_disorder(own["captions"][0])]
 
 

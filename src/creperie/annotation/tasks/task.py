@@ -40,7 +40,7 @@ class QuestionDraft:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension on which agreement is measured: how an answer becomes a number."""
+    """A dimension on which agreement is measured: `code` turns an answer into a number."""
 
     name: str
     code: Callable[[Payload, Value], float]
@@ -89,7 +89,7 @@ def texts() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def options_of(task: str, key: str = "options") -> tuple[AnswerOption, ...]:
-    """Return the fixed answer options of a task."""
+    """Return the answer options of a task, which are the same for every question."""
     return tuple(AnswerOption(**o) for o in texts()[task][key])
 
 
@@ -99,7 +99,7 @@ def label_of(value: str, task: str, key: str = "options") -> str:
 
 
 def choice_of(name: str, task: str) -> Dimension:
-    """Return the dimension of a field whose options are those of a task."""
+    """Return the dimension of the field `name`, coded as the index of the chosen option among those of the task."""
     values = [o.value for o in options_of(task)]
     return Dimension(name, lambda payload, value: float(values.index(value[name])))
 
@@ -112,10 +112,10 @@ def captions_as_options(captions: Sequence[str], order: Order) -> tuple[AnswerOp
 
 
 def caption_code(payload: Payload, chosen: Sequence[int]) -> float:
-    """Return a number for the captions that were chosen: their places in a permutation specific to the question.
+    """Return a number for the captions that were chosen: their places in a permutation that depends on the question.
 
-    In the order of a benchmark the false caption may always be the last one. Everybody who is right would then give the
-    same answer everywhere, and a coefficient of agreement would attribute that to chance.
+    In a benchmark the false caption may always be the last one. Everybody who is right would then give the same answer
+    everywhere, and a coefficient of agreement would attribute that to chance.
     """
     captions = payload["captions"]
     digests = [hashlib.sha256("\0".join((text, *captions)).encode()).digest() for text in captions]

@@ -58,7 +58,7 @@ class AnswerIn(SkipIn):
 
 
 def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
-    """Perform an action and take the next slot, in one transaction; return after it is committed."""
+    """Perform an action, then take the next slot, in one transaction; return the new state after the commit."""
     db = request.app.state.site.db
     with db.write() as session:
         who = recognised(request, visitor(session, cookie(request, SESSION), lock=True))
@@ -90,7 +90,7 @@ def take_answer(request: Request, one: AnswerIn) -> StateOut:
 
 @router.post("/api/skip")
 def take_skip(request: Request, one: SkipIn) -> StateOut:
-    """Leave a question to others."""
+    """Skip a question: it is left to other annotators."""
     return _state(request, lambda desk: skip(desk, one.slot, one.key, one.comment))
 
 

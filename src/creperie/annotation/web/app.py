@@ -106,7 +106,7 @@ def _wants_page(request: Request) -> bool:
 
 
 def _say(request: Request, status: int, text: str, headers: Any = None) -> Response:
-    """Return an error as a page for people, or as JSON for scripts."""
+    """Respond with an error: as a page for people, or as JSON for scripts."""
     if not _wants_page(request):
         return JSONResponse({"detail": text}, status, headers=headers)
     titles = {401: "Please open your link", 403: "Not allowed", 404: "Not found", 409: "Not possible now"}
@@ -119,7 +119,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/static/face.css")
 @router.get("/static/mark.svg")
 def face(request: Request) -> Response:
-    """Return the style and the mark that all pages of creperie share."""
+    """Return the style sheet or the logo that all pages of creperie share."""
     name = request.url.path.rpartition("/")[2]
     kind = "text/css" if name.endswith("css") else "image/svg+xml"
     return Response(render("annotation", name), media_type=kind, headers={"Cache-Control": "max-age=3600"})

@@ -1,4 +1,4 @@
-"""How people enter and leave: personal links, the shared address of a crowd, consent, withdrawal, own data."""
+"""How people enter and leave: personal links, a crowd's shared address, consent, withdrawal, download of their data."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
 
 @router.get("/join/{token}")
 def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """Show an annotator what the invitation is about, and let an owner in. Link previews fetch this page, too, so it
+    """Show an annotator what the invitation is about, and let an owner in. Link previews fetch this page as well, so it
     changes nothing for annotators.
     """
     who = _linked(request, site, token)
@@ -144,7 +144,7 @@ def crowd_page(request: Request, site: SiteHere, token: Token) -> Response:
 
 @router.post("/crowd/{token}")
 def enter_by_address(request: Request, site: SiteHere, token: Token, consent: Consent = "") -> Response:
-    """Exchange a signed or listed id for a personal link, and show the link, with which the worker can return."""
+    """Exchange a signed or listed id for a personal link, and show this link, by which the worker can come back."""
     study = _crowd_study(site, token)
     wanted = settings_of(study.settings).consent_version
     if wanted and consent != wanted:
@@ -179,7 +179,7 @@ def work_page(request: Request, who: AnnotatorHere) -> Response:
 
 @router.post("/consent")
 def accept_consent(request: Request, site: SiteHere, who: AnnotatorHere, consent: Consent = "") -> Response:
-    """Accept a consent text that has changed."""
+    """Store that the annotator accepts a changed consent text, and go on to the questions."""
     if not _consents(site, who, consent):
         return _entry_page(request, who.study, "/consent", who=who, refused=True)
     return to("/work")
@@ -187,7 +187,7 @@ def accept_consent(request: Request, site: SiteHere, who: AnnotatorHere, consent
 
 @router.post("/withdraw")
 def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere) -> Response:
-    """Leave the study for good: the annotator's answers are erased."""
+    """Leave the study for good: all answers of the annotator are erased."""
     withdraw(site.db, who.study.name, who.annotator.pseudonym, "annotator")
     text = "Your answers have been erased and count in no result. Thank you."
     response = message(request, "You have withdrawn", text)

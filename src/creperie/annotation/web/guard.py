@@ -82,7 +82,7 @@ def _add_headers(scope: Scope, headers: MutableHeaders) -> None:
 
 
 async def _read(receive: Receive) -> bytes:
-    """Return the whole body, or the first part of a body that is too large."""
+    """Return the whole body of a request; if the body is too large, only its first part."""
     body = b""
     while len(body) <= MAX_BODY:
         message = await receive()
@@ -93,7 +93,7 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that passes the body, which was already read, to the application."""
+    """Return a `receive` that passes a body that was already read on to the application."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -103,7 +103,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def busy() -> Response:
-    """Return a response after which the page retries by itself."""
+    """Return the response to send when the server is busy; the page then retries by itself."""
     return JSONResponse({"detail": "the server is busy; try again in a moment"}, 503, headers={"Retry-After": "2"})
 
 

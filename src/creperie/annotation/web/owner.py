@@ -117,8 +117,8 @@ def make_invitations(
 ) -> Response:
     """Create new links; only their hashes are stored.
 
-    Submitting the same form twice, even at the same time, creates no further links: the same ones are shown as long as
-    the server remembers them.
+    If the same form is submitted twice, even at the same time, no further links are created: the first ones are shown
+    again, as long as the server remembers them.
     """
     shown = here.site.shown_links
     with here.site.inviting:
@@ -138,7 +138,7 @@ def change_annotator(
     annotator: Annotated[Text, Form(max_length=64)],
     action: Annotated[str, Form(pattern="^(revoke|exclude|include|reissue)$")],
 ) -> Response:
-    """Revoke an invitation, exclude an annotator, include one again, or replace a lost link."""
+    """Revoke an annotator's invitation, exclude or include the annotator, or replace a lost link."""
     db, actor = here.site.db, here.who.actor
     if action == "reissue":
         return _dashboard(here, [reissue(db, here.name, annotator, actor=actor)])
@@ -192,7 +192,7 @@ def save_settings(here: OwnerHere, given: Posted) -> Response:
 
 
 def _read_settings(given: dict[str, str]) -> Json:
-    """Return the texts of a form as settings; an empty number means None."""
+    """Return a form's texts as settings; where a number is expected, an empty text becomes None."""
     changes: Json = {}
     for name in (NAMES | {"instructions"}) & set(given) - {"crowd_address"}:
         text = given[name].replace("\r\n", "\n")
@@ -206,7 +206,7 @@ def _read_settings(given: dict[str, str]) -> Json:
 
 @router.post("/studies/{name}/crowd")
 def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] = "") -> Response:
-    """Add ids to the list, or create the shared address."""
+    """Add ids to the list of workers, or create the address that all workers share."""
     if ids.strip():
         list_workers(here.site.db, here.name, ids.splitlines(), here.who.actor)
         return here.to("/settings")
@@ -228,7 +228,7 @@ def next_dispute(here: AdjudicatorHere) -> Response:
 
 @router.get("/studies/{name}/questions/{ordinal}")
 def question_page(here: AdjudicatorHere, ordinal: Ordinal) -> Response:
-    """Show a question with all answers, and the form to decide it."""
+    """Show a question with all answers to it, and the form to decide it."""
     return _question_page(here, ordinal)
 
 
@@ -256,8 +256,8 @@ def _question_of(questions: Sequence[Judged], ordinal: int) -> Judged:
 
 @router.post("/studies/{name}/questions/{ordinal}")
 def decide(here: AdjudicatorHere, ordinal: Ordinal, given: Posted) -> Response:
-    """Store the owner's decision on a question. The question's options are shown in the benchmark's order. Earlier
-    decisions stay on record.
+    """Store the owner's decision on a question, whose options are shown in the benchmark's order. Earlier decisions
+    stay on record.
     """
     task, payload = task_named(here.study.task), _question_of(_judged(here), ordinal).payload
     order = range(task.shuffled(payload))

@@ -28,7 +28,7 @@ class Picture:
 
 
 class StudyPictures:
-    """A cache of encoded pictures from several image stores, with the most recent ones in memory."""
+    """A cache of encoded pictures from several image stores; the most recent ones are kept in memory."""
 
     def __init__(self) -> None:
         self._cached = lru_cache(KEPT)(_read)

@@ -33,7 +33,7 @@ SESSION, OWNED, FORM = "creperie_session", "creperie_owner", "creperie_form"
 
 @dataclass(frozen=True)
 class Site:
-    """The state of a server. `secure` says that people reach it over TLS."""
+    """The state of a server. `secure` says that people reach the server over TLS."""
 
     db: Database
     secure: bool = False
@@ -66,7 +66,7 @@ Name = Annotated[str, PathParameter(pattern=r"^[a-z0-9][a-z0-9._-]{0,47}$")]
 
 
 def prose(text: str) -> Markup:
-    """Return Markdown as HTML, without raw HTML, pictures or scripts in links.
+    """Return Markdown as HTML, with raw HTML escaped and without pictures or links that run scripts.
 
     >>> prose("**Look** <b>well</b>")
     Markup('<p><strong>Look</strong> &lt;b&gt;well&lt;/b&gt;</p>\\n')
@@ -98,7 +98,7 @@ def message(request: Request, title: str, text: str, status: int = 200) -> HTMLR
 
 
 def to(place: str) -> RedirectResponse:
-    """Redirect to a page after a form was accepted."""
+    """Return a redirect to a page, to be sent after a form was accepted."""
     return RedirectResponse(place, 303)
 
 
@@ -174,7 +174,7 @@ Known = TypeVar("Known", bound=Visitor | None)
 
 
 def recognised(request: Request, who: Known) -> Known:
-    """Return the visitor, and tell the connection limits that this address is theirs (see `connections`)."""
+    """Return the visitor, and note that the visitor's link was used from this address (see `connections`)."""
     welcome = request.scope.get("state", {}).get(WELCOME)
     if who is not None and welcome is not None:
         welcome()
@@ -228,8 +228,8 @@ class StudyVisit:
 
 
 def _allowed(kind: str) -> Callable[..., StudyVisit]:
-    """Return a dependency that returns the visit if the caller has this right in the URL's study, else responds with
-    404 or 403.
+    """Return a dependency that returns the visit if the caller has the right `kind` in the URL's study; it responds
+    with 404 or 403 otherwise.
     """
 
     def check(request: Request, site: SiteHere, name: Name) -> StudyVisit:

@@ -76,7 +76,7 @@ def upgrade() -> None:
 
 
 def _name_accounts(bind: sa.Connection) -> None:
-    """Print what became of the accounts, for the owner."""
+    """Print, for the owner, what became of each account."""
     owners = bind.execute(sa.text("SELECT name, role FROM owner ORDER BY id")).all()
     roles = {"owner": "owner", "member": "owner"}
     accounts = [f"{name} ({roles.get(role, 'adjudicator')})" for name, role in owners]
@@ -90,7 +90,7 @@ def _name_accounts(bind: sa.Connection) -> None:
 
 
 def _begin_revisions(bind: sa.Connection) -> None:
-    """Store the settings of every study as its first revision, with numbers that are not valid left out."""
+    """Store the settings of every study as its first revision, leaving out numbers that are not valid."""
     studies = sa.table(
         "study", *(sa.column(n) for n in ("id", "created", "instructions")), sa.column("settings", sa.JSON)
     )
