@@ -1,4 +1,4 @@
-"""Signed bins of score gaps, the cells in which refinements count items, and the grid method, which balances them."""
+"""Signed bins of score gaps, the cells in which refinements count items; and the grid method, which balances cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:
-    """Return gaps as float64 (items × attackers) within [-1, 1]: the gaps of an attacker that exceeds this range are
+    """Return gaps as float64 (items × attackers) within [-1, 1]: if an attacker's gaps exceed this range, they are
     divided by the largest |gap|.
 
     Zero stays zero and signs stay signs, so the winner of an item never changes.
@@ -51,7 +51,8 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
 
     An item's cell is the vector of its signed bins. Of two cells that mirror each other at the origin, each keeps as
     many items as the smaller one has, drawn without replacement. Items with gap zero for every attacker are kept. Items
-    with gap zero for some attackers are balanced separately, on the other axes and with wider bins, as published.
+    with gap zero for some attackers are balanced separately, on the axes of the other attackers and with wider bins, as
+    published.
 
     For each attacker, whatever their number, #(gap > 0) = #(gap < 0) among the kept items.
     """
@@ -75,7 +76,7 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
 
 
 def first_of_each(rows: np.ndarray, codes: np.ndarray, amounts: np.ndarray) -> np.ndarray:
-    """Return the rows to keep: for each code c, the first `amounts[c]` of the rows with that code."""
+    """Return the rows to keep: for each code c, the first `amounts[c]` of the `rows` with that code."""
     order = np.argsort(codes, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
     return rows[order][rank < amounts[codes[order]]]

@@ -33,9 +33,10 @@ def one_per_caption(pairs: Pairs, seed: int) -> np.ndarray:
 
 
 def held_out_odds(pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress) -> np.ndarray:
-    """Return, for every item, the combined log-odds of its true caption by all attackers; NaN if they learned from it.
+    """Return the log-odds of every item's true caption, combined over all attackers; NaN if they learned from the item.
 
-    Attackers learn from one half of the images; their weights are learned there, too, out of fold.
+    Attackers learn from one half of the images; the weights by which they are combined are learned there as well, out
+    of fold.
     """
     learning = grouped_folds(pairs.group, 2, seed) == 0
     half = replace(pairs, fold=(~learning).astype(np.int64))

@@ -22,7 +22,7 @@ EXACT = 20_000
 
 @dataclass(frozen=True)
 class _Programme:
-    """The integer programme: max Σx subject to balance @ x = 0 and 0 ≤ x ≤ count, x integer."""
+    """The integer programme: maximise Σx subject to balance @ x = 0 and 0 ≤ x ≤ count, where x is integer."""
 
     count: np.ndarray
     balance: Any  #: scipy's sparse matrix: one row per attacker and bin
@@ -31,7 +31,7 @@ class _Programme:
 
     @property
     def mirrored(self) -> np.ndarray:
-        """Amounts that always balance: for a signature and its mirror image, the count of the rarer of the two."""
+        """Amounts that always balance: for each signature, the smaller of its count and that of its mirror image."""
         count = {tuple(cell): n for cell, n in zip(self.cells.tolist(), self.count.tolist())}
         return np.array([min(n, count.get(tuple(-x for x in cell), 0.0)) for cell, n in count.items()])
 
@@ -67,7 +67,7 @@ def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
 
 
 def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float, bool]:
-    """Return integer amounts per signature, the upper bound, and whether the bound is met."""
+    """Return integer amounts per signature, an upper bound of their sum, and whether that bound is reached."""
     end = time.monotonic() + time_limit
     relaxed, bound, price = _linear(programme)
     near = _Near(programme, relaxed, price, bound)
@@ -82,7 +82,7 @@ def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float,
 
 
 def _meets(amounts: np.ndarray, bound: float) -> bool:
-    """Return True if no selection can be larger: the largest integer below the bound is reached."""
+    """Return True if no selection can be larger: the sum of the amounts reaches the largest integer below the bound."""
     return bool(amounts.sum() >= np.floor(bound + 1e-6))
 
 
@@ -130,9 +130,7 @@ class _Near:
         return programme.mirrored if self.off(amounts)[0] else amounts
 
     def _with_even_signs(self, amounts: np.ndarray) -> np.ndarray:
-        """Return the amounts with as few changes as possible so that the signs balance: a small programme, quickly
-        solved.
-        """
+        """Return amounts whose signs balance, with as few changes as possible: a small programme, quickly solved."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         programme = self.programme
@@ -153,12 +151,12 @@ class _Near:
         return np.where(there, amounts - change, change)
 
     def off(self, amounts: np.ndarray) -> tuple[float, float]:
-        """Return the total imbalance of the signs, and of the bins."""
+        """Return the total imbalance of these amounts: that of the signs, and that of the bins."""
         programme = self.programme
         return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
 
     def _cheap(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return a mask of `size` amounts that are cheap to change, with some randomness."""
+        """Return a mask of `size` amounts that are cheap to change, chosen with some randomness."""
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
         free = np.zeros(len(self.price), dtype=bool)
@@ -166,7 +164,7 @@ class _Near:
         return free
 
     def _moved(self, amounts: np.ndarray, free: np.ndarray, reach: float, end: float) -> np.ndarray:
-        """Return the best amounts if only the free ones change, each by at most `reach`; imbalance is penalised."""
+        """Return the best amounts if only the `free` ones change, each by at most `reach`; imbalance is penalised."""
         import scipy.sparse as sparse
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -202,7 +200,7 @@ REACH, FINE, A_WHILE = 2.0, 30.0, 3.0
 
 
 def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return the relaxed amounts, their sum, and the cost of changing each of them."""
+    """Return the amounts of the linear relaxation, their sum, and the cost of changing each of them."""
     from scipy.optimize import linprog
 
     rows = programme.balance.shape[0]
@@ -220,9 +218,9 @@ def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
 
 
 def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
-    """Search the whole programme for a larger selection; return the best amounts and an upper bound.
+    """Search the whole programme for a selection larger than `amounts`; return the best amounts and an upper bound.
 
-    If no larger one exists, the bound is the size of the given selection.
+    If there is no larger selection, the bound is the size of the given one.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 

@@ -17,7 +17,7 @@ PRICE = 0.75
 
 
 def surplus_of_item(item: Item) -> ItemSurplus:
-    """Return, for each pair of captions or images of an item, how much more often the first is the true one."""
+    """Return, for each pair of captions or images of an item, how much more often the first of the pair is true."""
     surplus: list[tuple[tuple[str, ...], int]] = []
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
         surplus += [((side, *key), n) for key, n in sorted(surplus_of(asks).items())]
@@ -27,8 +27,8 @@ def surplus_of_item(item: Item) -> ItemSurplus:
 def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> np.ndarray:
     """Return a mask of the items to keep: as many as possible, with every surplus at zero.
 
-    Items that are symmetric in themselves are always kept. Of the others, those whose pair never occurs reversed are
-    removed; the rest is a small integer programme.
+    Items that are symmetric by themselves are always kept. Of the others, those with a pair that never occurs reversed
+    are removed; the rest is a small integer programme.
 
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]
@@ -43,7 +43,7 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
 
 
 def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
-    """Return the indices of the largest set of items in which every surplus occurs with both signs."""
+    """Return the indices of the largest set of items in which every pair's surplus occurs with both signs."""
     left = [i for i, s in enumerate(surplus) if s.pairs]
     while True:
         ways: dict[tuple[str, ...], set[bool]] = {}
@@ -57,7 +57,7 @@ def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
 
 
 def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
-    """Return a sparse matrix of surpluses: one row per kind of surplus, one column per item."""
+    """Return a sparse matrix of surpluses: one row per thing counted (a pair, a word), one column per item."""
     from scipy.sparse import csr_matrix
 
     numbers = {key: k for k, key in enumerate(sorted({key for s in surplus for key, _ in s.pairs}))}
@@ -68,8 +68,8 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of as many items as possible whose surpluses sum to zero, at most one item per `asks`; with `aim`,
-    they sum to about `aim`, at a cost of `PRICE` items per unit of deviation.
+    """Return a mask of as many items as possible whose surpluses sum to zero, with at most one item per `asks`. If
+    `aim` is given, they sum to about `aim`, and each unit of deviation costs as much as `PRICE` items.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity

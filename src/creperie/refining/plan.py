@@ -59,21 +59,21 @@ class RefinePlan:
 
     @property
     def how(self) -> RefinementMethod:
-        """The entry of the method in the registry."""
+        """The method's entry in the registry."""
         return METHODS[self.method]
 
     @property
     def by_gaps(self) -> bool:
-        """True if items are chosen by the attackers' gaps alone, and their captions stay unchanged."""
+        """True if the attackers' gaps are all that decides which items are kept, and captions stay unchanged."""
         return not (self.how.asks or self.how.surplus or self.repair)
 
     @property
     def fineness(self) -> int:
-        """The number of bins per sign; 0 for methods without bins."""
+        """The number of bins per sign; 0 for methods that use no bins."""
         return self.how.bins if self.bins is None else self.bins
 
     def settings(self, seed: int) -> ChoiceSettings:
-        """Return the settings that the method may use."""
+        """Return the settings for the method, a subset of the plan's."""
         return ChoiceSettings(self.fineness, self.threshold, self.time_limit, seed, self.p_value)
 
     def selection(self, models: AttackerModels) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class RefinePlan:
         return (*self.how.attackers, *(name for name, uri in given.items() if uri))
 
     def watched(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return attackers that are measured but not used by the selection: those held out, or all that are cheap."""
+        """Return attackers to measure that the selection does not use: those held out, or all that are cheap to run."""
         seen = self.selection(models)
         if self.held_out or (self.attackers and not self.audit):
             return tuple(name for name in dict.fromkeys(self.held_out) if name not in seen)
@@ -98,11 +98,11 @@ class RefinePlan:
         return tuple(name for name in cheap if name not in (*seen, "ensemble"))
 
     def audited_by(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the attackers for the final audit: those held out and those selected against, or additions to the
-        battery.
+        """Return attackers for the final audit: those selected against and those held out, or additions to the battery.
 
-        Without attackers held out, the audit runs the standard battery and, marked by +, the attackers selected against
-        that are not part of it. Empty means the audit that `creperie audit` makes without options.
+        Without attackers held out, the audit runs the standard battery and the attackers selected against that are not
+        part of it, whose names are marked by +. An empty tuple means the audit that `creperie audit` makes without
+        options.
         """
         seen = self.selection(models)
         if self.held_out:
@@ -111,5 +111,5 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit: if the user names attackers to select against, only what they need."""
+        """Return the models for the final audit: if the user named attackers to select against, only what they need."""
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

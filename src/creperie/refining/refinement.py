@@ -1,4 +1,4 @@
-"""Refine a benchmark until the attackers have no advantage, and report what that took."""
+"""Refine a benchmark until the attackers have no advantage, and report what was removed for that."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class RemovedRows(Sequence[Removal]):
 
 
 def reasons_of(removed: Sequence[Removal]) -> dict[str, int]:
-    """Return how many items were removed for each reason."""
+    """Return the number of removed items by reason."""
     if not isinstance(removed, RemovedRows):
         return dict(Counter(r.reason for r in removed))
     lost = int(removed.unsolvable[removed.rows].sum())
@@ -87,7 +87,7 @@ def reasons_of(removed: Sequence[Removal]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class SubsetOutcome:
-    """The result of a refinement on one subset (or on all items, chosen together)."""
+    """The result of a refinement on one subset, or on all items if these are chosen together."""
 
     name: str
     items: int
@@ -99,7 +99,7 @@ class SubsetOutcome:
         return int(self.choice.keep.sum())
 
     def joined(self, other: SubsetOutcome) -> SubsetOutcome:
-        """Return the outcome of a whole subset from the outcomes of its two halves."""
+        """Return the outcome on a whole subset, joined from the outcomes on its two halves."""
         counts = self.items + other.items, self.unsolvable + other.unsolvable
         return SubsetOutcome(self.name, *counts, self.choice.joined(other.choice))
 
@@ -136,7 +136,7 @@ class Refined(Framed):
         return advice_on(self.judgement, len(self.original)).command(spec, part, original)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Benchmark:
-        """Write the refined benchmark with the removed items and the report, and return it as loaded from there."""
+        """Write the refined benchmark, the removed items and the report; return the benchmark as loaded from there."""
         return late("creperie.refining", "write_refined")(self, folder, force=force)
 
     def __repr__(self) -> str:
@@ -239,7 +239,7 @@ class _Chosen:
 
 @dataclass(frozen=True)
 class _Choosing:
-    """A selection of items of a benchmark according to a plan."""
+    """A benchmark and a plan, from which the methods below choose the items to keep."""
 
     bench: Benchmark
     pairs: Pairs
@@ -248,9 +248,7 @@ class _Choosing:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Return the chosen items. If attackers learn, each half is chosen by gaps that were learned on that half
-        alone.
-        """
+        """Return the chosen items. If attackers learn, each half is chosen by gaps learned only on that half."""
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))
         if how.asks or how.surplus is not None:
@@ -264,9 +262,7 @@ class _Choosing:
         return chosen[0] if len(chosen) == 1 else _both(chosen[0], chosen[1])
 
     def in_pieces(self, seen: Sequence[Attacker], models: AttackerModels, engine: Engine | None) -> _Chosen:
-        """Return the chosen items of a benchmark that is too large for memory: only the gaps of its items are
-        loaded.
-        """
+        """Return the chosen items of a benchmark too large for memory, of whose items only the gaps are loaded."""
         method, names = self.plan.how, tuple(a.name for a in seen)
         with item_features(self.bench, seen, models, engine, self.progress) as features:
             gaps = np.stack([features.column(f"gap {name}") for name in names], axis=1)
@@ -283,8 +279,8 @@ class _Choosing:
         return _Chosen(keep, tuple(outcomes), RemovedRows(np.flatnonzero(~keep), unsolvable, method, everything))
 
     def _choose(self, among: np.ndarray, gaps: np.ndarray, seen: Sequence[Attacker]) -> _Chosen:
-        """Return the items chosen among those of a mask, subset by subset: a mask over all items, the outcomes and the
-        removals.
+        """Return the items chosen among those in the mask `among`, subset by subset: a mask over all items, the
+        outcomes and the removals.
         """
         bench, pairs, method = self.bench, self.pairs, self.plan.how
         keep = np.zeros(pairs.n_items, dtype=bool)
@@ -309,7 +305,7 @@ class _Choosing:
 
 
 def _both(first: _Chosen, second: _Chosen) -> _Chosen:
-    """Return the choices from two halves, joined."""
+    """Return the choices from two halves as one."""
     outcomes = [a.joined(b) for a, b in zip(first.outcomes, second.outcomes, strict=True)]
     removed = sorted((*first.removed, *second.removed), key=lambda r: r.row)
     return _Chosen(first.keep | second.keep, tuple(outcomes), tuple(removed))

@@ -18,7 +18,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """The surplus of one item: for each word or pair counted, how much more often it is true than false."""
+    """The surplus of one item: for each thing counted (words or a pair), how much more often it is true than false."""
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
     asks: str = ""  #: key shared by items with the same images and true captions: at most one is kept
@@ -26,7 +26,7 @@ class ItemSurplus:
 
 @dataclass(frozen=True, eq=False)
 class SelectionPool:
-    """The items to choose from: a subset, or all of them. `gaps` is items × attackers."""
+    """The items to choose from: those of one subset, or all. `gaps` is a matrix of items × attackers."""
 
     name: str
     pairs: Pairs
@@ -38,7 +38,7 @@ class SelectionPool:
 
 @dataclass(frozen=True)
 class ChoiceSettings:
-    """The settings of a plan that a method may use."""
+    """The settings that a refinement method may use, taken from a plan."""
 
     bins: int = 0
     threshold: float | None = None
@@ -49,7 +49,7 @@ class ChoiceSettings:
 
 @dataclass(frozen=True)
 class Structural:
-    """A cue that selection cannot remove: balancing it would keep too few items."""
+    """An attacker's cue that selection cannot remove: balancing it would keep too few items."""
 
     attacker: str
     share: float  #: share of the items that balancing would keep, at most
@@ -57,7 +57,7 @@ class Structural:
 
 @dataclass(frozen=True)
 class Selection:
-    """The items that are kept. `bound` is the largest number that any balanced subset could keep."""
+    """The items that are kept. `bound` is the largest number of items that any balanced subset could keep."""
 
     keep: np.ndarray
     bound: float
@@ -67,7 +67,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Filtered:
-    """The items that stay below a threshold of the score, and the results of the tests on them."""
+    """The items whose score is at most a threshold, and the results of the tests on these items."""
 
     keep: np.ndarray
     threshold: float
@@ -81,7 +81,7 @@ class Filtered:
 
     @property
     def balanced(self) -> bool:
-        """True if the test does not reject balance and the interval lies near one half."""
+        """True if the test does not reject balance and the accuracy's interval lies near one half."""
         return self.p_value >= LEVEL and self.low > 0.5 - NEAR and self.high < 0.5 + NEAR
 
 
@@ -90,7 +90,7 @@ Curve = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The items of a pool that are kept, and how they were found."""
+    """The items of a pool that are kept, and details on how the method found them."""
 
     keep: np.ndarray
     curve: Curve = ()  #: each condition added, and how many items remained
@@ -99,7 +99,7 @@ class Choice:
     structural: tuple[Structural, ...] = ()
 
     def joined(self, other: Choice) -> Choice:
-        """Return the choices from two halves of a pool, made under the same conditions, joined."""
+        """Return one choice from those on two halves of a pool, which were made under the same conditions."""
         sizes = tuple((label, one + two) for (label, one), (_, two) in zip(self.curve, other.curve, strict=True))
         chosen = None
         if self.selection and other.selection:
@@ -110,14 +110,14 @@ class Choice:
 
 
 def gap_detail(pool: SelectionPool, item: int) -> str:
-    """Return why an item was removed: the attackers' gaps on it, positive where they prefer the true caption."""
+    """Return why an item was removed: the attackers' gaps on it, positive if an attacker prefers the true caption."""
     gaps = [f"{name} {gap:+.3g}" for name, gap in zip(pool.names, pool.gaps[item]) if gap]
     return ", ".join(gaps) or "no attacker has a gap on it"
 
 
 @dataclass(frozen=True)
 class RefinementMethod:
-    """A method to choose items. Each is declared in its own module; `methods.METHODS` lists all."""
+    """A method to choose items. Each method is declared in a module of its own; `methods.METHODS` lists all of them."""
 
     name: str
     does: str  #: one line for help pages
@@ -136,7 +136,7 @@ def by_gaps(
     settings: ChoiceSettings,
     balanced: Callable[[np.ndarray, float], tuple[np.ndarray, Selection | None]],
 ) -> Choice:
-    """Return the items that `balanced` keeps, and how many it keeps for the first attacker, the first two, and so on.
+    """Return the choice of what `balanced` keeps; its curve counts the items kept for 1, 2, … attackers.
 
     `balanced(gaps, time_limit)` returns a mask of the items to keep and, if it has one, a `Selection`. A gap (items ×
     attackers) is positive where the attacker prefers the true caption.
@@ -152,6 +152,6 @@ def by_gaps(
 
 
 def structural_cues(pool: SelectionPool) -> tuple[Structural, ...]:
-    """Return the attackers whose gaps nearly all have the same sign."""
+    """Return the cues of attackers whose gaps nearly all have the same sign."""
     cues = (Structural(name, balanced_share(gap)) for name, gap in zip(pool.names, pool.gaps.T))
     return tuple(cue for cue in cues if cue.share < LEAST_KEPT)

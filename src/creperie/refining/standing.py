@@ -1,4 +1,4 @@
-"""Figures of attackers before and after a refinement, measured as in an audit.
+"""Results of attackers before and after a refinement, measured as in an audit.
 
 A selection that was made with an attacker's answers cannot be judged by the same answers. So the items are split into
 two halves that share no image and no caption, and each half is selected separately wherever answers are learned.
@@ -32,7 +32,7 @@ FIGURES = ("n", "accuracy", "low", "high", "p")
 
 @dataclass(frozen=True)
 class AttackerStanding:
-    """The figures of one attacker before and after, on every subset and on all of them."""
+    """One attacker's results before and after a refinement, on every subset and on all items."""
 
     name: str
     held_out: bool  #: True if the selection did not use the attacker
@@ -49,14 +49,14 @@ class AttackerStanding:
 
 
 def shown(measure: Measure | None) -> dict[str, float]:
-    """Return the figures of an attacker on one set of items, for JSON; NaN if there are none."""
+    """Return an attacker's results on one set of items, for JSON; NaN for every figure if there is no result."""
     return {name: getattr(measure, name, float("nan")) for name in FIGURES}
 
 
 def figures_of(
     pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress = silent
 ) -> dict[str, dict[str, Measure]]:
-    """Return, by attacker and subset, accuracy as in an audit, its interval, and p against chance."""
+    """Return results by attacker and subset: accuracy as in an audit, its interval, and the p-value against chance."""
     by_attacker = {}
     for attacker in attackers:
         answers = answers_of(attacker, pairs, seed, progress)
@@ -70,7 +70,7 @@ def figures_of(
 
 
 def figures_in(audit: Audit) -> dict[str, dict[str, Measure]]:
-    """Return, by attacker and subset, the figures of an audit."""
+    """Return the results that an audit has, by attacker and subset."""
     by_attacker: dict[str, dict[str, Measure]] = {}
     for row in audit.rows:
         by_attacker.setdefault(row.attacker, {})[row.subset] = row.measure
@@ -78,15 +78,16 @@ def figures_in(audit: Audit) -> dict[str, dict[str, Measure]]:
 
 
 def sureness(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
-    """Return the gap of every item from log-odds: the mean of 2p − 1, within [-1, 1]; 0 if there is no answer.
+    """Return each item's gap, computed from log-odds: the mean of 2p − 1 over its pairs; 0 if there is no answer.
 
-    Log-odds are unbounded; 2p − 1 is not, so one very confident answer does not squeeze all others into one bin.
+    Log-odds are unbounded, but 2p − 1 is within [-1, 1], so one very confident answer does not squeeze all others into
+    one bin.
     """
     return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, dtype=np.float64) / 2))))
 
 
 def gap_of(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
-    """Return an attacker's gap for every item; 0 if it has no preference."""
+    """Return an attacker's gap on every item; 0 if the attacker has no preference."""
     margins = attacker.margins(pairs, progress)
     if attacker.directed:
         return sureness(pairs, margins)

@@ -26,7 +26,7 @@ from creperie.refining.select import LEVEL, NEAR, Choice, ChoiceSettings, Filter
 
 
 def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
-    """Return the gaps divided by the largest absolute one; zero stays zero.
+    """Return the gaps divided by the largest absolute gap; zero stays zero.
 
     >>> syntaxbias_scores(np.array([2.0, -0.5, 0.0])).tolist()
     [1.0, -0.25, 0.0]
@@ -37,7 +37,7 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 
 
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float | None = None) -> Filtered:
-    """Return the items whose score is at most the threshold, with tests of them; without one, search for it."""
+    """Return the items whose score is at most the threshold, with tests of them; without a threshold, find one."""
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
     if p_value is not None:
         return _by_p_value(scores, p_value)
@@ -45,7 +45,7 @@ def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float 
 
 
 def _by_p_value(scores: np.ndarray, limit: float) -> Filtered:
-    """Return the items below the largest threshold at which the one-sided p-value is not below the limit."""
+    """Return the items up to the largest threshold at which the one-sided p-value is not below the limit."""
     levels = np.unique(scores)
     losses = int((scores < 0).sum())
     wins = np.maximum(0, np.searchsorted(np.sort(scores), levels, "right") - int((scores <= 0).sum()))
@@ -71,7 +71,7 @@ def _filtered(scores: np.ndarray, limit: float) -> Filtered:
 
 
 def _searched(scores: np.ndarray) -> float:
-    """Return the largest threshold at which the kept items are balanced.
+    """Return the largest threshold at which the kept items are balanced; if none is, the one that comes nearest.
 
     Lowering the threshold removes wins one by one, so the accuracy falls all the way: the thresholds to try lie around
     the one that leaves as many wins as losses.

@@ -1,4 +1,4 @@
-"""The words method: of several foils per caption, choose those for which word counts balance."""
+"""The words method: of several foils per caption, choose those with which word counts balance."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def _grams(text: str) -> Counter[tuple[str, ...]]:
 
 
 def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, with surpluses as large as fair coin flips would make
-    them.
+    """Return a mask of the items to keep: as many as possible, with surpluses as large as those of fair coin flips.
 
     If every surplus were zero, the counts of all items but one would reveal the true caption of that one. So the
     largest part with zero surplus is found first, a random sign is drawn for each of its items (which of the two

@@ -20,8 +20,8 @@ REPORT = "refine.json"
 
 
 def write_refined(refined: Refined, folder: str | Path, *, force: bool = False, place: str | Path = "") -> Benchmark:
-    """Write the refined benchmark with removed.parquet and refine.json, atomically; `place` is where it will be, if not
-    in this folder.
+    """Write the refined benchmark with removed.parquet and refine.json, atomically, and return it as loaded. `place` is
+    its later location, if not this folder.
     """
     folder, images = Path(folder), refined.bench.images.location
     inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())
@@ -35,7 +35,7 @@ def write_refined(refined: Refined, folder: str | Path, *, force: bool = False, 
 
 
 def write_removed(refined: Refined, path: Path) -> None:
-    """Write the removed items as they were, each with its reason and the numbers behind it, a piece at a time."""
+    """Write the removed items unchanged, a piece at a time, each with its reason and the figures behind it."""
     original, removed = refined.original, refined.removed
     named = [pa.field(name, pa.string()) for name in ("reason", "why", "detail")]
     writer = TableWriter(path, pa.schema([*original.schema, *named]))
@@ -57,7 +57,7 @@ def write_removed(refined: Refined, path: Path) -> None:
 
 
 def refine_document(refined: Refined) -> dict[str, Any]:
-    """Return everything that is known about a refinement, as a document for JSON."""
+    """Return everything that is known about a refinement as a document for JSON."""
     plan = refined.plan
     return {
         "benchmark": refined.original.name,
