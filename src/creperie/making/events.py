@@ -44,6 +44,7 @@ _FINITE = ("VBZ", "VBP", "VBD")
 MOST_PLAIN = 4
 #: Kinds of things that somebody is in or on.
 CARRIERS = frozenset(("vehicle", "furniture", "gear", "clothing"))
+_BODY = 8  #: WordNet's file of parts of bodies
 
 
 @dataclass(frozen=True)
@@ -344,7 +345,9 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> st
         return EITHER  # pushes a man in a wheelchair, removes a swarm from a lamp
     tool = listed("with_tool", base_of(verb))
     used = [t for t in rest if t.lower_ == "with" and t.head == verb]
-    solid = all(is_solid(base_of(c)) for t in used for c in dependents(t, "pobj"))
+    tools = [c for t in used for c in dependents(t, "pobj")]
+    worn = any(topics(base_of(c))[:1] == (_BODY,) or sort_of(c) == "clothing" for c in tools)  # with a long beard
+    solid = not worn and all(is_solid(base_of(c)) for c in tools)
     carried = [c for c in patient.children if c.lower_ == "with"]
     return "`with` may belong to either argument" if (used and not (tool and solid)) or (carried and tool) else ""
 
