@@ -2,7 +2,7 @@
 
 `read` turns a parse into a `Reading`. Active and passive, both forms of the dative, participles, relative clauses,
 `there is` and all tenses give the same facts; a relation and its converse are compared by the table of relations. Every
-part keeps the words it was read from. Words that no rule reads are listed in `unread`; nothing is guessed.
+part has the words it was read from. Words that no rule reads are listed in `unread`; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -296,9 +296,8 @@ class _Reader:
         return token.dep_ == "advmod" and token.tag_[:2] == "RB" and alone and _is_plain(token)
 
     def _second_object(self, objects: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Return (objects, recipients) where the parse misses one of two objects: it takes `letter` for an apposition
-        in `hands the queen a letter`, `horse` for a part of the name in `feeds a horse hay`. Else there are no
-        recipients.
+        """Return (objects, recipients) where the parse misses one of two objects, taking `letter` for an apposition in
+        `hands the queen a letter`, or `horse` for a part of the name in `feeds a horse hay`; else (`objects`, []).
         """
         for noun in objects[:1]:
             for after in noun.rights:

@@ -1,8 +1,8 @@
 """The biased kinds: foils as older benchmarks make them, with the same give-aways.
 
 The positives are ordinary captions of the world. The negatives come from a template, so something in the text alone
-gives them away; `cue` says what. They are still certain to be false: every claim is checked against the scene graph,
-and a text that is not a sentence of the world claims nothing.
+gives them away; `cue` says what. They are still certain to be false: the claim of a foil is checked against the scene
+graph, and a text that is not a sentence of the world makes no claim.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Spoil = Callable[[Shown, Dice], tuple[str, str] | None]
 
 @dataclass(frozen=True, slots=True)
 class BiasedKind:
-    """A kind of biased foil: the benchmark it imitates, what it does, its give-away, and the clean kinds it uses."""
+    """A kind of biased foil: the benchmark it imitates, how it is made, its give-away, and the clean kinds it uses."""
 
     family: str
     says: str
@@ -103,7 +103,7 @@ _LIVELY = ("pushes", "pulls", "carries", "holds", "follows", "faces")
 
 
 def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil with the two noun phrases exchanged against sense: "a box pushes a robot"."""
+    """Return the caption and a foil with its two noun phrases exchanged into nonsense: "a box pushes a robot"."""
     fact, things = shown.form.facts[0], shown.form.things
     a, b = (KINDS[things[k].kind] for k in fact.args[:2])
     odd = fact.relation in (*_LIVELY, *GIVING) and a.animate and not b.animate
@@ -188,7 +188,7 @@ def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
 
 
 def is_false(text: str, graph: Graph) -> bool:
-    """Return whether a text is not true of the scene: false, or not a sentence of the world, which claims nothing."""
+    """Return whether a text is not true of the scene: its claim is false, or it is no sentence of the world."""
     claim = parse(text)
     return claim is None or evaluate(claim, graph) is False
 

@@ -27,7 +27,7 @@ class MadeItem:
 
 
 def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = False) -> Iterator[MadeItem]:
-    """Yield items of one kind in one form, without end; captions repeat only after 50 draws without a new one."""
+    """Yield items of one kind in one form, without end; a caption is repeated only after 50 draws without a new one."""
     dice = Dice(seed, key_of(f"{kind} {form} {split}{' 3d' if rooms else ''}"))
     seen: set[frozenset[str]] = set()
     repeats = 0
@@ -60,8 +60,8 @@ def _quad(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
 
 
 def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tuple[int, ...]) -> MadeItem | None:
-    """Return an item with a true caption in each of two wordings, and foils in those with the indices `foils`; None if
-    two captions are equal.
+    """Return an item with a true caption in each of two wordings, and a foil in each wording that `foils` lists by
+    index; None if two captions are equal.
     """
     wordings = two_wordings(kind, twins, dice)
     shown = dice.roll(2)
@@ -72,8 +72,8 @@ def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tupl
 
 
 def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Return a half-truth item of three captions: a short true one, the same with a true detail, and the same with a
-    false detail; None if two are equal.
+    """Return a half-truth item of three captions: a short true one, that one with a true detail, and that one with a
+    false detail; None if two captions are equal.
     """
     plan = one_wording(twins, dice)
     shown = dice.roll(2)
@@ -84,7 +84,7 @@ def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
 
 
 def _winoground(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Return an item of both scenes and both captions, which consist of the same words; None if they do not."""
+    """Return an item of both scenes and both captions, if the captions consist of the same words; else None."""
     made = _twins(kind, twins, dice, WINOGROUND)
     return made if made and _bag(made.captions[0]) == _bag(made.captions[1]) else None
 

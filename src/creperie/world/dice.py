@@ -13,7 +13,7 @@ _BLOCK = 1024
 
 
 def key_of(name: str) -> int:
-    """Return a number for a name, as part of a seed; a new name does not change the numbers of the others."""
+    """Return a number for a name, to be a part of a seed; adding a name changes no other name's number."""
     return zlib.crc32(name.encode())
 
 
@@ -62,7 +62,7 @@ class Dice:
         return rest
 
     def tape(self) -> Tape:
-        """Return the next numbers as a tape, which can be replayed any number of times."""
+        """Return the next numbers of the stream as a tape, which can be replayed any number of times."""
         return Tape([self.roll(1 << 32) for _ in range(256)])
 
 

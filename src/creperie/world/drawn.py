@@ -1,4 +1,4 @@
-"""Drawings as a stage: looks of drawn things, and drawn scenes from drafts."""
+"""Drawings as a stage (see `sample`): the looks of drawn things, and drawn scenes from drafts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The clean kinds: how the two scenes of a pair, and so the two captions, differ; in drawings and in rooms.
+"""The clean kinds: how the two scenes of a pair differ, and so how their captions differ, in drawings and in rooms.
 
 Each function proposes a draft, or returns None if the random choices leave nothing to work with. Certification
-(twins.py) decides afterwards, so proposals need not be valid, only promising.
+(twins.py) decides afterwards, so a proposal need not be valid, only promising.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Some = tuple[str, str, list[Slot]]
 
 @dataclass(frozen=True, slots=True)
 class CleanKind:
-    """A kind of clean foil: the benchmark that introduced it, what it does, the forms of item it can have, and the
-    worlds that have it.
+    """A kind of clean foil: the benchmark that introduced it, what it does, the forms of item that it can have, and the
+    worlds (drawings, rooms) that it exists in.
     """
 
     family: str
@@ -36,7 +36,7 @@ class CleanKind:
 
 
 def _random_relation(s: Sampler, group: str = "any", bystanders: int = 45) -> Some | None:
-    """Return a random relation of a group, a setting and things in it."""
+    """Return a random relation of a group, a setting and things in that relation; None if no kinds of things fit."""
     relation = s.relation(group)
     setting = s.setting(relation)
     slots = s.slots(relation, setting, bystanders)
@@ -62,7 +62,9 @@ def replace_obj(s: Sampler) -> Draft | None:
 
 
 def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
-    """Return a thing with two different values of an attribute, in a colour that no other thing has."""
+    """Return thing `k` with a different value of an attribute in each scene, not in the colour of another thing; None
+    if there are not two such values.
+    """
     look = slots[k][0]
     used = [x.colour for x, _ in slots] if field == "colour" else [getattr(look, field)]
     first, values = s.stage.said(look, field), s.dice.shuffled(s.stage.values(look, field, s))
@@ -85,7 +87,7 @@ def replace_att(s: Sampler) -> Draft | None:
 
 
 def _other_relation(s: Sampler, relation: str, others: Sequence[str]) -> Draft | None:
-    """Propose the same things in another relation; what may not show in both is left out."""
+    """Propose the same things, with simplified looks, in another relation."""
     setting = s.setting(relation)
     slots = s.slots(relation, setting)
     if slots is None:
@@ -111,7 +113,7 @@ def replace_rel(s: Sampler) -> Draft | None:
 
 
 def spatial(s: Sampler) -> Draft | None:
-    """Propose the same things in another spatial relation, mostly the opposite one."""
+    """Propose the same things in another spatial relation, usually the opposite one."""
     relation = s.relation("sided")
     if relation in CONVERSE and s.dice.chance(40):
         return s.exchanged(relation, (1, 0))
@@ -160,7 +162,7 @@ def swap_att(s: Sampler) -> Draft | None:
 
 
 def add_obj(s: Sampler) -> Draft | None:
-    """Propose twins of three things that differ in the third, which each caption adds to what is true of both."""
+    """Propose twins that differ in a third thing, which each caption adds to what is true of both scenes."""
     relation = s.dice.pick(("left", "right", "front", "behind"))
     setting = s.setting(relation)
     *kinds, other = s.dice.shuffled(s.stage.roles[setting][relation][0])[:4]
@@ -174,7 +176,7 @@ def add_obj(s: Sampler) -> Draft | None:
 
 
 def add_att(s: Sampler) -> Draft | None:
-    """Propose twins whose captions are equal except for an added colour or pattern, which is another one."""
+    """Propose twins whose captions are equal except for one added colour or pattern, which differs."""
     if (some := _random_relation(s)) is None:
         return None
     relation, setting, slots = some
@@ -195,8 +197,8 @@ def negation(s: Sampler) -> Draft | None:
 
 
 def _not_the_other(s: Sampler) -> Draft | None:
-    """Propose "The ball is in the basket, not in the box": the second thing has changed places with a third, which may
-    be of the same kind.
+    """Propose "The ball is in the basket, not in the box": in the other scene, the second thing and a third, which may
+    be of the same kind, have changed places.
     """
     relation = s.relation("either")
     setting = s.setting(relation)
@@ -222,7 +224,7 @@ def _not_the_other(s: Sampler) -> Draft | None:
 
 
 def _not_the_state(s: Sampler) -> Draft | None:
-    """Propose "The red candle is lit, but the blue one is not", and the other way round."""
+    """Propose "The red candle is lit, but the blue one is not" and, for the other scene, the reverse."""
     relation, setting = s.dice.pick(("left", "right")), s.setting("left")
     state = s.dice.pick(("open", "closed", "empty", "lit", "lit", "on"))
     pool = [k for k in s.stage.roles[setting][relation][0] if state in SOLIDS[k].states and k != "umbrella"]
@@ -273,7 +275,7 @@ _FEW = tuple(
 
 
 def _crowd(s: Sampler) -> tuple[str, list[str]]:
-    """Return the setting of a crowd, and kinds of which there is room for eight things."""
+    """Return the setting of a crowd, and the kinds of things of which eight fit into it."""
     setting = s.setting("crowd")
     return setting, s.dice.shuffled(_FEW if setting == "table" else UNWRITTEN)
 
@@ -298,9 +300,9 @@ def count(s: Sampler) -> Draft | None:
 
 
 def confusion(s: Sampler) -> Draft | None:
-    """Propose twins of six things, with three kinds and three colours, each twice: two things exchange their colours.
+    """Propose twins of six things, of three kinds and three colours, two each: two things exchange their colours.
 
-    Every word of both captions fits something in both scenes; only the binding of colour to thing differs.
+    Every word of both captions fits something in both scenes; only which thing has which colour differs.
     """
     setting, kinds = _crowd(s)
     painted = [
@@ -322,7 +324,7 @@ def confusion(s: Sampler) -> Draft | None:
 
 
 def compare(s: Sampler) -> Draft | None:
-    """Propose rooms in which the taller or bigger of two things has become the shorter or smaller one."""
+    """Propose twin rooms in which two things have exchanged their sizes, so that the smaller one is the bigger."""
     relation = s.dice.pick(("taller", "shorter", "bigger", "smaller"))
     setting = s.setting("near")
     height = relation in ("taller", "shorter")
@@ -344,7 +346,7 @@ def compare(s: Sampler) -> Draft | None:
 
 
 def state(s: Sampler) -> Draft | None:
-    """Propose rooms in which a thing is open or closed, full or empty, lit or not."""
+    """Propose twin rooms in which a thing is in opposite states: open or closed, full or empty, lit or not."""
     relation = s.dice.pick(("left", "right", "front", "behind", "near"))
     setting = s.setting(relation)
     pool = s.stage.roles[setting][relation][0]

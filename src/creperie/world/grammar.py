@@ -1,8 +1,8 @@
 """Sentences from claims.
 
-A `SentencePlan` fixes everything about the wording that is not meaning: construction, article, synonyms, finish. Two
-claims written with one plan differ only where their meanings differ; one claim written with two plans gives two
-paraphrases.
+A `SentencePlan` fixes everything about the wording that is not meaning: the construction, the article, synonyms,
+capitals and punctuation. Two claims written with one plan differ only where their meanings differ; one claim written
+with two plans gives two paraphrases.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def family(form: LogicalForm) -> str:
 
 
 def needs_the(form: LogicalForm) -> bool:
-    """Return whether a claim is only written about things that are known to the reader."""
+    """Return whether a claim makes sense only about things already introduced, so that they take `the`."""
     kind = family(form)
     return kind in _KNOWN or " " in kind or any(fact.relation == "far" for fact in form.facts)
 
@@ -109,7 +109,7 @@ def _reversible(form: LogicalForm) -> bool:
 
 
 def postures(form: LogicalForm) -> list[str]:
-    """Return the postures that fit all things of a claim at their places."""
+    """Return the postures (stands, lies, hangs …) that are possible for all things whose place a claim states."""
     kind = family(form)
     relation = form.facts[0].relation if form.facts else ""
     if kind in ("list", "count"):
@@ -152,7 +152,7 @@ def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
 
 
 def _clause(form: LogicalForm, kind: str, plan: SentencePlan) -> str:
-    """Return the first fact of a claim in the construction of the plan, by the templates of tables.toml."""
+    """Return the first fact of a claim as a clause in the plan's construction, from the templates of tables.toml."""
     construction, flavour = plan.construction, plan.flavour
     fact = form.facts[0] if form.facts else Fact("", tuple(range(len(form.things))))
     relation, args, counts = fact.relation, (*fact.args, *(f.args[1] for f in form.facts[1:])), form.counts
@@ -191,8 +191,8 @@ def _clause(form: LogicalForm, kind: str, plan: SentencePlan) -> str:
 
 
 def _names(things: Sequence[Desc], kind: str, article: str, flavour: int, template: str) -> dict[str, str]:
-    """Return the noun phrases of the things, by the letters of the template; the second one of a kind is "one", except
-    after "there is", where both are new.
+    """Return the noun phrases of the things by their letters in the template. The second thing of a kind is called
+    "one", except after "there is", which introduces both as new.
     """
     again = kind == "signs" or not template.startswith("there")
     if kind in ("state", "states"):

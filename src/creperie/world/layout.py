@@ -20,7 +20,7 @@ CLEARANCE = 9  #: between a bystander and anything else
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The appearance of a thing; if its size is None, the layout chooses it."""
+    """The appearance of a thing. If its size is None, the layout chooses one."""
 
     kind: str
     colour: str
@@ -39,7 +39,7 @@ class SceneDraft:
 
     @property
     def arity(self) -> int:
-        """The number of things in the relation; 0 for a crowd."""
+        """The number of things that take part in the relation; 0 for a crowd."""
         return {"crowd": 0, "depth": 3}.get(self.relation, 3 if self.relation in GIVING else 2)
 
 
@@ -57,8 +57,8 @@ def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _in_picture(thing: Thing) -> bool:
-    """Return whether a thing is whole in the image, with a margin for the small moves that put a scene into
-    its split.
+    """Return whether the whole thing is in the image, with a margin for the small moves that put a scene into its
+    split.
     """
     left, top, right, bottom = thing.box
     return min(left, top, CANVAS - 1 - right, CANVAS - 1 - bottom) >= 4
@@ -166,7 +166,7 @@ def _on(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, Tape], Scene | None]:
-    """Return a function that puts agent and patient side by side; the agent faces the patient, except to pull."""
+    """Return a function that lays out an agent beside its patient; the agent faces the patient, except to pull."""
 
     def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         agent, patient = draft.looks[:2]
@@ -218,7 +218,7 @@ def _giving(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _in_depth(front_first: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
-    """Return a function that puts things behind each other, each hiding a part of the next."""
+    """Return a function that lays out things behind each other, each hiding a part of the next."""
 
     def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         looks = draft.looks[: draft.arity] if front_first else draft.looks[draft.arity - 1 :: -1]

@@ -82,7 +82,7 @@ class SceneImages:
         return key in self._keys
 
     def keys(self) -> Iterator[str]:
-        """Return the images of the benchmark that the store was made for."""
+        """Yield the names of the benchmark's images, if the store was made for a benchmark."""
         return iter(self._keys)
 
 
@@ -122,7 +122,7 @@ class World:
             raise UsageError(f"none of these kinds can have the form {forms}", hint="see `creperie world kinds`")
 
     def _kinds(self) -> tuple[str, ...]:
-        """Return the kinds with these names; for the name of a group, its kinds that this world has."""
+        """Return the kinds that the option names; the name of a group stands for its kinds that this world has."""
         if self.render == "2d":
             return kinds_named(self.kinds)
         named = [kind for name in self.kinds for kind in ((name,) if name in ROOM_KINDS else kinds_named((name,)))]
@@ -132,7 +132,7 @@ class World:
         return tuple(kind for kind in dict.fromkeys(named) if kind in ROOM_KINDS)
 
     def subsets(self) -> list[tuple[str, str, str]]:
-        """Return (subset, kind, form) for each subset: the kind's name, with the form unless it is choice."""
+        """Return (subset, kind, form) for each subset, which has the kind's name, with the form unless it is choice."""
         return [
             (kind if form == CHOICE else f"{kind}_{form}", kind, form)
             for kind in self.kinds
@@ -165,7 +165,8 @@ def make_world(
 ) -> Benchmark:
     """Return a benchmark of the rendered world. Its images are rendered when they are read; saving writes them.
 
-    In three dimensions, `studio` says how; `studio.photograph_all` renders all of them before, in several processes.
+    In three dimensions, `studio` says how images are rendered; `studio.photograph_all` renders all of them in advance,
+    in several processes.
 
     >>> bench = make_world(World(items=2, kinds=("swap_obj", "dative"), forms=("choice", "winoground")))
     >>> bench.subsets
@@ -192,7 +193,7 @@ def make_world(
 
 
 def stream_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = False) -> Iterator[MadeItem]:
-    """Yield items without end; the first n are the same however many are taken."""
+    """Yield items without end; the first n items are the same however many are taken."""
     if rooms or kind in CLEAN:
         return clean_items(kind, form, split, seed, rooms=rooms)
     return biased_items(kind, split, seed)

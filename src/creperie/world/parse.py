@@ -65,8 +65,8 @@ def parse(text: str) -> LogicalForm | None:
 
 
 def _parse_sentence(sentence: str) -> LogicalForm | None:
-    """Return the claim of a sentence. "The lamp is on the table" is about the lamp and the table; otherwise "on the
-    table" and "in the room" say where everything is.
+    """Return the claim of a sentence; None if it makes none. "The lamp is on the table" is about the lamp and the
+    table; in other sentences "on the table" and "in the room" say where everything is.
     """
     body = (sentence[:1].lower() + sentence[1:]).replace("-framed picture", " framed picture")
     for setting, place in PLACES.items():
@@ -95,7 +95,7 @@ def _read(body: str) -> LogicalForm | None:
 
 
 class _BadNameError(Exception):
-    """Raised for a noun phrase with the wrong article, such as "a umbrella", or with "one" for nothing named before."""
+    """Raised for a noun phrase with a wrong article, such as "a umbrella", or with "one" for no earlier noun."""
 
 
 def _either(words: Iterable[str]) -> str:
@@ -142,7 +142,7 @@ def _desc(adjectives: list[str], kind: str, after: str) -> Desc:
 
 @cache
 def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
-    """Return patterns of whole sentences with a function from match to claim, specific patterns before general ones."""
+    """Return patterns of whole sentences, each with a function from match to claim; specific patterns come first."""
     at, its = f"({_either(_AT)})", f"({_either(_ITS)})"
     verbs = [
         word
@@ -186,7 +186,7 @@ def _says(*facts: Fact, denied: bool = False) -> Build:
 
 
 def _opposed(match: re.Match[str], names: list[Any]) -> LogicalForm:
-    """Return that a relation holds to the second thing, and this or another one does not to the third."""
+    """Return the claim that the first thing has a relation to the second but not this, or another one, to the third."""
     facts = Fact(_AT[match[1]], (0, 1)), Fact(_AT[match[2] or match[1]], (0, 2), True)
     return LogicalForm(tuple(names), facts)
 
@@ -196,7 +196,7 @@ def _signs(match: re.Match[str], names: list[Any]) -> LogicalForm:
 
 
 def _predicated(desc: Desc, word: str) -> str | None:
-    """Return the state that a thing is said to be in; None if things of this kind have no such state."""
+    """Return the state that a word says a thing is in; None if things of this kind have no such state."""
     return next((s for (k, s), (before, _, p) in _STATES.items() if k == desc.kind and word in (before, p)), None)
 
 

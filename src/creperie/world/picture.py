@@ -51,7 +51,7 @@ def render(scene: Scene, size: int = 64) -> np.ndarray:
 
 
 def unsupported(scene: Scene) -> list[Thing]:
-    """Return things above the ground that neither float nor are in, on or held by another: they need a stand."""
+    """Return the things above the ground that need a stand: they do not float, and no other thing supports them."""
     places, _ = pair_places(scene.things, scene.action)
     return [
         thing
@@ -74,7 +74,7 @@ def _stand(thing: Thing) -> Strokes:
 
 
 def painting_order(scene: Scene) -> list[tuple[Thing, bool]]:
-    """Return (thing, only its front part) from back to front: lower things are nearer, contents follow containers."""
+    """Return (thing, True for only its front part) from back to front; a container's front comes after its contents."""
     things = scene.things
     places, _ = pair_places(things, scene.action)
     depth = [2 * thing.y for thing in things]
@@ -100,7 +100,7 @@ def _sprite_of(thing: Thing, size: int, front: bool) -> Sprite:
 
 
 def _paste(picture: np.ndarray, patch: Sprite, thing: Thing, size: int, foot: bool = False) -> None:
-    """Draw a sprite onto the image with its foot and middle at the thing's position, clipped at the edges."""
+    """Draw a sprite onto the image, its foot and middle at the thing's position, clipped at the image's edges."""
     high, wide = patch.rgb.shape[:2]
     left = (2 * thing.x * size // CANVAS - wide + 1) // 2
     bottom = thing.y * size // CANVAS + patch.pad if not foot else thing.y * size // CANVAS + high // 2

@@ -1,9 +1,9 @@
 """Spatial relations: how two things are placed relative to each other, and which words are true, false or undecided.
 
 The geometry gives every ordered pair one *place* (`LEFT`, `ON`, …). A table then says for every spatial word whether it
-is true there (1), false (0) or undecided (2). Borderline places are undecided for every word that a person could
-defend, so they are used neither for a true caption nor for a foil. Left and right are the viewer's. "In front of" and
-"behind" are the viewer's too, by what hides what; for things with a front of their own they are undecided.
+is true there (1), false (0) or undecided (2). Where a person could defend a word at a borderline place, the word is
+undecided, and is used neither in a true caption nor in a foil. Left and right are the viewer's. "In front of" and
+"behind" are the viewer's too, by which thing hides the other; for things with a front of their own they are undecided.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, action: st
 
 
 def _apart(a: Box, b: Box, gap_x: int, gap_y: int) -> str:
-    """Return the place of two things that do not touch. Neighbours beside or above each other overlap by at least half
-    of the smaller one's height or width; others get a diagonal place.
+    """Return the place of two things that do not touch: beside or above each other if they overlap by at least half of
+    the smaller one's height or width, else a diagonal place.
     """
     if gap_x >= 6 and -2 * gap_y >= min(a[3] - a[1], b[3] - b[1]):
         return "LEFT" if a[2] <= b[0] else "RIGHT"
@@ -117,9 +117,9 @@ def has_front(thing: Thing) -> bool:
 
 
 def spatial(word: str, place: str, gap: int, a: Thing, b: Thing) -> Verdict:
-    """Return whether a word is true of two things at this place and squared gap; None if undecided.
+    """Return whether a spatial word is true of two things with this place and squared gap; None if undecided.
 
-    Converses agree: `front` of (a, b) and `behind` of (b, a).
+    The verdicts on converses agree: `front` of (a, b) and `behind` of (b, a).
     """
     if word in ("front", "behind") and place not in CONTACT and place not in ("ABOVE", "BELOW"):
         return None if has_front(a) or has_front(b) else False

@@ -1,7 +1,7 @@
-"""Rasterisation of shapes to masks with integers only, so that an image has the same pixels on every machine.
+"""Rasterisation of shapes to masks in integer arithmetic, so that an image has the same pixels on every machine.
 
-Drawings use a grid of 100 units. Internally a unit is 64 steps: every coordinate fits in 14 bits, and the products that
-the tests below need fit in 64.
+Drawings use a grid of 100 units. Internally a unit is 64 steps: every coordinate fits into 14 bits, and the products
+that the shapes' functions compute fit into 64 bits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Ints = np.ndarray
 
 
 def sample_points(count: int, span: int, start: int) -> Ints:
-    """Return the centres of `count` samples that cover `span` steps from `start` on."""
+    """Return the centres of `count` equal samples that together cover `span` steps, beginning at `start`."""
     at = np.arange(count, dtype=np.int64)
     return start + ((2 * at + 1) * span) // (2 * count)
 
@@ -34,7 +34,7 @@ def dome(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
 
 
 def box(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Return the mask of a box; `args` are left, top, right, bottom, and the radius of the corners."""
+    """Return the mask of a box; `args` are left, top, right, bottom, and the radius of its rounded corners."""
     left, top, right, bottom, radius = (a * UNIT for a in args)
     radius += grow
     dx = np.maximum(np.maximum(left - grow + radius - x, x - (right + grow - radius)), 0)
@@ -43,7 +43,7 @@ def box(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
 
 
 def _segment(x: Ints, y: Ints, ends: Sequence[int]) -> Ints:
-    """Return the squared distance to a line segment."""
+    """Return the squared distance of each point to a line segment."""
     x0, y0, x1, y1 = ends
     dx, dy = x1 - x0, y1 - y0
     from_x, from_y = x - x0, y - y0
@@ -61,7 +61,7 @@ def _segment(x: Ints, y: Ints, ends: Sequence[int]) -> Ints:
 
 
 def path_distance(x: Ints, y: Ints, points: Sequence[int]) -> Ints:
-    """Return the squared distance to a path through points, in steps."""
+    """Return the squared distance, in steps, of each point to a path through `points`."""
     distance = _segment(x, y, points[:4])
     for k in range(2, len(points) - 2, 2):
         distance = np.minimum(distance, _segment(x, y, points[k : k + 4]))

@@ -1,6 +1,6 @@
-"""Random drafts of twins: which things, in which looks and relation, two scenes show, and what is said of them.
+"""Random drafts of twins: which things two scenes show, in which looks and relation, and what their captions say.
 
-Drawings and rooms are both seen through a `Stage`; all kinds of items are proposed from it alone (foils.py).
+Drawings and rooms both implement a `Stage`; all kinds of items are proposed with its methods alone (foils.py).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _ARITY = {"crowd": 0, **dict.fromkeys(("depth", "between", *GIVING), 3)}
 
 
 def arity_of(relation: str) -> int:
-    """Return the number of things in a relation; 0 for a crowd."""
+    """Return the number of things that take part in a relation; 0 for a crowd."""
     return _ARITY.get(relation, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Two scenes without places: the first slots stand in the relation of each scene; the others are bystanders.
+    """Two scenes without positions: the first slots are the things in each scene's relation; the others are bystanders.
 
-    Each claim is to be true of its own scene and false of the other; `note` says how the scenes differ.
+    Each claim is meant to be true of its own scene and false of the other; `note` says how the scenes differ.
     """
 
     setting: str
@@ -46,7 +46,7 @@ class Draft:
 
 
 class Stage:
-    """The interface of a world to the proposals: the looks that things can have, and scenes from drafts."""
+    """The interface through which proposals use a world: the looks that things can have, and scenes from drafts."""
 
     name = ""
     fields: Sequence[str]  #: attributes of things
@@ -61,15 +61,15 @@ class Stage:
         }
 
     def colours(self, kind: str, seen: bool) -> Sequence[str]:
-        """Return the colours of things of this kind; with `seen`, those that training may show."""
+        """Return the colours that things of this kind can have; with `seen`, only those that training may show."""
         raise NotImplementedError
 
     def others(self, kinds: Sequence[str], setting: str, dice: Dice) -> list[str]:
-        """Return kinds of bystanders."""
+        """Return the kinds of things to add as bystanders."""
         raise NotImplementedError
 
     def looks(self, kinds: Sequence[str], relation: str, setting: str, s: Sampler) -> list[Any]:
-        """Return looks of things in a relation, the first of which have different colours."""
+        """Return looks for things in a relation; the things that take part differ in colour."""
         raise NotImplementedError
 
     def painted(self, kinds: Sequence[str], s: Sampler) -> list[Any]:
@@ -85,24 +85,26 @@ class Stage:
         return look
 
     def said(self, look: Any, field: str) -> str:
-        """Return an attribute as a caption names it; empty if captions do not name it."""
+        """Return the value of a look's attribute as captions name it; empty if captions do not name it."""
         raise NotImplementedError
 
     def values(self, look: Any, field: str, s: Sampler) -> Sequence[str]:
-        """Return all values of an attribute that captions can express for this thing."""
+        """Return all values of an attribute that captions can name for this thing."""
         raise NotImplementedError
 
     def allows(self, setting: str, relation: str, kinds: Sequence[str]) -> bool:
-        """Return whether things of these kinds can stand in a relation."""
+        """Return whether things of these kinds can be in a relation in this setting."""
         pools = self.roles[setting].get(relation)
         return pools is not None and all(kind in pool for kind, pool in zip(kinds, pools))
 
     def unposed(self, look: Any, crowded: bool) -> Any:
-        """Return the look without the pose that its relation required, if the thing can then be in another relation."""
+        """Return the look simplified for use in other relations as well; `crowded` if there are many things."""
         return look
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Any] | None:
-        """Return both scenes of a draft; None if the tape gives none, or none of the split and the combinations."""
+        """Return both scenes of a draft; None if this tape gives none that are in the split and show held-out
+        combinations as `novel` says.
+        """
         raise NotImplementedError
 
     def graph(self, scene: Any) -> Relations:
@@ -112,14 +114,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Random choices for drafts; with `seen`, only combinations that training may show."""
+    """Random choices for drafts; with `seen`, only combinations (kind, colour, relation) that training may show."""
 
     stage: Stage
     dice: Dice
     seen: bool
 
     def relation(self, group: str) -> str:
-        """Return a random relation of a group of this world."""
+        """Return a random one of this world's relations in a group."""
         return self.dice.pick(self.stage.tables[group])
 
     def setting(self, relation: str) -> str:
@@ -132,8 +134,8 @@ class Sampler:
     def slots(
         self, relation: str, setting: str, bystanders: int = 45, pools: Sequence[Sequence[str]] = ()
     ) -> list[Slot] | None:
-        """Return things in a relation, equal in both scenes; `bystanders` is the percentage of cases with further
-        things. None if no kind is left for a role. Of a heavy and a light thing, the light one comes first.
+        """Return things for a relation, equal in both scenes; None if no kind is left for a role. `bystanders` is the
+        percentage of cases with further things. Of a heavy and a light thing, the light one comes first.
         """
         kinds: list[str] = []
         for pool in pools or self.stage.roles[setting][relation]:
@@ -152,7 +154,7 @@ class Sampler:
 
     def mentions(self, looks: Sequence[Any], *relations: str) -> list[list[str]]:
         """Return which attributes to mention of each thing, at most two. Two things of one kind differ in colour. A
-        thing that has something inside, in either scene, is not called empty.
+        thing that contains something in either scene is not called empty.
         """
         odds: dict[str, int] = self.stage.tables["mentioned"]
         sized = {look.size for look in looks[:2]} == {"small", "big"}
@@ -165,7 +167,7 @@ class Sampler:
         return result
 
     def describe(self, look: Any, fields: Sequence[str]) -> Desc:
-        """Return the description of a look; if it has a pattern, its colour is not mentioned alone."""
+        """Return the description of a look by some attributes; a colour is not mentioned without the look's pattern."""
         values = {field: said for field in fields if (said := self.stage.said(look, field))}
         if "colour" in values and (pattern := self.stage.said(look, "pattern")):
             values["pattern"] = pattern
@@ -174,12 +176,12 @@ class Sampler:
         return Desc(look.kind, **values)
 
     def shared(self, slot: Slot, fields: Sequence[str]) -> list[str]:
-        """Return the attributes that captions express in the same words for a thing in both scenes."""
+        """Return those of the attributes that captions name by the same word in both scenes."""
         alike = [f for f in self.stage.fields if self.stage.said(slot[0], f) == self.stage.said(slot[1], f)]
         return [f for f in fields if f in alike and (f != "colour" or "pattern" in alike)]
 
     def claim(self, relation: str, looks: Sequence[Any], says: Sequence[Sequence[str]]) -> LogicalForm:
-        """Return the claim that the first looks stand in a relation."""
+        """Return the claim that the first things are in a relation, each described by its attributes in `says`."""
         n = arity_of(relation)
         things = tuple(self.describe(look, fields) for look, fields in zip(looks[:n], says))
         return LogicalForm(things, (Fact(relation, tuple(range(n))),))
@@ -193,7 +195,7 @@ class Sampler:
         must: dict[int, str] | None = None,
         says: Sequence[Sequence[str]] | None = None,
     ) -> Draft:
-        """Return a draft whose claims differ in the relation, or in the attributes that must be mentioned."""
+        """Return a draft whose claims differ in the relation, or in the attributes that must be mentioned (`must`)."""
         says = says or self.mentions([look for look, _ in slots], *relations)
         says = [
             [must[k], *self.shared(slot, says[k])[:1]] if must and k in must else self.shared(slot, says[k])
@@ -203,7 +205,7 @@ class Sampler:
         return Draft(setting, tuple(slots), relations, (forms[0], forms[1]), note)
 
     def exchanged(self, relation: str, order: Sequence[int], bystanders: int = 45) -> Draft | None:
-        """Return a draft in which the things of a relation have changed places, in this order."""
+        """Return a draft with the things of a relation reordered in the second scene; None if they cannot be."""
         setting = self.setting(relation)
         pools = self.stage.roles[setting][relation]
         moved = [k for k, other in enumerate(order) if k != other]
@@ -222,5 +224,5 @@ class Sampler:
 
 
 def opposite(relation: str) -> str | None:
-    """Return the relation that excludes another: left and right, to push and to pull."""
+    """Return the relation that excludes another (left and right, to push and to pull); None if there is none."""
     return CONVERSE.get(relation) or {"near": "far", "far": "near", "pushes": "pulls", "pulls": "pushes"}.get(relation)

@@ -21,7 +21,7 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: hard to misread, 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A thing in a scene: `x` is its middle and `y` its foot, in canvas units; `facing` is 1 (right) or −1 (left).
+    """A thing in a scene: `x` is its middle and `y` its lower end, in canvas units; `facing` is 1 (right) or −1 (left).
 
     The `pattern` of a sign is the word that is written on it.
     """
@@ -51,7 +51,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """Things and an action: the first thing acts on the second and, when giving, hands it to the third."""
+    """Things and at most one action: the first thing acts on the second and, when giving, hands it to the third."""
 
     things: tuple[Thing, ...]
     action: str = ""
@@ -103,7 +103,7 @@ _FIELDS = ((NAMES, 32), (COLOURS, 16), (MARKINGS, 16), (tuple(SIZES), 4))
 
 
 def content_number(scene: Scene) -> int:
-    """Return everything but the backdrop encoded as one number."""
+    """Return everything in a scene except the backdrop, encoded as one number."""
     number = len(scene.things) - 1
     for thing in scene.things:
         for (names, room), value in zip(_FIELDS, (thing.kind, thing.colour, thing.pattern, thing.size), strict=True):
@@ -146,8 +146,8 @@ def _not_a_scene(code: str) -> DataError:
 
 
 def area_of(thing: Thing, part: str) -> tuple[int, int, int, int] | None:
-    """Return (left, top, right, bottom) of a thing's `surface` (things can stand on it) or `interior`; None if it has
-    no such part.
+    """Return (left, top, right, bottom) of a thing's `surface`, on which things can stand, or of its `interior`; None
+    if it has no such part.
     """
     place = getattr(KINDS[thing.kind], part)
     if place is None:

@@ -47,7 +47,7 @@ def _tile(bench: Benchmark, item: Item, size: int, font: ImageFont.ImageFont | I
 
 
 def _lines(item: Item, width: int) -> list[tuple[str, tuple[int, int, int]]]:
-    """Return (line, colour) of the wrapped captions; with two images, each is marked left or right."""
+    """Return (line, colour) for the lines of the wrapped captions; with two images, each is marked left or right."""
     lines = []
     for column, caption in enumerate(item.captions):
         true = any(row[column] for row in item.match)

@@ -1,4 +1,4 @@
-"""Train, validation and test: different scenes, and in test also combinations that training never shows.
+"""Train, validation and test: different scenes and, in test, combinations of words that training never shows.
 
 Scenes are assigned by a checksum of their content: no scene of one split ever appears in another. Two families of
 combinations are held out from `train` and `val`, in images and captions:
@@ -6,7 +6,7 @@ combinations are held out from `train` and `val`, in images and captions:
 - *colour and kind*: each kind lacks two of the ten colours, each colour about a fifth of the kinds;
 - *who, relation, whom*: about one in eleven (kind, relation, kind) triples.
 
-Both are Latin-square rules, so every kind, colour and relation is seen in training, with many partners. In `test`, half
+Both follow Latin squares, so every kind, colour and relation is seen in training, with many partners. In `test`, half
 of the items show held-out combinations (tag `combination` = "novel"), the others none ("seen").
 """
 
@@ -38,8 +38,8 @@ def novel_colour(kind: str, colour: str) -> bool:
 
 
 def novel_triple(subject: str, relation: str, thing: str) -> bool:
-    """Return whether this triple is held out for the test split. Right, below and behind must be given as their
-    converses.
+    """Return whether this (kind, relation, kind) triple is held out for the test split. Right, below and behind must be
+    given as their converses.
     """
     return (3 * _KIND[subject] + 5 * _KIND[thing] + 7 * _RELATION[relation]) % 11 == 0
 
@@ -71,7 +71,7 @@ def is_novel(graph: Graph) -> bool:
 
 
 def _share(scene: Scene) -> int:
-    """Return the scene's share, 0 to 15: the checksum, mixed because it changes too regularly under small moves."""
+    """Return a number, 0 to 15, that decides the split: a checksum, mixed as small moves change it too regularly."""
     return ((zlib.crc32(content_number(scene).to_bytes(40, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
 
 
@@ -80,7 +80,7 @@ _NUDGES = sorted(((dx, dy) for dx in range(-3, 4) for dy in range(-3, 4)), key=l
 
 
 def settle(scene: Scene, split: str) -> Scene | None:
-    """Return the scene, moved slightly so that it falls into the split; None if no small move does so."""
+    """Return the scene, moved slightly if necessary to fall into the split; None if no small move achieves that."""
     if split not in SHARES:
         raise unknown("split", split, SHARES)
     for dx, dy in _NUDGES:

@@ -1,7 +1,7 @@
 """Sprites: small images of things with transparency, painted once for each size, colour and pattern, then cached.
 
-This module reads the tables of the world: what every kind of thing looks like (drawings.toml), colours and words
-(tables.toml).
+This module reads the tables of the world: drawings.toml (what every kind of thing looks like) and tables.toml (colours
+and words).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Part = tuple[str, str, tuple[int, ...]]
 
 
 def _read(name: str) -> dict[str, Any]:
-    """Return a table with tuples in place of TOML's arrays."""
+    """Return the content of a TOML table of the world, with tuples in place of arrays."""
     return _frozen(packaged_toml("creperie.world", name))
 
 
@@ -57,7 +57,7 @@ PALE = frozenset({"yellow", "pink", "white", "orange"})
 
 @dataclass(frozen=True, slots=True)
 class Sprite:
-    """The image of a thing: colours multiplied by their opacity, transparency, and the margin for its outline."""
+    """The image of a thing: colours multiplied by their opacity, transparency, and the margin for the outline."""
 
     rgb: np.ndarray  #: (h, w, 3) uint16, colour × alpha / 255
     through: np.ndarray  #: (h, w, 1) uint16, 255 − alpha
@@ -65,13 +65,13 @@ class Sprite:
 
 
 def oversampling(canvas: int) -> int:
-    """Return the samples per pixel in each direction: 6 in small images, 4 at 224 pixels, at least 3."""
+    """Return the number of samples per pixel in each direction: 6 in small images, 4 at 224 pixels, never below 3."""
     return max(3, min(6, 960 // canvas))
 
 
 @cache
 def label_map(kind: str, word: str, front: bool, px: int, canvas: int) -> np.ndarray:
-    """Return the label of the paint on every sample of a drawing; 100 units of the drawing are `px` pixels."""
+    """Return the label of the paint at every sample of a drawing; 100 units of the drawing are `px` pixels wide."""
     parts = FRONTS[kind] if front else DRAWINGS[kind]
     return paint_parts((*parts, *_lettering(word)), EXTENT[kind], px, canvas)
 
@@ -89,8 +89,8 @@ def pad_pixels(canvas: int) -> int:
 
 
 def paint_parts(parts: tuple[Part, ...], extent: tuple[int, int], px: int, canvas: int) -> np.ndarray:
-    """Return the labels of parts painted over each other on the sample grid; a part has an outline unless marked with
-    "!".
+    """Return the labels of parts painted over each other on the sample grid; each part has an outline unless it is
+    marked with "!".
     """
     times, pad = oversampling(canvas), pad_pixels(canvas)
     steps = 100 * UNIT
@@ -115,7 +115,7 @@ def paint_parts(parts: tuple[Part, ...], extent: tuple[int, int], px: int, canva
 
 
 def pattern_marks(pattern: str, shape: tuple[int, int], canvas: int) -> np.ndarray | None:
-    """Return the mask of a pattern's marks on the sample grid; their size depends on the canvas alone."""
+    """Return the mask of a pattern's marks on the sample grid, sized by the canvas; None for a plain thing."""
     if pattern == "plain":
         return None
     unit = oversampling(canvas) * canvas  # 64 units are 64 pixels of a 64-pixel canvas
@@ -146,7 +146,7 @@ def mark_colour(colour: str) -> Rgb:
 
 @cache
 def weighted_palette(colour: str) -> np.ndarray:
-    """Return one row per paint, for a thing of this colour: red, green and blue times alpha, and alpha."""
+    """Return one row per paint of a thing in this colour: red, green and blue multiplied by alpha, then alpha."""
     base = COLOURS[colour]
     own = {"main": base, "shade": shade_of(base, 78), "tint": shade_of(base, 130), "deep": shade_of(base, 46)}
     table = np.zeros((len(PAINTS), 4), np.int64)
@@ -160,7 +160,7 @@ def weighted_palette(colour: str) -> np.ndarray:
 
 
 def count_labels(labels: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels that occur, except 0, and how many of the times × times samples of each pixel have each."""
+    """Return the labels except 0 that occur, and how many of the times × times samples of each pixel have each."""
     high, wide = labels.shape[0] // times, labels.shape[1] // times
     used = np.flatnonzero(np.bincount(labels.ravel(), minlength=2)[1:]) + 1
     counts = np.zeros((high, wide, len(used)), np.int64)

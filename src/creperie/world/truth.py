@@ -1,8 +1,8 @@
 """What a caption claims, and whether it is true of a scene.
 
-A claim (`LogicalForm`) lists things by description, states facts about them and may say what is absent. It is true if
-distinct things of the scene fit the descriptions and the facts. Every verdict has three values: True, False, and None
-if the image does not decide it. A caption is used as true only on True, as a foil only on False.
+A claim (`LogicalForm`) describes things, states facts about them and may say what is absent. It is true if there are
+distinct things in the scene that fit the descriptions and the facts. Every verdict is True, False, or None if the image
+does not decide it. A caption counts as true only if the verdict is True, and as a foil only if it is False.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from creperie.world.scene import GIVING, Scene, Thing
 
 @dataclass(frozen=True, slots=True)
 class Desc:
-    """A description of a thing: its kind, and the attributes that are mentioned."""
+    """A description of a thing: its kind, and the attributes that the caption mentions."""
 
     kind: str
     colour: str | None = None
@@ -32,7 +32,7 @@ class Desc:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A relation between described things, given by their indices; `negated` for "is not"."""
+    """A relation between described things, given by their indices; `negated` if the caption says "is not"."""
 
     relation: str
     args: tuple[int, ...]
@@ -71,9 +71,7 @@ _UNDECIDED: dict[str, frozenset[str]] = {
 
 
 class Relations(Protocol):
-    """The facts that a claim is checked against: things, the relations between them, and the descriptions that fit
-    them.
-    """
+    """What a claim is checked against: things, the relations between them, and which descriptions fit them."""
 
     @property
     def things(self) -> Sequence[Any]: ...
@@ -112,9 +110,9 @@ class Graph:
         return spatial(relation, self.places[a][b], self.gaps[a][b], self.things[a], self.things[b])
 
     def _gives(self, action: str, args: tuple[int, ...]) -> Verdict:
-        """Return whether the scene shows this action (`hands` or `throws`) with giver, gift and taker as given.
+        """Return whether the scene shows the action (`hands` or `throws`) with this giver, gift and taker.
 
-        None (undecided) if it shows the other of the two actions, or if the giver holds the gift.
+        The result is None (undecided) if the scene shows the other of the two actions, or if the giver holds the gift.
         """
         if self.action == "holds" and self.roles == args[:2]:
             return None
@@ -189,7 +187,7 @@ def evaluate(form: LogicalForm, graph: Relations) -> Verdict:
 
 def _some_assignment(form: LogicalForm, graph: Relations) -> Verdict:
     """Return True if some assignment of distinct things to the descriptions satisfies all facts, False if none does,
-    None if undecided. A negated fact is decided only if it has the same truth in every assignment.
+    and None if this is undecided. A negated fact is decided only if it is equally true or false in every assignment.
     """
     candidates: list[Sequence[tuple[int, Verdict]]] = []
     for desc in form.things:
@@ -213,8 +211,8 @@ def _some_assignment(form: LogicalForm, graph: Relations) -> Verdict:
 
 
 def _satisfies(form: LogicalForm, graph: Relations, chosen: list[int], denials: set[Verdict]) -> Verdict:
-    """Return whether the chosen things satisfy all facts that are not negated. If they do or may, the verdicts on
-    the negated ones are added to `denials`.
+    """Return whether the chosen things satisfy all facts that are not negated. If they do or may do so, the verdicts on
+    the negated facts are added to `denials`.
     """
     result: Verdict = True
     denied: list[Verdict] = []
@@ -235,5 +233,5 @@ def _not(verdict: Verdict) -> Verdict:
 
 
 def and_(a: Verdict, b: Verdict) -> Verdict:
-    """Return whether both hold; None if that is undecided."""
+    """Return whether both verdicts are true; None if that is undecided."""
     return False if a is False or b is False else None if a is None or b is None else True

@@ -21,7 +21,7 @@ from creperie.world.truth import LogicalForm, evaluate
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Two certified claims with their scenes."""
+    """Two certified claims, each with its scene."""
 
     forms: tuple[LogicalForm, LogicalForm]
     scenes: tuple[Any, Any]  #: two scenes, or two rooms
@@ -32,8 +32,8 @@ class Twins:
 
 
 def find_twins(kind: str, dice: Dice, split: str, *, rooms: bool = False) -> Twins:
-    """Draw proposals until one is certified and return it. A proposal is accepted or rejected as a whole, so the coin
-    that decides which combinations it shows stays fair.
+    """Draw proposals until one is certified, and return its twins. A proposal is accepted or rejected as a whole, so
+    the coin that decides whether it shows held-out combinations stays fair.
     """
     stage = ROOMS if rooms else DRAWINGS
     while True:
@@ -46,8 +46,8 @@ def find_twins(kind: str, dice: Dice, split: str, *, rooms: bool = False) -> Twi
 
 
 def certify(draft: Draft, stage: Stage, dice: Dice, split: str, novel: bool) -> Twins | None:
-    """Lay out both scenes and return twins; None unless each claim is true of its own scene, false of the other, and
-    can be written.
+    """Lay out both scenes and return twins; None unless each claim can be written, is true of its own scene and is
+    false of the other.
     """
     scenes = stage.scenes(draft, dice.tape(), split, novel)
     graphs = [stage.graph(scene) for scene in scenes or ()]

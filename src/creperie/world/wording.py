@@ -15,7 +15,7 @@ def _is_turned(construction: str) -> bool:
 
 
 def draw_style(twins: Twins, dice: Dice) -> SentencePlan:
-    """Return a plan with everything but its construction drawn at random."""
+    """Return a sentence plan in which everything except the construction is drawn at random."""
     common = [verb for verb in postures(twins.forms[0]) if verb in postures(twins.forms[1])]
     definite = twins.definite and (dice.chance(40) or any(map(needs_the, twins.forms)))
     posture = dice.pick(common) if common and dice.chance(65) else ""
@@ -23,12 +23,12 @@ def draw_style(twins: Twins, dice: Dice) -> SentencePlan:
 
 
 def one_wording(twins: Twins, dice: Dice) -> SentencePlan:
-    """Return a plan for both claims."""
+    """Return one random plan with which both claims can be written."""
     return _planned(twins, draw_style(twins, dice), dice)
 
 
 def two_wordings(kind: str, twins: Twins, dice: Dice) -> tuple[SentencePlan, SentencePlan]:
-    """Return two plans, in random order; they use different constructions, if possible one of them turned round."""
+    """Return two plans with different constructions, in random order; if possible, one reverses the things' order."""
     style = draw_style(twins, dice)
     first = _planned(twins, style, dice, turned=False, wanted=("to",) if kind == "dative" else ())
     again = replace(style, flavour=dice.roll(FLAVOURS))
@@ -45,7 +45,7 @@ def _planned(
     wanted: Sequence[str] = (),
     taken: SentencePlan | None = None,
 ) -> SentencePlan:
-    """Return the style with a construction that both claims can use, if possible a wanted one that is not taken."""
+    """Return the style with a construction that suits both claims: if possible a `wanted` one other than in `taken`."""
     options = [c for c in sayable(twins.forms[0]) if c in sayable(twins.forms[1])]
     fresh = [c for c in options if taken is None or c != taken.construction] or options
     liked = fresh if turned is None else [c for c in fresh if (c in wanted if wanted else _is_turned(c) == turned)]

@@ -26,7 +26,7 @@ NUMBERS = ("two", "three", "four")  #: from two on
 
 
 def stated(kind: str, state: str) -> tuple[str, str, str]:
-    """Return how a state is said: before the noun, after it, and after "is".
+    """Return the words for a thing's state: before the noun, after the noun, and after "is".
 
     >>> stated("mug", "full"), stated("lamp", "off")
     (('', 'of coffee', 'full of coffee'), ('unlit', '', 'off'))

@@ -1,8 +1,8 @@
-"""Layout of rooms: both scenes of twins are laid out at once, so that they differ only in what is claimed.
+"""Layout of rooms: both scenes of twins are laid out together, so that they differ only in what is claimed.
 
-A draft has one slot per thing, with its look in each of the two scenes. A slot is as wide as the larger look, so that
-things which are exchanged, or change, do not move the others. Things stand on the ground, on or in another thing, hang
-on the wall or lean against it; nothing overlaps.
+A draft has one slot per thing, with the thing's look in each of the two scenes. A slot is as wide as the larger of the
+two looks, so that things which change or are exchanged do not move the others. Things stand on the ground, on or in
+another thing, hang on the wall or lean against it; nothing overlaps.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
 
 
 def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
-    """Return walls and grounds from which the things of the rooms stand out by their colour."""
+    """Return (wall, ground) pairs, by number, from which the things stand out by colour; the best first."""
     things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for room in rooms for x in room.things])
     pairs = [((rooms[0].wall + k // GROUNDS) % WALLS, (rooms[0].ground + k) % GROUNDS) for k in range(WALLS * GROUNDS)]
 
@@ -82,7 +82,7 @@ def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
 
 
 def _framed(rooms: Sequence[Room], spare: float) -> list[Room]:
-    """Return the rooms with one camera that sees all things of both, with some space around and above them."""
+    """Return the rooms with one common camera, which sees all things of both and some space around and above them."""
     points = np.concatenate([points_of(thing, 40) for room in rooms for thing in room.things])
     x, y, z = (points.min(0) + points.max(0)) / 2
     away = 600.0
@@ -109,8 +109,8 @@ def against_wall(look: Solid) -> bool:
 
 
 def _touched(things: list[Solid], relation: str) -> bool:
-    """Move the first thing sideways until it touches the second, if it is to touch it or to lean against it; return
-    whether it can.
+    """Move the first thing sideways until it touches the second, if the relation is to touch or to lean against it;
+    return False if it cannot touch the second.
     """
     if relation not in ("touching", "leaning"):
         return True
@@ -130,7 +130,7 @@ def _hull(boxes: Sequence[Box]) -> Box:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in centimetres; `base` counts from 1."""
+    """A position in centimetres. `base` is the number of the thing it is on or in, counted from 1; 0 is the ground."""
 
     x: float
     y: float
@@ -149,7 +149,7 @@ def _wall_y(setting: str, hull: Box) -> float:
 
 
 def _mains(draft: Draft, hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] | None:
-    """Return the places of the things in the relation, in each of the two scenes."""
+    """Return, for each of the two scenes, the positions of the things in its relation; None if they do not fit."""
     if not draft.arity:
         return [[], []]
     setting = draft.setting
@@ -173,7 +173,7 @@ def _mains(draft: Draft, hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] |
 
 
 def _centred(spots: Sequence[Spot], hulls: Sequence[Box], anchored: bool) -> list[Spot]:
-    """Return two places moved so that the middle of both is where the second was: one camera can then be close."""
+    """Return two positions moved so that their middle is where the second was: a close camera then sees both scenes."""
     if spots[0].base or spots[0].z:
         return [*spots]
     x0, y0, _, x1, y1, _ = _hull([_at(hull, spot) for hull, spot in zip(hulls, spots)])
@@ -188,7 +188,7 @@ def _at(hull: Box, spot: Spot) -> Box:
 def _beside(
     relation: str, hulls: Sequence[Box], anchor: Spot, lower: Solid, chance: tuple[float, float, bool], setting: str
 ) -> Spot | None:
-    """Return the place of the first thing relative to the second."""
+    """Return the position of the first thing relative to the second, which is at `anchor`; None if it does not fit."""
     gap, shift, left = chance
     a, b = hulls[:2]
     scale, kind = SCALES[lower.size], SOLIDS[lower.kind]
@@ -225,7 +225,7 @@ def _beside(
 
 
 def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bool) -> list[Spot]:
-    """Return three things in a row: from front to back, or side by side with the first between the others."""
+    """Return the positions of three things in a row: front to back, or side by side with the first in the middle."""
     a, b, c = hulls[:3]
     if relation == "between":
         one, two = (b, c) if left else (c, b)
@@ -242,7 +242,7 @@ def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bo
 def _free_spot(
     setting: str, slot: Sequence[Solid], hull: Box, placed: Sequence[Sequence[Solid]], tape: Tape
 ) -> Spot | None:
-    """Return the most central place where a bystander has room in both scenes and hides little, or None."""
+    """Return the most central position where a bystander has room in both scenes and hides little, or None."""
     wide, near, far, low, high = _GROUND[setting]
     taken = [box_of(thing) for things in placed for thing in things] or [(0.0, (near + far) / 2, 0.0) * 2]
     x0, y0, _, x1, y1, _ = _hull(taken)

@@ -1,4 +1,4 @@
-"""Meshes of things: four-sided patches with normals and texture coordinates, from the parts of models.toml."""
+"""Meshes of things: four-sided patches with normals and texture coordinates, built from the parts in models.toml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Numbers = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Patches:
-    """Quads: corners and normals (n, 4, 3), and texture coordinates (n, 4, 2)."""
+    """Quadrilaterals: corners and normals (n, 4, 3), and texture coordinates (n, 4, 2)."""
 
     points: np.ndarray
     normals: np.ndarray
@@ -29,7 +29,7 @@ class Patches:
         return Patches(self.points @ matrix.T + np.asarray(shift, float), normals, self.uv)
 
     def split(self, widest: float) -> Patches:
-        """Return the patches with those whose texture is wider than `widest` cut into smaller ones."""
+        """Return the patches, with each whose texture is wider than `widest` cut into smaller ones."""
         n = int(np.ceil(2 * np.ptp(self.uv, axis=1).max() / widest))  # corners of unlike sides need half the width
         if n < 2:
             return self
@@ -44,12 +44,12 @@ class Patches:
 
 
 def joined(patches: Sequence[Patches]) -> Patches:
-    """Return all patches as one."""
+    """Return all patches joined into one object."""
     return Patches(*(np.concatenate([getattr(p, f) for p in patches]) for f in ("points", "normals", "uv")))
 
 
 def turned(axis: str, degrees: float) -> np.ndarray:
-    """Return the matrix of a turn about the axis x, y or z."""
+    """Return the rotation matrix for a turn about the axis x, y or z."""
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     i, j = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}[axis]
     matrix = np.eye(3)
@@ -58,7 +58,7 @@ def turned(axis: str, degrees: float) -> np.ndarray:
 
 
 def build(shape: str, numbers: Numbers) -> Patches:
-    """Return the patches of one part. `shape` names a shape and, after |, how it is copied: a number of copies around
+    """Return the patches of one part. `shape` names a shape and, after |, how it is copied: the number of copies around
     z, or the axes along which it is mirrored, as in "turn y|x".
     """
     name, _, copies = shape.partition("|")
@@ -71,7 +71,7 @@ def build(shape: str, numbers: Numbers) -> Patches:
 
 
 def _grid(points: np.ndarray, normals: np.ndarray | None = None, uv: np.ndarray | None = None) -> Patches:
-    """Return the quads between neighbours of a grid of points (m, n, 3); without normals they are flat."""
+    """Return the quadrilaterals between neighbours in a grid of points (m, n, 3); without `normals` they are flat."""
 
     def corners(a: np.ndarray) -> np.ndarray:
         quads = np.stack([a[:-1, :-1], a[:-1, 1:], a[1:, 1:], a[1:, :-1]], 2)
@@ -196,7 +196,7 @@ def _arc(numbers: Numbers) -> Patches:
 
 
 def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0) -> Patches:
-    """Return an outline in x and y between two heights; the lower one is scaled."""
+    """Return a solid with an outline in x and y between two heights; the outline at the lower height is scaled."""
     ring = np.array([*numbers, *numbers[:2]], float).reshape(-1, 2)
     middle = ring[:-1].mean(0)
     rings = [(0 * ring + middle, low), ((ring - middle) * scale + middle, low), (ring, high), (0 * ring + middle, high)]

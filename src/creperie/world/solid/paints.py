@@ -25,7 +25,7 @@ def linear(colour: Any) -> np.ndarray:
 
 
 def lab(colour: Any) -> np.ndarray:
-    """Return a colour in 0 to 255 as lightness and two contrasts, in which distances are as large as they look."""
+    """Return a colour in 0 to 255 as CIELAB: lightness and two contrasts, with distances as large as they look."""
     x, y, z = np.cbrt(_XYZ @ linear(colour))
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -36,7 +36,7 @@ _XYZ = np.array([[0.4339, 0.3762, 0.1899], [0.2127, 0.7152, 0.0722], [0.0178, 0.
 
 @cache
 def _noise(size: int, cells: int, seed: int, stretch: int = 1) -> np.ndarray:
-    """Return smooth noise in 0 to 1 that repeats at its edges."""
+    """Return smooth random values in 0 to 1 whose opposite edges fit together when tiled."""
     raw = np.random.PCG64(np.random.SeedSequence([size, cells, seed])).random_raw(cells * max(1, cells // stretch))
     grid = (raw >> np.uint64(40)).astype(np.float64).reshape(-1, cells) / 2**24
     rows, columns = (np.arange(size) * n / size for n in grid.shape)
@@ -49,14 +49,14 @@ def _noise(size: int, cells: int, seed: int, stretch: int = 1) -> np.ndarray:
 
 
 def _grain() -> np.ndarray:
-    """Return wood: soft rings that run along x, with fine fibres."""
+    """Return a texture of wood: soft rings that run along x, with fine fibres."""
     y = np.arange(256)[:, None] / 256
     rings = np.sin(2 * np.pi * (4 * y + 0.8 * _noise(256, 4, 1).T + 0.15 * _noise(256, 16, 2, 2).T)) * 0.5 + 0.5
     return 0.8 + 0.12 * rings + 0.16 * (_noise(256, 128, 3, 32).T - 0.5)
 
 
 def _texture(name: str) -> np.ndarray:
-    """Return a texture (n, n) that multiplies a colour."""
+    """Return the texture of this name as an array (n, n) by which a colour is multiplied."""
     y, x = np.mgrid[:64, :64]
     if name == "wood":
         return _grain()
@@ -71,7 +71,7 @@ def _texture(name: str) -> np.ndarray:
 
 
 def _marks(pattern: str) -> np.ndarray:
-    """Return the share of the second colour over a tile of a pattern."""
+    """Return the weight of the second colour, 0 to 1, at each pixel of one tile of a pattern."""
     y, x = (np.mgrid[:64, :64] + 0.5) / 64
     if pattern == "striped":
         return (y < 0.3).astype(float)
@@ -96,7 +96,7 @@ def bitmap(colour: Rgb, texture: str, pattern: str) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """The look of a surface: colour, texture, roughness and metal; or that it is glass, or sends out light."""
+    """The look of a surface: colour, texture, roughness and metal, or whether it is glass or emits light."""
 
     rgb: Rgb
     roughness: float = 0.5
@@ -112,13 +112,13 @@ class Surface:
         return not (self.texture or self.pattern)
 
     def shine(self) -> np.ndarray:
-        """Return the light that the surface sends out: (n, n, 3), linear."""
+        """Return the light that the surface emits: (n, n, 3), linear."""
         if self.texture == "flame":
             return np.array(_TABLES["flame"])[:, None, :]
         return linear(self.picture()) * self.light
 
     def picture(self) -> np.ndarray:
-        """Return what is drawn on the surface: (n, n, 3) uint8."""
+        """Return the image on the surface: (n, n, 3) uint8."""
         if self.texture.startswith("large "):
             return large_picture(self.rgb, self.texture[6:])
         return bitmap(self.rgb, self.texture, self.pattern)
@@ -141,13 +141,13 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
 
 
 def large_look(table: str, number: int, tiles: float) -> Surface:
-    """Return look `number` of a table of walls or grounds; its picture repeats every `tiles` tiles."""
+    """Return the look with this number in the table of walls or of grounds; its picture repeats every `tiles` tiles."""
     rgb, style, roughness = _TABLES[table][number]
     return Surface(tuple(rgb), roughness, texture=f"large {style}", tiles=tiles)
 
 
 def _spots(number: np.ndarray) -> np.ndarray:
-    """Return a fixed value in 0 to 1 for each number."""
+    """Return a fixed pseudo-random value in 0 to 1 for each number."""
     return np.asarray(number * 2654435761 % 4096 / 4096)
 
 

@@ -1,4 +1,4 @@
-"""A room: solid things at their places, what surrounds them, and the camera; as data, as JSON and as a name."""
+"""A room: solid things at their positions, the surroundings and the camera; as data, as JSON and as a file name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREFIX = "3d-"
 
 @dataclass(frozen=True, slots=True)
 class Solid:
-    """A solid thing. `x` (to the right), `y` (away from the camera) and `z` (up) are half centimetres, `turn` counts
+    """A solid thing. `x` (to the right), `y` (away from the camera) and `z` (up) are in half centimetres, `turn` in
     steps of five degrees. `base` is the number of the thing it stands on or in, counted from 1; 0 is the ground.
     """
 
@@ -41,9 +41,10 @@ class Solid:
 
 @dataclass(frozen=True)
 class Room:
-    """Things on a table or in a room; wall, ground and light are numbers of prepared ones.
+    """Things on a table or in a room; `wall`, `ground` and `light` are numbers of prepared ones.
 
-    The camera is `slope` degrees above the point it looks at (`aim_x`, `aim_y`, `aim_z`), `away` half centimetres.
+    The camera looks at the point (`aim_x`, `aim_y`, `aim_z`) from `slope` degrees above it, `away` half centimetres
+    away.
     """
 
     things: tuple[Solid, ...]
@@ -58,12 +59,12 @@ class Room:
     away: int = 200
 
     def to_json(self) -> str:
-        """Return the scene as JSON; positions in half centimetres, turns in steps of five degrees."""
+        """Return the room as JSON; positions are in half centimetres, turns in steps of five degrees."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Room:
-        """Return the scene that a JSON document describes; raise a DataError if it does not describe one."""
+        """Return the room that a JSON document describes; raise a DataError if it does not describe one."""
         try:
             fields = json.loads(text)
             room = cls(**{**fields, "things": tuple(Solid(**thing) for thing in fields["things"])})
@@ -75,7 +76,7 @@ class Room:
 
     @cached_property
     def code(self) -> str:
-        """The scene encoded as text, about twelve characters per thing."""
+        """The room encoded as text, about twelve characters per thing."""
         number = 1
         for thing in self.things:
             for value, options in zip(_values(thing), _FIELDS, strict=True):
@@ -107,7 +108,7 @@ _LOOK: tuple[Sequence[Any], ...] = (
 
 
 def read_room(code: str) -> Room:
-    """Return the scene that a code describes; raise a DataError if it is not valid."""
+    """Return the room that a code describes; raise a DataError if the code is not valid."""
     number = read_number(code.removeprefix(PREFIX), code)
 
     def values(fields: tuple[Sequence[Any], ...]) -> list[Any]:

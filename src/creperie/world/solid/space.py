@@ -1,7 +1,7 @@
 """Geometry of a room: where things are, what the camera sees of them, and which relations hold.
 
-The camera looks along y, so x is the viewer's right. Left and right, in front and behind are the viewer's. Every
-verdict has three values, with margins: what a person could dispute is None, neither true nor false.
+The camera looks along y, so x is to the viewer's right. Left and right, in front and behind are meant from the viewer's
+position. Every verdict is true, false or None: with margins, it is None for what people could disagree about.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def points_of(thing: Solid, step: int = 1) -> np.ndarray:
 
 
 def place(thing: Solid) -> tuple[np.ndarray, tuple[float, float, float]]:
-    """Return the matrix and the shift in centimetres that put a thing from the origin to its place."""
+    """Return the matrix (turn and size) and the shift in centimetres that bring a thing from the origin into place."""
     at = thing.x * CENTIMETRES, thing.y * CENTIMETRES, thing.z * CENTIMETRES
     return turned("z", DEGREES * thing.turn) * SCALES[thing.size], at
 
 
 @cache
 def box_of(thing: Solid) -> tuple[float, ...]:
-    """Return the bounding box in centimetres: the least and the greatest x, y and z."""
+    """Return a thing's bounding box in centimetres: the least and then the greatest x, y and z."""
     low, high = np.array(extent(thing.kind, thing.state)).reshape(2, 3)
     matrix, at = place(thing)
     corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
@@ -75,13 +75,13 @@ LEANING = 18  #: turn of a thing that leans to the left; to the right it is the 
 
 
 def leans(thing: Solid) -> bool:
-    """Return whether a thing of this kind stands aslant."""
+    """Return whether a thing of this kind leans instead of standing upright."""
     return thing.kind == "ladder" or (thing.kind, thing.state) == ("umbrella", "closed")
 
 
 def contact(a: Solid, b: Solid, axis: int) -> tuple[float, float]:
-    """Return how far `a` can move along an axis (0: to the right, 1: away) until it touches `b`, and the height of that
-    point above the ground; infinitely far if it passes by.
+    """Return how far `a` can move along an axis (0: to the right, 1: away) until it touches `b`, and the height of the
+    point of contact above the ground. The distance is infinite if `a` passes by.
     """
     boxes = np.array([box_of(a), box_of(b)])
     cell = max(1.0, float((boxes[:, 3:] - boxes[:, :3]).max()) / 60)
@@ -102,14 +102,14 @@ def contact(a: Solid, b: Solid, axis: int) -> tuple[float, float]:
 
 
 def camera_of(room: Room) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the camera is and what it looks at, in centimetres."""
+    """Return the position of the camera and the point that it looks at, in centimetres."""
     aim = np.array([room.aim_x, room.aim_y, room.aim_z]) * CENTIMETRES
     rise = math.radians(room.slope)
     return aim + room.away * CENTIMETRES * np.array([0, -math.cos(rise), math.sin(rise)]), aim
 
 
 def project(points: np.ndarray, room: Room) -> tuple[np.ndarray, np.ndarray]:
-    """Return where points are in the picture (2, n), from −1 to 1, and their depth."""
+    """Return the positions of points in the picture (2, n), from −1 to 1, and their depths along the camera's view."""
     eye, aim = camera_of(room)
     ahead = (aim - eye) / np.linalg.norm(aim - eye)
     up = np.cross([1.0, 0, 0], ahead)
@@ -120,8 +120,8 @@ def project(points: np.ndarray, room: Room) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the camera sees of a thing: its visible share, its pixels in the identity picture, and whether all of it is
-    inside the picture.
+    """What the camera sees of a thing: the share of it that is visible, its number of pixels in the identity picture
+    (which thing is seen where), and whether all of it is inside the picture.
     """
 
     share: float
@@ -130,7 +130,7 @@ class Seen:
 
 
 def look_at(room: Room) -> list[Seen]:
-    """Return what the camera sees of each thing, by an identity picture of points on the things' surfaces."""
+    """Return what the camera sees of each thing, by a picture that records for each pixel the thing in front."""
     nearest = np.full(RASTER * RASTER, np.inf)
     spots = []
     for thing in room.things:
@@ -171,7 +171,7 @@ class RoomGraph:
         return getattr(self, f"_{back}")(args[1], args[0]) if back else getattr(self, f"_{relation}")(*args)
 
     def _chain(self, k: int) -> list[int]:
-        """Return what a thing stands on or in, and so on down to the ground."""
+        """Return the indices of the thing that a thing stands on or in, the one below that, and so on to the ground."""
         found = []
         while self.things[k].base:
             k = self.things[k].base - 1
@@ -179,12 +179,12 @@ class RoomGraph:
         return found
 
     def _level(self, a: int, b: int) -> bool:
-        """Return whether two things stand on the same thing, or both on the ground."""
+        """Return whether two things stand on the same thing, or both stand on the ground."""
         one, two = self.things[a], self.things[b]
         return one.base == two.base and not one.inside and not two.inside and _mounted(one) == _mounted(two)
 
     def _apart(self, a: int, b: int) -> tuple[float, float, float, float]:
-        """Return how far a is to the right of b and behind it, between their middles, and the gaps between them."""
+        """Return how far `a` is to the right of `b` and behind it, between their middles, and the gaps in x and y."""
         x, y = self.boxes[a], self.boxes[b]
         across, deep = ((x[k] + x[k + 3] - y[k] - y[k + 3]) / 2 for k in (0, 1))
         gaps = [max(y[k] - x[k + 3], x[k] - y[k + 3]) for k in (0, 1)]
@@ -315,5 +315,5 @@ def _mounted(thing: Solid) -> bool:
 
 
 def fits_in_view(seen: Sequence[Seen], things: Sequence[Solid]) -> bool:
-    """Return whether everything is whole in the picture, large enough, and not hidden by other things."""
+    """Return whether each thing is wholly in the picture, large enough, and not much hidden by other things."""
     return all(s.whole and s.pixels >= 14 and s.share >= (0.4 if t.inside else 0.82) for s, t in zip(seen, things))

@@ -1,4 +1,4 @@
-"""Rooms as a stage: looks of solid things, and rooms from drafts."""
+"""Rooms as a stage (see `sample`): the looks of solid things, and rooms from drafts."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Rooms(Stage):
         return looks
 
     def look(self, kind: str, setting: str, s: Sampler, used: Sequence[str] = (), plain: bool = False) -> Solid:
-        """Return a thing with a random look, in none of the used colours where it can be avoided; if `plain`, painted
-        and without a pattern.
+        """Return a thing with a random look: if possible in a colour that is not `used`; if `plain`, painted and
+        without a pattern.
         """
         dice, model = s.dice, SOLIDS[kind]
         material = dice.pick([m for m in model.materials if m not in NATURAL] if plain else model.materials)
@@ -112,7 +112,7 @@ class Rooms(Stage):
         return beside or super().allows(setting, relation, kinds)
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Room] | None:
-        """Return both rooms, with the first good backdrop and light that put both into the split."""
+        """Return both rooms, with the first good backdrop and light that put both into the split; None if none does."""
         rooms = lay_out(draft, tape)
         if rooms is None or any(any(novel_colour(x.kind, x.colour) for x in r.things) != novel for r in rooms):
             return None

@@ -81,7 +81,7 @@ class RenderOptions:
 
 
 def find_variant(wanted: str = "auto") -> str:
-    """Return the fastest way to render that works here: cuda, llvm or scalar; or the wanted one.
+    """Return the wanted Mitsuba variant or, for `auto`, the fastest that works here: cuda, llvm or scalar.
 
     Each is tried in a process of its own, because a library of the wrong version aborts the process.
     """
@@ -178,7 +178,7 @@ def _light_in(mi: Any, room: Room, camera: dict[str, Any], glass: bool) -> tuple
 
 
 def _variable(mi: Any, part: Any, names: Sequence[str]) -> None:
-    """Keep numbers out of the compiled code, so that pictures with other numbers need no new compilation."""
+    """Make the named parameters variables of the compiled code, so that other values need no new compilation."""
     if not mi.variant().startswith("scalar"):
         params = mi.traverse(part)
         for name in names:
@@ -186,7 +186,7 @@ def _variable(mi: Any, part: Any, names: Sequence[str]) -> None:
 
 
 def _sky(mi: Any, room: Room) -> dict[str, Any]:
-    """Return the light from all sides: a window, a little from above and the sides, less from below."""
+    """Return the light that comes from all sides: a window, some light from above and the sides, less from below."""
     where, half, colour, above, beside = (np.array(v) for v in LIGHTS[room.light])
     up = np.cos(np.linspace(0, np.pi, 64))[:, None, None]
     level = np.where(up > 0, up * above + (1 - up) * beside, beside * (1 + 0.7 * up)) + np.zeros((64, 128, 3))
@@ -199,7 +199,7 @@ def _sky(mi: Any, room: Room) -> dict[str, Any]:
 
 
 def _sun(mi: Any, room: Room) -> dict[str, Any]:
-    """Return the sun: a pool of light on the things and the wall behind them."""
+    """Return the sunlight: a bright patch on the things and on the wall behind them."""
     eye, aim = camera_of(room)
     where, _, colour, *_ = LIGHTS[room.light]
     wide = float(np.linalg.norm(aim - eye)) * math.tan(math.radians(VIEW / 2))
@@ -248,7 +248,7 @@ def _plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]
 
 
 def _surroundings(room: Room) -> list[tuple[Patches, Surface]]:
-    """Return the ground or the table with what may lie on it, and the wall with its panels and skirting board."""
+    """Return the ground or table with what may lie on it, and the wall with its panels and skirting board."""
     back, wide, table = WALL[room.setting], 1400.0, room.setting == "table"
     paper = large_look("walls", room.wall, 14)
     below = large_look("grounds", room.ground, 10 if table else 24)
@@ -297,12 +297,14 @@ def _rug(room: Room) -> list[tuple[Patches, Surface]]:
 
 
 def _cell(k: int) -> tuple[int, int, int]:
-    """Return the corner and the width of a cell of the one picture that holds all textures: two large, then small."""
+    """Return the corner and width of cell `k` in the one picture with all textures: two large cells, then small
+    ones.
+    """
     return (1024 * k, 0, 1024) if k < 2 else (256 * ((k - 2) % 8), 1024 + 256 * ((k - 2) // 8), 256)
 
 
 def _painted(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
-    """Return all surfaces that send out no light as one mesh with one picture: more meshes or materials take longer."""
+    """Return all surfaces that emit no light as one mesh with one texture; more meshes or materials take longer."""
     cells: dict[Surface, int] = {}
     picture = np.zeros((1536, 2048, 3), np.uint8)
     placed: list[tuple[Patches, Surface]] = []
@@ -332,7 +334,7 @@ def _painted(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
 
 
 def _shining(mi: Any, look: Surface, patches: Patches, dull: Any) -> Any:
-    """Return surfaces that send out light as a mesh; `dull` is how they reflect it."""
+    """Return surfaces that emit light as a mesh; `dull` is the material with which they reflect other light."""
     radiance = {"type": "bitmap", "bitmap": mi.Bitmap(look.shine().astype(np.float32)), "raw": True}
     weight = 1.0 if any(look.light) else 0.001
     props = mi.Properties()
@@ -356,7 +358,7 @@ def _mesh(mi: Any, patches: Patches, props: Any, data: dict[str, np.ndarray]) ->
 
 
 def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
-    """Return light with its noise smoothed within surfaces; the guide has colour, normal and depth."""
+    """Return light with its noise smoothed within surfaces; `guide` has each pixel's colour, normal and depth."""
     light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
     albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
     albedo = np.clip(albedo, 0.04, 1)
@@ -368,7 +370,7 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
 
 
 def expose(light: np.ndarray) -> np.ndarray:
-    """Return light as a picture: very bright parts glow, corners are darker, highlights are soft."""
+    """Return light as a picture: very bright parts glow, corners are darkened, and highlights are softened."""
     high, wide = light.shape[:2]
     level = light.max(2, keepdims=True)
     glow = light * np.clip(1 - 3 / np.maximum(level, 1e-6), 0, 1)
@@ -384,7 +386,7 @@ def expose(light: np.ndarray) -> np.ndarray:
 
 
 def _calm(light: np.ndarray) -> np.ndarray:
-    """Return light without speckles: no pixel is brighter than all but two around it, or darker than all but one."""
+    """Return light clipped, against speckles, between each pixel's second-darkest and third-brightest neighbour."""
     wide = np.pad(light, ((1, 1), (1, 1), (0, 0)), mode="edge")
     high, across = light.shape[:2]
     around = [wide[y : y + high, x : x + across] for y in range(3) for x in range(3) if (y, x) != (1, 1)]
