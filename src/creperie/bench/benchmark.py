@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Info:
-    """A description of a benchmark for its readers. An empty string means that the field is not stated."""
+    """A description of a benchmark for people. An empty text means that the field is not stated."""
 
     title: str = ""
     description: str = ""
@@ -120,7 +120,7 @@ class Parquet:
 
 @dataclass(frozen=True)
 class KeptRows(Parquet):
-    """Some rows of Parquet files, by a mask over all of them; also read on demand, a piece at a time."""
+    """The rows of Parquet files that a mask selects, read on demand, a piece at a time."""
 
     keep: np.ndarray = field(default_factory=lambda: np.zeros(0, bool), compare=False)
 
@@ -182,7 +182,7 @@ class Benchmark(Framed):
         return table
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return one column. For a benchmark on disk, only that column is read."""
+        """Return one column; of a benchmark on disk, only this column is read."""
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             return self.source.read([name]).column(0)
         return self.table.column(name)
@@ -208,7 +208,7 @@ class Benchmark(Framed):
 
     @cached_property
     def hash(self) -> str:
-        """The content hash of the items, which runs record to state what they were computed on."""
+        """The content hash of the items, which a run records to identify the items that it was computed on."""
         if not isinstance(self.source, Parquet):
             return content_hash(self.source)
         return self.source.digest or hash_pieces(self.columns, self.pieces(self.columns))
@@ -270,7 +270,7 @@ class Benchmark(Framed):
     def __getitem__(self, index: str) -> Any: ...
     @explained
     def __getitem__(self, index: int | str | slice) -> Item | Benchmark:
-        """Return the item with this index or id; for a slice or the name of a subset, return a benchmark."""
+        """Return the item at an index or with an id; for a slice or the name of a subset, return a benchmark."""
         if isinstance(index, slice):
             rows = pa.array(range(*index.indices(len(self))), pa.int64())
             return self.with_table(self.table.take(rows), "slice", rows=f"{index.start}:{index.stop}:{index.step}")
@@ -321,7 +321,7 @@ class Benchmark(Framed):
     # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
 
     def keeping(self, keep: np.ndarray, op: str, **args: Any) -> Benchmark:
-        """Return the items that a mask keeps, with one more provenance step. Large benchmarks on disk stay there."""
+        """Return the items that a mask keeps, with one more provenance step. Large benchmarks on disk stay on disk."""
         source = self.source
         if isinstance(source, Parquet) and "table" not in self.__dict__ and len(self) > HELD:
             if isinstance(source, KeptRows):
@@ -331,8 +331,9 @@ class Benchmark(Framed):
         return self.with_table(self.table.filter(pa.array(keep)), op, **args)
 
     def with_table(self, table: pa.Table | Parquet, op: str, **args: Any) -> Benchmark:
-        """Return a copy of the benchmark with these items, and with one more provenance step, which says how many items
-        it left out."""
+        """Return a copy of the benchmark with these items, and with one more provenance step that states how many items
+        were left out.
+        """
         changed = replace(self, source=table)
         left = {"leaves": f"{len(changed):,} of {len(self):,}"} if len(changed) < len(self) else {}
         return replace(changed, provenance=(*self.provenance, ProvenanceStep(op, args | left, (self.hash,))))
@@ -343,7 +344,7 @@ class Benchmark(Framed):
         """Return a benchmark of the items that meet a condition: an Arrow expression over the columns, a boolean mask,
         or a function of an item.
 
-        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow, while reading if the benchmark is on disk.
+        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow; for a benchmark on disk, while it is read.
         """
         if isinstance(condition, pc.Expression):
             return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)
@@ -367,7 +368,7 @@ class Benchmark(Framed):
         return self.table.filter(condition)
 
     def save(self, folder: str | Path, *, copy_images: bool = False, force: bool = False) -> Benchmark:
-        """Write the benchmark into a folder and return it as loaded from there, as `creperie.save` does."""
+        """Write the benchmark into a folder, as `creperie.save` does, and return it as loaded from there."""
         return late("creperie.bench", "save")(self, folder, copy_images=copy_images, force=force)
 
     @explained
@@ -387,9 +388,7 @@ class Benchmark(Framed):
 
     @explained
     def sample(self, n: int, seed: int = 0) -> Benchmark:
-        """Return a benchmark of n items drawn without replacement, in their original order; of all items if there are
-        fewer.
-        """
+        """Return a benchmark of n items (or all, if fewer) drawn without replacement, in their original order."""
         if n < 0:
             raise UsageError(f"cannot sample {n} items", where=self.name, hint="choose 0 or more")
         rng = np.random.Generator(np.random.PCG64(seed))
@@ -428,7 +427,7 @@ def check_shapes(table: pa.Table, where: str) -> None:
 
 
 def held_benchmark(given: Any) -> Benchmark | None:
-    """Return the argument if it is a benchmark, or the benchmark of a result such as `Refined`; None for others."""
+    """Return a benchmark: the argument if it is one, or the one that a result such as `Refined` holds; else None."""
     held = given if isinstance(given, Benchmark) else getattr(given, "bench", None)
     return held if isinstance(held, Benchmark) else None
 
@@ -459,7 +458,7 @@ def check_keys(bench: Benchmark, hint: str = "give every item of a subset its ow
 
 
 def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) -> Benchmark:
-    """Return several benchmarks joined into one. All must use the same image store or none; keys must not clash.
+    """Return several benchmarks joined into one. All of them must use one image store or none, and keys must not clash.
 
     With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that keys of different benchmarks cannot clash.
     """
@@ -490,7 +489,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
 
 
 def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
-    """Return the tables with each tag that has different types in different tables cast to text."""
+    """Return the tables, with a tag cast to text if its type differs from table to table."""
     kinds: dict[str, set[pa.DataType]] = {}
     for table in tables:
         for column in table.schema:
@@ -524,7 +523,7 @@ def image_keys(bench: Benchmark) -> list[str]:
 
 
 def _give_back() -> None:
-    """Return freed memory to the system: Arrow and glibc both keep some of it, even of large arrays."""
+    """Return freed memory to the system, as Arrow and glibc both hold on to some of it, even that of large arrays."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         from ctypes import CDLL

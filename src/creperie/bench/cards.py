@@ -59,7 +59,7 @@ _AUDIT = re.compile(r"(<!-- audit -->\n).*?(<!-- end of audit -->)", re.DOTALL)
 
 
 def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
-    """Return the audit stored beside a saved benchmark; None if there is none, or if it was made on other content."""
+    """Return the audit stored beside a saved benchmark; None if there is none, or if it was made from other content."""
     if not isinstance(bench.source, Parquet) or not bench.source.files:
         return None
     path = bench.source.files[0].parent.parent / AUDIT_FILE
@@ -68,9 +68,9 @@ def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
 
 
 def record_audit(folder: Path, audit: Mapping[str, Any]) -> None:
-    """Write an audit beside a saved benchmark and its verdict into the cards.
+    """Write an audit beside a saved benchmark, and the audit's verdict into the benchmark's cards.
 
-    Nothing is written if the folder holds other content or an audit with more attackers, or cannot be written to.
+    Nothing is written if the folder holds other content, holds an audit with more attackers, or is not writable.
     """
     manifest = folder / MANIFEST_FILE
     if not manifest.is_file() or read_json(manifest).get("hash") != audit["hash"]:
@@ -114,7 +114,7 @@ ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", "
 
 
 def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
-    """Write a second table of items, with the paths of their copied images, and return the patterns of the files that
+    """Write a second table of items, with the paths of their copied images; return the patterns of the files that
     `datasets` should read.
 
     Returns an empty list and writes nothing if an image is missing or has an ending that `datasets` does not support.
@@ -139,7 +139,7 @@ def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
 
 
 def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], pictures: Sequence[str] = ()) -> str:
-    """Return the text of README.md; `pictures` are the files that `datasets` reads if the images are included."""
+    """Return the text of README.md; `pictures` are the files that `datasets` reads where images are included."""
     import yaml
 
     head = yaml.safe_dump(_head(bench, kinds, pictures), allow_unicode=True, sort_keys=False)
@@ -174,7 +174,7 @@ def _head(bench: Benchmark, kinds: list[MatchShape], files: Sequence[str]) -> di
 
 
 def _shape_text(shape: MatchShape) -> str:
-    """Return a short description of the shape of an item.
+    """Return the shape of an item as a short phrase.
 
     >>> _shape_text(MatchShape(1, 3, ((True, True, False),), 5))
     '1 image, 3 captions, match `[[1,1,0]]`'
@@ -239,7 +239,7 @@ def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchSh
 
 
 def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
-    """Return all steps in order, including those of benchmarks that were concatenated."""
+    """Return all steps in order, including the steps of benchmarks that were concatenated."""
     flat: list[ProvenanceStep] = []
     for step in steps:
         for part in step.args.get("history", ()):
@@ -339,7 +339,7 @@ def _url(source: str) -> dict[str, str]:
 
 
 def _today() -> str:
-    """Return the current date, or that of SOURCE_DATE_EPOCH, which reproducible builds set."""
+    """Return the current date, or the date in SOURCE_DATE_EPOCH, which reproducible builds set."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = dt.datetime.fromtimestamp(int(fixed), dt.UTC) if fixed.isdigit() else dt.datetime.now(dt.UTC)
     return now.date().isoformat()

@@ -1,4 +1,4 @@
-"""Checks that find defects of a benchmark: duplicate, contradictory, empty and unwinnable items, and bad images.
+"""Checks for defects of a benchmark: duplicate, contradictory, empty and unwinnable items, and bad images.
 
 Texts are checked column by column, so a million items take seconds. A finding with severity `error` is a defect of an
 item; `info` is worth knowing.
@@ -39,7 +39,7 @@ def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent)
 
 
 class View:
-    """A benchmark with the columns that the checks share, computed once."""
+    """A benchmark with the columns that several checks use, each computed once."""
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
@@ -129,7 +129,7 @@ def _repeated_items(view: View) -> Iterator[Finding]:
 
 
 def _vacuous(view: View) -> Iterator[Finding]:
-    """Yield findings for items whose captions are all true, all false or missing: ranking them tests nothing."""
+    """Yield findings for items whose captions are all true, all false or missing: ranking these tests nothing."""
     codes, shapes = shape_codes(view.bench)
     subset = view.table.column("subset").combine_chunks().dictionary_encode()
     of = subset.indices.to_numpy(zero_copy_only=False)
@@ -170,7 +170,7 @@ def _skipped(view: View) -> Iterator[Finding]:
 
 
 def _repeated_captions(view: View) -> Iterator[Finding]:
-    """Yield findings for captions that repeat an earlier one of their item, with the same or the opposite label."""
+    """Yield findings for captions that repeat an earlier one of the same item, with the same or the opposite label."""
     first = first_rows(pair_codes(view.owners, view.codes))
     offsets = view.captions[0]
     for caption in np.flatnonzero(first != np.arange(len(first))).tolist():

@@ -1,4 +1,4 @@
-"""A set of changes to a benchmark, applied in a fixed order; each is recorded as a provenance step."""
+"""A set of changes to a benchmark, applied in a fixed order; each change is recorded as a provenance step."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benc
 
 
 def with_tag(bench: Benchmark, wanted: str) -> Benchmark:
-    """Return a benchmark of the items whose tag has one of the values in `wanted`, written `name=value,value`."""
+    """Return a benchmark of the items whose tag has one of some values, given as `name=value,value`."""
     name, equals, values = wanted.partition("=")
     tags = [column.removeprefix(TAG_PREFIX) for column in bench.columns if column.startswith(TAG_PREFIX)]
     if not equals:
@@ -72,7 +72,7 @@ Keys = Collection[tuple[str, str]]  #: subset and id of items
 
 
 def reweighed(bench: Benchmark, by: str, doubted: Keys, agreed: Keys = ()) -> Benchmark | None:
-    """Return the benchmark with the tag `evidence` of its items updated by a model's verdicts; None if no item has it.
+    """Return the benchmark with the tag `evidence` of items updated by a model's verdicts; None if no item has the tag.
 
     An item in `doubted` loses one level; an `unchecked` item in `agreed` becomes `likely`. `by` is the name of the
     model.

@@ -1,7 +1,7 @@
 """Benchmarks from objects in memory: data frames, lists of dictionaries, data sets and images.
 
 Images in memory are written once to creperie's cache, under names derived from their content. Saving a benchmark copies
-them.
+them into its folder.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
 
 
 def _with_keys(columns: dict[str, list[Any]], name: str) -> dict[str, list[Any]]:
-    """Return the columns of a frame with creperie's own columns, with a key in place of each image."""
+    """Return the columns of a frame that has creperie's own columns, with a key in place of each image."""
     return {**columns, "images": [[_picture_key(one, f"{name}['images']") for one in row] for row in columns["images"]]}
 
 
 def _warn_of_losses(bench: Benchmark, roles: Roles) -> None:
-    """Warn if rows have no image or are not items, with their numbers."""
+    """Warn if some rows have no image or are not items; the warning states their numbers."""
     without = sum(not images for images in bench.column("images").to_pylist()) if roles.image else 0
     if without:
         warnings.warn(f"{without:,} of {len(bench):,} items have no image", stacklevel=4)
@@ -169,7 +169,7 @@ def table_of_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> TableSo
 
 
 def _picture_key(cell: Any, where: str) -> str | None:
-    """Return the key of an image, or None if the cell is empty. Images in memory are cached; paths and keys are
+    """Return the key of an image, or None if the cell is empty. An image in memory is cached; a path or key is returned
     unchanged.
     """
     if isinstance(cell, Mapping) and {"bytes", "path"} <= set(cell):  # as `datasets` stores images

@@ -1,4 +1,4 @@
-"""The content hash of a benchmark, which depends on the items, not on how they are chunked or stored."""
+"""The content hash of a benchmark, which depends on the items but not on how they are chunked or stored."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ HASH_CHUNK = 65_536
 def content_hash(table: pa.Table) -> str:
     """Return the sha256 of ids, subsets, image references, captions, match matrices and tags.
 
-    The order of the items matters, and every byte of a caption. Chunking, compression and the order of tag columns do
-    not.
+    The order of the items matters, and so does every byte of a caption. Chunking, compression and the order of tag
+    columns do not matter.
     """
     return hash_pieces(table.column_names, [table])
 
 
 def hash_pieces(columns: Iterable[str], pieces: Iterable[pa.Table]) -> str:
-    """Return the content hash of a table that is read in pieces, however it is divided."""
+    """Return the content hash of a table that is read in pieces; the size of the pieces makes no difference."""
     names = list(columns)
     hashing = ContentHash(names)
     waiting: list[pa.Table] = []
@@ -41,7 +41,7 @@ def hash_pieces(columns: Iterable[str], pieces: Iterable[pa.Table]) -> str:
 
 
 class ContentHash:
-    """An incremental content hash, fed with tables of `HASH_CHUNK` rows; only the last one may have fewer."""
+    """An incremental content hash, fed with tables of `HASH_CHUNK` rows; only the last table may have fewer rows."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         names = list(CORE_COLUMNS.names) + sorted(n for n in columns if n.startswith(TAG_PREFIX))

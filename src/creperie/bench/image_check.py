@@ -1,4 +1,4 @@
-"""The class `Finding`, and checks of images: is each present, can it be decoded, is its crop box inside."""
+"""The class `Finding`, and checks of images: is each image present, can it be decoded, is its crop box inside it?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INFO = "info"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem reported by a check. `subset` and `item` are empty if it concerns more than one item."""
+    """A problem that a check reports. `subset` and `item` are empty if the problem concerns more than one item."""
 
     code: str
     severity: str
@@ -31,7 +31,7 @@ class Finding:
 
 
 def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:
-    """Yield findings about images. Each image is read and decoded once, in several threads. `look=False` skips this."""
+    """Yield findings about images. Each image is read and decoded once, in several threads, unless `look` is False."""
     offsets, references = bench.ragged("images")
     if not len(references):
         return

@@ -51,7 +51,7 @@ REFERENCE_ENDING = rf"(?:{_BOX}|#)\z"
 
 
 class ImageError(DataError):
-    """Raised for an image that is missing or cannot be decoded; `code` is that of the finding."""
+    """Raised for an image that is missing or cannot be decoded; `code` is the code of the finding."""
 
     def __init__(self, code: str, what: str, *, where: object = "", hint: str = "") -> None:
         self.code = code
@@ -75,7 +75,7 @@ class ImageStore(Protocol):
         ...
 
     def read(self, key: str) -> bytes:
-        """Return the encoded bytes of one image, not cropped; raise an ImageError if there is none."""
+        """Return the encoded bytes of one image, not cropped; raise an ImageError if there is no such image."""
         ...
 
     def __contains__(self, key: str) -> bool: ...
@@ -168,7 +168,7 @@ def safe_path(folder: Path, key: str) -> Path:
 def open_image(
     store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS, data: bytes | None = None
 ) -> Image.Image:
-    """Return the image of a reference: decoded, upright, RGB and cropped. `data` are its bytes, if they were read."""
+    """Return the image of a reference: decoded, upright, RGB and cropped. `data` are its bytes, if already read."""
     key, box = split_reference(reference)
     try:
         picture = decode_image(store.read(key) if data is None else data, max_pixels=max_pixels)
@@ -204,7 +204,7 @@ def picture_type(data: bytes) -> str:
 def picture_bytes(store: ImageStore, key: str) -> bytes:
     """Return the bytes of an image file, unchanged, for exports and for pages that others see.
 
-    Raise an ImageError if it is missing, not an image, too large, or a link that leads out of its folder.
+    Raise an ImageError if the image is missing, not an image, too large, or a link that leads out of its folder.
     """
     leads_out = getattr(store, "leads_out", None)
     try:
@@ -265,7 +265,7 @@ def _plain_jpeg(data: bytes) -> bool:
 def _readable_formats() -> tuple[str, ...]:
     """Return the accepted formats that this build of Pillow supports.
 
-    Also switches off Pillow's warnings about bad images, which are reported as findings instead.
+    This call switches off Pillow's warnings about bad images as well, which are reported as findings instead.
     """
     from PIL import Image
 

@@ -40,7 +40,7 @@ class PartOptions(ImageOptions):
 
     @property
     def typed(self) -> str:
-        """The images and subsets as options of a command; the limit is left out, so that the next command takes all.
+        """Images and subsets as options of a command; the limit is left out, so that the next command takes all items.
 
         >>> PartOptions(subsets=("swap", "add"), limit=9).typed
         ' --subset swap,add'
@@ -66,7 +66,7 @@ class NamingOptions:
     )
 
     def named(self, bench: Benchmark) -> Benchmark:
-        """Return the benchmark with this name and licence; one that is not given stays as it is."""
+        """Return the benchmark with this name and licence; one that is not given stays the same."""
         title = "" if self.name else bench.info.title  # of the published set, which a part under another name is not
         info = replace(bench.info, licence=self.licence or bench.info.licence, title=title)
         return replace(bench, name=self.name or bench.name, info=info)
@@ -81,8 +81,8 @@ def load_part(spec: BenchmarkSpec, part: PartOptions, seed: int | None = None) -
 
 
 def limited(bench: Benchmark, limit: float, seed: int | None = None) -> Benchmark:
-    """Return at most `limit` items of every subset, or below 1 that share of them rounded up, in their order: the first
-    ones or, with a seed, a random sample.
+    """Return at most `limit` items of every subset (if below 1, this share of them, rounded up) in their order: the
+    first ones or, with a seed, a random sample.
     """
     if seed is None and limit >= 1:
         return bench.head(int(limit))

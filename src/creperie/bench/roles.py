@@ -9,7 +9,7 @@ from creperie.core import option
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of each role. There may be several columns of captions, and two of images with one caption each."""
+    """The columns of a table by role. There may be several columns of captions, or two images with a caption each."""
 
     image: tuple[str, ...] = option((), "Column with the image file; two for two images.", whole=True)
     positive: tuple[str, ...] = option((), "Columns with true captions: caption,caption2.", whole=True)
@@ -24,5 +24,5 @@ class Roles:
         return list(dict.fromkeys(name for names in vars(self).values() for name in names))
 
     def document(self) -> dict[str, list[str]]:
-        """Return the columns of each role that has any."""
+        """Return the columns of each role that has any, by the name of the role."""
         return {role: list(names) for role, names in vars(self).items() if names}

@@ -1,4 +1,4 @@
-"""Integer codes of ragged rows: equal rows have equal codes, so millions are compared without a Python loop."""
+"""Integer codes of ragged rows: equal rows have equal codes, so that millions are compared without a Python loop."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
 
 
 def owners(offsets: np.ndarray) -> np.ndarray:
-    """Return, for each flat value, the index of the row that it belongs to.
+    """Return, for each flat value of a ragged column, the index of the row that the value belongs to.
 
     >>> owners(np.array([0, 2, 2, 3])).tolist()
     [0, 0, 2]

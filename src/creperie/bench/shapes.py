@@ -14,7 +14,7 @@ from creperie.bench.rows import list_codes, pair_codes
 
 @dataclass(frozen=True)
 class MatchShape:
-    """A match matrix shared by `items` items. Rows are images; without images there is one row."""
+    """A match matrix, and the number of items that share it. Rows are images; without images there is one row."""
 
     images: int
     captions: int
@@ -23,7 +23,7 @@ class MatchShape:
 
     @property
     def text(self) -> str:
-        """The matrix as text, as papers write it.
+        """The matrix as text, in the notation of papers.
 
         >>> MatchShape(2, 2, ((True, False), (False, True)), 400).text
         '[[1,0],[0,1]]'
@@ -41,7 +41,7 @@ class MatchShape:
 
 
 def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
-    """Return the index of each item's shape, and the list of shapes in order of first use."""
+    """Return, for each item, the index of its shape, and the list of shapes in order of first use."""
     match = bench.ragged("match")
     images = np.diff(bench.ragged("images")[0])
     captions = np.diff(match[0]) // np.maximum(images, 1)  # without reading the captions

@@ -37,7 +37,7 @@ BenchmarkSpec = Any
 
 
 def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
-    """Return a benchmark: the argument itself if it is one, the one that a result holds, else the result of `load`."""
+    """Return a benchmark: the argument if it is one, the one that a result holds, or what `load` makes of it."""
     return held_benchmark(bench) or load(bench)
 
 

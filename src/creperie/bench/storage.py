@@ -74,7 +74,7 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
 
 
 def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
-    """Rename a finished folder; retry if another process creates or removes the target at the same time."""
+    """Rename a finished folder; try again if another process creates or removes the target at the same time."""
     while draft.exists():
         check_target(path, replace_old, WRITTEN)
         old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
@@ -91,7 +91,7 @@ def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
 def save(
     bench: Any, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: Progress = silent
 ) -> Benchmark:
-    """Write a benchmark, or the one that a result holds, into a folder and return it as loaded from there.
+    """Write a benchmark, or the one that a result holds, into a folder; return the benchmark as loaded from there.
 
     Images are copied even without `copy_images` if they would be lost otherwise: those that have no location, are in
     the folder to be replaced, or are in creperie's cache.
@@ -117,7 +117,7 @@ def save(
 
 
 def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
-    """Write the manifest and the cards of a benchmark."""
+    """Write a benchmark's manifest and cards into the folder."""
     from creperie.bench.cards import write_cards
 
     manifest = manifest_of(bench, images)
@@ -192,7 +192,7 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
 def _from_manifest(
     document: Mapping[str, Any], root: Path, checksums: Mapping[str, str] | None
 ) -> tuple[Benchmark, int, str]:
-    """Return the benchmark, the number of items and the image location that a manifest states."""
+    """Return the benchmark that a manifest states, the number of its items, and the location of its images."""
     files = tuple(root / name for name in item_files(root))
     bench = Benchmark(
         name=_text(document["name"]),
@@ -209,7 +209,7 @@ def _from_manifest(
 
 
 def _again(steps: Any) -> str:
-    """Return a hint on how to make a benchmark again, from the last step of its provenance."""
+    """Return a hint on how to create a benchmark again, taken from the last step of its provenance."""
     if not steps:
         return AGAIN
     step = steps[0] if steps[0]["op"] == "get" and steps[-1]["op"] == "read" else steps[-1]
@@ -230,7 +230,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _own_images(root: Path, stored: str) -> ImageStore:
-    """Return the image store that the manifest names. If it is inside the folder, its links are not followed."""
+    """Return the image store that a manifest names. If the store is inside the folder, its links are not followed."""
     from creperie.bench.stores import open_store
 
     place = root / stored
@@ -255,7 +255,7 @@ def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
 
 
 def relative_place(location: str, target: Path) -> str:
-    """Return the location of the images relative to the benchmark folder; absolute if they are on another drive."""
+    """Return the location of the images relative to the benchmark folder; absolute if on another drive."""
     try:
         return os.path.relpath(location, target) if location else ""
     except ValueError:  # another drive

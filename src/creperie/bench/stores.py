@@ -186,7 +186,7 @@ def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
 class FolderStore(KeyedImageStore):
     """A store of the files in a folder and its subfolders.
 
-    Links are followed if the user named the folder. In a benchmark from elsewhere, links must not lead out of it.
+    Links are followed if the user named the folder. In a benchmark from elsewhere, no link may lead out of the folder.
     """
 
     def __init__(self, path: Path, *, follow_links: bool = True) -> None:
@@ -269,7 +269,7 @@ def _entry_name(name: str) -> str:
 
 
 class ZipStore(Archive):
-    """A store of the entries of a zip file. A lock serialises reading, but not decoding, which is the slow part."""
+    """A store of the entries of a zip file. A lock serialises reading but not decoding, which is the slower part."""
 
     @cached_property
     def _zip(self) -> zipfile.ZipFile:
@@ -305,7 +305,7 @@ class ZipStore(Archive):
 class TarStore(Archive):
     """A store of the files in tar files that are not compressed, such as WebDataset shards.
 
-    In samples that list their images in a JSON file, as `export_webdataset` writes them, these names count, too.
+    If a sample lists its images in a JSON file, as those of `export_webdataset` do, the listed names are valid, too.
     """
 
     def __init__(self, path: Path, files: tuple[Path, ...]) -> None:
@@ -334,7 +334,7 @@ class TarStore(Archive):
 
 
 def tar_samples(file: Path) -> Iterator[tuple[str, list[tarfile.TarInfo], Callable[[tarfile.TarInfo], bytes]]]:
-    """Yield the samples of a tar file: the part of their names before the first dot, their files, a way to read one."""
+    """Yield each sample of a tar file: its name (up to the first dot), its files, and a function to read one."""
     try:
         with tarfile.open(file, "r:") as tar:
             members = (m for m in tar if m.isfile())
@@ -345,7 +345,7 @@ def tar_samples(file: Path) -> Iterator[tuple[str, list[tarfile.TarInfo], Callab
 
 
 def images_listed(sample: bytes) -> list[str]:
-    """Return the names of images in the JSON document of a sample; nothing if it has none."""
+    """Return the names of images in the JSON document of a sample; an empty list if the sample has none."""
     try:
         names = json.loads(sample)["images"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -366,7 +366,7 @@ def parquet_shards(folder: Path) -> tuple[Path, ...]:
 
 
 def image_columns(schema: Any) -> list[str]:
-    """Return the image columns of an Arrow schema, in the layout of `datasets`: struct<bytes, path>, or lists of it."""
+    """Return the image columns of an Arrow schema in the layout of `datasets`: struct<bytes, path>, or lists."""
     import pyarrow as pa
 
     def is_image(type_: Any) -> bool:
@@ -426,7 +426,7 @@ class ParquetStore(Archive):
             self._names[column].append(names)
 
     def _leaf(self, f: int, g: int, column: str, leaf: str) -> Any:
-        """Return one column of a row group, with only the bytes or only the path of its images."""
+        """Return one column of a row group, with either the bytes or the path of its images, as `leaf` says."""
         schema = self._readers[f].schema
         paths = [schema.column(i).path for i in range(len(schema))]
         chosen = [p for p in paths if p.split(".")[0] == column and p.endswith(f".{leaf}")]
@@ -439,7 +439,7 @@ class ParquetStore(Archive):
         return [[numbered if name in different else name for name, numbered in names] for names in self._names[column]]
 
     def repeated(self) -> list[str]:
-        """Return the names that different images share."""
+        """Return the names that several different images share."""
         _ = self._entries
         shared = {name: places for name, places in self._places.items() if len(places) > 1}
         return sorted(name for name, places in shared.items() if len(set(map(self._at, places))) > 1)

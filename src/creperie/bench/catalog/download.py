@@ -1,4 +1,4 @@
-"""Download of one file over HTTP, with retries and a check of the content.
+"""Download one file over HTTP, with retries and a check of the content.
 
 A file is called `NAME.part` while it is downloaded. It is renamed to `NAME` only when it is complete and has passed the
 check, so a file called `NAME` is never partial. A part is continued only if a checksum will show that both halves
@@ -50,7 +50,7 @@ class Limits:
 
 
 class FetchError(DataError):
-    """Raised when a file cannot be fetched; `gone` is True if the server says that it has no such file."""
+    """Raised when a file cannot be fetched; `gone` is True if the server says that there is no such file."""
 
     def __init__(self, what: str, *, where: object = "", hint: str = "", gone: bool = False) -> None:
         self.gone = gone
@@ -58,7 +58,7 @@ class FetchError(DataError):
 
 
 class _PassingError(Exception):
-    """Raised by a failed attempt that should be retried, after `wait` seconds if the server asked for a delay."""
+    """Raised by a failed attempt that should be retried; `wait` is the delay in seconds if the server asked for one."""
 
     def __init__(self, what: str, wait: float | None = None) -> None:
         self.wait = wait
@@ -82,7 +82,7 @@ class Received:
 
 @dataclass
 class Fetcher:
-    """A downloader with one HTTP client, which is created on first use. It may be used from several threads."""
+    """A downloader with one HTTP client, which is created on first use. Several threads may use one downloader."""
 
     limits: Limits
     mirror: str = ""
@@ -103,7 +103,7 @@ class Fetcher:
             return self.client
 
     def fetch(self, file: File, folder: Path, advance: Advance) -> Received:
-        """Download a file, unless it is already there, and return it. The addresses are tried in order."""
+        """Return a file, which is downloaded unless it is already there. Its addresses are tried in order."""
         target = safe_path(folder, file.saved_as)
         if target.is_file() and target.stat().st_size:
             digest = _digest(target, file)
@@ -129,7 +129,7 @@ class Fetcher:
         )
 
     def _complete(self, url: str, file: File, part: Path, advance: Advance) -> str:
-        """Request a file until it is complete and as published; return its sha256 (an empty string for images)."""
+        """Request a file until it is complete and matches what was published; return its sha256 ("" for images)."""
         at = _positions(advance)
         failed = tries = 0
         continued = False
@@ -178,7 +178,7 @@ class Fetcher:
             raise FetchError(f"cannot be fetched ({e})", where=url, hint=_AGAIN) from None
 
     def _take(self, answer: httpx.Response, out: BinaryIO, url: str, file: File, at: Callable[[int], None]) -> None:
-        """Write the body of a response as it arrives, so that nothing is lost if the connection drops."""
+        """Write the body of a response as it arrives, so that what has arrived is not lost if the connection drops."""
         most = file.size or (self.limits.most_picture if file.picture else self.limits.most)
         start, since = out.tell(), time.monotonic()
         for chunk in answer.iter_bytes():
@@ -231,9 +231,7 @@ def is_picture(path: Path) -> bool:
 
 
 def _positions(advance: Advance) -> Callable[[int], None]:
-    """Return a callback that takes the number of bytes on disk and advances the progress bar by the change since its
-    last call.
-    """
+    """Return a callback that takes the number of bytes on disk and advances a progress bar by what was added."""
     told = 0
 
     def at(size: int) -> None:

@@ -48,7 +48,7 @@ class ImageSource:
 class Images:
     """The images that a benchmark needs.
 
-    `inside` is True if they come with the text files; `by_hand` describes the images that have no address.
+    `inside` is True if the images come with the text files; `by_hand` describes images that have no address.
     """
 
     sources: tuple[ImageSource, ...] = ()
@@ -70,7 +70,7 @@ class Images:
 
 @dataclass(frozen=True)
 class CatalogSource:
-    """The origin of a benchmark, pinned to a commit if one is stated."""
+    """Where a benchmark comes from, pinned to a commit if one is stated."""
 
     repository: str = ""
     commit: str = ""
@@ -85,7 +85,7 @@ class CatalogSource:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """A row of the taxonomy: the tested properties of compositionality, the minimal difference and the phenomena."""
+    """A row of the taxonomy: the tested properties of compositionality, the minimal difference, and the phenomena."""
 
     properties: Mapping[str, tuple[str, ...]]
     difference: str
@@ -125,7 +125,7 @@ class CatalogEntry:
 
     @property
     def how(self) -> str:
-        """How a user gets the benchmark: `download`, `own copy`, or `import` if creperie has no reader for it."""
+        """How a user gets the benchmark: by `download`, as an `own copy`, or by `import` if creperie has no reader."""
         if not self.format:
             return "import"
         return "download" if self.files and not self.own_copy else "own copy"
@@ -138,7 +138,7 @@ class CatalogEntry:
 
 
 def total_size(files: Iterable[File]) -> int | None:
-    """Return the bytes of files together; None if a size is not known."""
+    """Return the total size of the files in bytes; None if the size of one is not known."""
     sizes = [f.size for f in files]
     return None if None in sizes else sum(s or 0 for s in sizes)
 
@@ -149,12 +149,12 @@ def catalog_entries() -> tuple[CatalogEntry, ...]:
 
 
 def list_benchmarks() -> list[str]:
-    """Return the names of the benchmarks that can be got by name, in catalog order."""
+    """Return the names of the benchmarks that can be loaded by name, in catalog order."""
     return list(_catalog())
 
 
 def find_entry(name: str) -> CatalogEntry:
-    """Return the benchmark with this name or alias; raise an error if there is none.
+    """Return the catalog entry with this name or alias; raise an error if there is none.
 
     >>> find_entry("SugarCrepe_PP").name
     'sugarcrepe++'

@@ -20,24 +20,22 @@ LAST_WORDS = 1.0
 
 @dataclass
 class Fetched:
-    """The result of fetching a list of files: `missing` maps the name of each missing file to the error."""
+    """The result of fetching a list of files; `missing` maps the name of each missing file to the error."""
 
     received: dict[str, Received] = field(default_factory=dict)
     missing: dict[str, FetchError] = field(default_factory=dict)
 
 
 def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch text files, with progress in bytes, and return the result. A missing file that is required raises its
-    error.
-    """
+    """Fetch text files, with progress in bytes, and return the result. A missing required file raises its error."""
     label = f"download {counted(len(files), 'file')}"
     with progress(label, total_size(files), "bytes") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch images, with progress in files, and return the result. A missing image is recorded in it and the others are
-    still fetched.
+    """Fetch images, with progress in files, and return the result, which records missing images; one that is missing
+    does not stop the others.
     """
     with progress("fetch images", len(files), "images") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CatalogPictures:
-    """The images of a benchmark: the store to use (None: the one the format found) and the number of images it has.
+    """The images of a benchmark: the store to use (None: the one that the format found) and the number of images in it.
 
     `missing` lists the images that could not be fetched, each with the reason and the items that need it.
     """
@@ -37,7 +37,7 @@ class CatalogPictures:
 
 
 def own_images(bench: Benchmark, place: str) -> CatalogPictures:
-    """Return the images of a place that the user has named (a folder, zip or Parquet file)."""
+    """Return the images in a folder, zip or Parquet file that the user has named."""
     from creperie.bench.benchmark import image_keys
     from creperie.bench.stores import open_store
 
@@ -48,7 +48,7 @@ def own_images(bench: Benchmark, place: str) -> CatalogPictures:
 
 
 def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
-    """Return the images that came with the text. If they are wanted and incomplete, a note says how to get them."""
+    """Return the images that came with the text. If some that are wanted are missing, a note says how to get them."""
     from creperie.bench.benchmark import image_keys
 
     keys = image_keys(bench)
@@ -58,7 +58,7 @@ def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> Cat
 
 
 def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, File | None], list[File]]:
-    """Return the file of each image key (None: no address is known), and a list of those files that are not on disk."""
+    """Return the file of each image key (None: no address is known), and the list of those files not on disk."""
     from creperie.bench.benchmark import image_keys
 
     files = {key: entry.images.find(key) for key in image_keys(bench)}

@@ -20,8 +20,8 @@ MARGIN = 200 * 10**6
 
 @dataclass(frozen=True)
 class DownloadPlan:
-    """The files and images still to be fetched. Until the text is on disk, `images` is the catalog's number (an upper
-    bound).
+    """The files and images still to be fetched. Until the text is on disk, `images` is the number in the catalog (an
+    upper bound).
     """
 
     entry: CatalogEntry
@@ -51,7 +51,7 @@ def missing(files: Iterable[File], folder: Path) -> list[File]:
 
 
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
-    """Raise a UsageError if a download does not fit on the disk, or is larger than `LARGE` without `large_ok`."""
+    """Raise a UsageError if a download does not fit on the disk, or if it exceeds `LARGE` bytes without `large_ok`."""
     if needed > LARGE and not large_ok:
         raise UsageError(
             f"the images are about {size_text(needed)}",
@@ -68,7 +68,7 @@ def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
 
 
 def size_text(count: int) -> str:
-    """Return a number of bytes as readable text.
+    """Return a number of bytes in a readable unit.
 
     >>> size_text(999), size_text(1_706_288), size_text(254_280_000)
     ('999 bytes', '1.7 MB', '254.3 MB')

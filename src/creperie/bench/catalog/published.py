@@ -44,7 +44,7 @@ def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Publi
 
 
 def downloaded(entry: CatalogEntry) -> Published:
-    """Return the files of an earlier download, without descriptions."""
+    """Return the files of an earlier download, without a description of each."""
     folder = downloads_folder(entry)
     return Published(folder / entry.read if entry.read else folder, ())
 
@@ -70,7 +70,7 @@ def own_copy(entry: CatalogEntry, copy: Path) -> Published:
 
 
 def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
-    """Return the folder of the copy that has the files: its top, `data`, or the folder used in the repository."""
+    """Return the folder of the copy that holds the files: its top, `data`, or the folder that the repository uses."""
     expected = [f.saved_as for f in entry.files] or ([entry.read] if entry.read else [])
     if not expected:
         return copy

@@ -101,7 +101,7 @@ def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecor
 
 
 def _split_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row of an image in Karpathy's files: {"filename", "split", "sentences": [{"raw"}]}."""
+    """Return the row of an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}."""
     sentences = record.fields.get("sentences")
     if not isinstance(sentences, list):
         raise record.error(f"'sentences' is {kind_of(sentences)}, expected a list")
@@ -114,7 +114,7 @@ def _split_row(record: Record, name: str) -> Row | SkippedRecord:
 
 
 def _listed_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row of a record in the retrieval files made from them: {"image", "caption": text or texts}."""
+    """Return the row of a record in the retrieval files made from Karpathy's: {"image", "caption": text or texts}."""
     several = isinstance(record.fields.get("caption"), list)
     captions = texts_of(record, "caption", least=0) if several else [text_of(record, "caption")]
     return _row(record.key, stem_of(name).rsplit("/", 1)[-1], text_of(record, "image"), captions)
@@ -154,7 +154,7 @@ def _flickr8k_splits(folder: Path) -> dict[str, str]:
 
 
 def _flickr_line(line: str) -> tuple[str, str] | None:
-    """Return the image and caption on a line in any of the three published notations; None if it is in none of them."""
+    """Return the image and caption on a line in any of the three published notations; None if the line fits none."""
     if token := _TOKEN_LINE.fullmatch(line):
         return token[1], token[3]
     bars = line.split("| ", 2)

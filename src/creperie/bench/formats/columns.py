@@ -36,7 +36,7 @@ class Columns:
         match: list[bool],
         tags: Mapping[str, Tag | None],
     ) -> None:
-        """Add one item; `match` is row-major."""
+        """Add one item; `match` is the match matrix, row by row."""
         for column, value in zip(self._rows, (id, subset, images, captions, match), strict=True):
             column.append(value)
         for name, tag in tags.items():
@@ -63,7 +63,7 @@ class Columns:
 
 
 def typed_cells(values: list[Any]) -> list[Tag | None]:
-    """Return text cells as numbers or as booleans if all of them can be converted; empty cells become None."""
+    """Return text cells as numbers, or as booleans, if all can be converted, else as texts; empty cells become None."""
     texts = [text or None for text in values]
     present = {text for text in texts if text is not None}
     if present and all(_NUMBER.fullmatch(text) for text in present):

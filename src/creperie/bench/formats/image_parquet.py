@@ -1,4 +1,4 @@
-"""Export and import of Parquet files that contain items with their images, as `datasets.load_dataset` opens them."""
+"""Export and import of Parquet files that contain items with their images, which `datasets.load_dataset` can open."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SCHEMA = pa.schema(
 
 
 def check_images(bench: Benchmark) -> None:
-    """Raise a UsageError if the images of a benchmark, which an export needs, are not known."""
+    """Raise a UsageError if it is not known where the images of a benchmark are, which an export needs."""
     if not bench.images.location:
         raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
 

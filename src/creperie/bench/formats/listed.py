@@ -93,7 +93,7 @@ def _item(record: Record, part: Mapping[str, Any], file: str) -> Item | None:
 
 
 def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the foils of FOIL it!, each with the caption that it was made from, which has the same id."""
+    """Yield the foils of FOIL it!, each with the caption that it was made from; the two have the same id."""
     document = read_json(path, strict=True)
     rows = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

@@ -20,7 +20,7 @@ from creperie.core import DataError, UsageError
 
 @dataclass(frozen=True)
 class NoItem:
-    """A record that is not an item by the benchmark's own rules, with the reason."""
+    """A record that, by the benchmark's own rules, is not an item, with the reason why."""
 
     reason: str
 
@@ -29,7 +29,7 @@ class NoItem:
 class PublishedFile:
     """One file of a benchmark: relative name, path, subset, kind, and a function from records to items.
 
-    Without a kind, the ending of its name says how it is read.
+    Without a kind, the file's extension says how the file is read.
     """
 
     name: str
@@ -49,7 +49,7 @@ def reader(
     deep: bool = False,
     subset: Callable[[str, Path], str] = lambda name, path: stem_of(name),
 ) -> Callable[[FormatSource], Benchmark]:
-    """Return the function that reads a format: every wanted file is one subset, with one record per item."""
+    """Return the function that reads a format in which every wanted file is one subset and every record one item."""
 
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, wanted, what, deep=deep)
@@ -127,7 +127,7 @@ def lines_writer(row: Callable[[Item], Mapping[str, Any]]) -> Callable[[Benchmar
 
 
 def texts_by_truth(item: Item, positives: int, negatives: int | None) -> tuple[list[str], list[str]]:
-    """Return the true and the false captions of an item; raise a UsageError if their numbers differ from those given.
+    """Return an item's true and false captions; raise a UsageError if their numbers are not the given ones.
 
     `negatives=None` allows any number of false captions.
     """

@@ -1,4 +1,4 @@
-"""One published record, and functions that return its fields and check their types."""
+"""One published record, and functions that return a record's fields and check their types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXACT = 2**53
 
 @dataclass(slots=True)
 class Record:
-    """A published record: its key or index in its file, its value, its fields by name, and its location for errors."""
+    """A published record: its key or index in the file, its value, its fields by name, and its location for errors."""
 
     key: str
     value: Any
@@ -105,7 +105,7 @@ def id_of(record: Record) -> str:
 
 
 def whole_id(text: str) -> int | str:
-    """Return an id as an integer if it is written as one, else as text. The inverse of `id_of`."""
+    """Return an id as an integer if it is written as one, else as text: the inverse of `id_of`."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 and str(int(text)) == text else text
 
 

@@ -1,4 +1,4 @@
-"""The registry of formats: finding one by name, reading a benchmark with it and writing one."""
+"""The registry of formats: it finds a format by name, reads a benchmark in it, and writes one."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mappi
 
 
 def _json_records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (location, record) for each record of a file with one JSON object per line, or with one JSON list."""
+    """Yield (location, record) for each record of a file with one JSON object per line, or with one list of them."""
     first = True
     for number, text in read_lines(path):
         if not text.strip():

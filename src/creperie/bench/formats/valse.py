@@ -1,4 +1,4 @@
-"""VALSE: a caption and a foil for six linguistic phenomena. An item is valid if enough annotators chose its caption."""
+"""VALSE: a caption and a foil for six linguistic phenomena. An item is valid if enough annotators chose the caption."""
 
 from __future__ import annotations
 

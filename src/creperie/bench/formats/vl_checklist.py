@@ -23,7 +23,7 @@ def _item(record: Record, subset: str) -> Item:
 
 
 def _first(record: Record, name: str) -> str:
-    """Return the first text. Some records have three (SWiG); the benchmark's own code uses only the first."""
+    """Return the first text. Some records (SWiG) have three, of which the benchmark's own code uses only the first."""
     texts = record.value[1].get(name)
     if not isinstance(texts, list) or not texts:
         raise record.error(f"{name!r} is {kind_of(texts)}, expected a list with a text")
@@ -31,8 +31,8 @@ def _first(record: Record, name: str) -> str:
 
 
 def _subset(name: str, path: Path) -> str:
-    """Return the subset of a file: its path below the benchmark's top folder, even if only a part of the tree was
-    given.
+    """Return the subset of a file: its path below the benchmark's top folder, even if the user gave only a part of the
+    tree.
     """
     parts = path.resolve().parts
     tops = [i for i, part in enumerate(parts) if part in _KINDS]
