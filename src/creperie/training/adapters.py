@@ -19,7 +19,7 @@ STACKED = "qkv"
 def add_adapters(model: nn.Module, targets: Collection[str], rank: int, alpha: float) -> Any:
     """Freeze a model, add adapters to the layers named in `targets`, and return peft's tuner.
 
-    If queries, keys and values share one layer, the whole layer is adapted.
+    If queries, keys and values are computed by one layer, that whole layer gets an adapter.
     """
     try:
         from peft import LoraConfig, LoraModel

@@ -84,7 +84,7 @@ class SmallConfig:
 
     @property
     def shrink(self) -> int:
-        """The downsampling factor of the image tower: the width of a cell in pixels."""
+        """The downsampling factor of the image tower, which is the width of a feature-map cell in pixels."""
         return int(2 ** (len(self.channels) + 1))
 
     def __post_init__(self) -> None:
@@ -165,7 +165,7 @@ class ImageTower(nn.Module):
 
 
 class SmallTextTower(nn.Module):
-    """A causal transformer whose output is read at the end token, so that padding has no effect."""
+    """A causal transformer whose output is taken at the end token, so that padding has no effect."""
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class SmallTextTower(nn.Module):
 
 
 class SmallClip(nn.Module):
-    """A dual encoder with both towers and the temperature."""
+    """A dual encoder: an image tower, a text tower and the temperature."""
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ class SmallClip(nn.Module):
 
 
 def save_weights(model: nn.Module, path: Path) -> None:
-    """Write the weights into a safetensors file, which requires contiguous copies on the CPU."""
+    """Write a model's weights into a safetensors file, which requires them to be contiguous and on the CPU."""
     from safetensors.torch import save_file
 
     save_file({name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}, path)
@@ -216,7 +216,7 @@ Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class TrainedNetwork(nn.Module):
-    """The base class of networks that the trainer moves, wraps and calls. `model` is the part that is saved."""
+    """The base class of networks that the trainer moves to a device, wraps and calls. `model` is the part to save."""
 
     adapters: tuple[Any, ...] = ()  #: peft's tuner, if any; in a tuple, so that it does not become a submodule
 
@@ -225,7 +225,7 @@ class TrainedNetwork(nn.Module):
         self.model = model
 
     def merged(self) -> Any:
-        """Return the model; if it has adapters, a copy with their weights merged."""
+        """Return the model or, if it has adapters, a copy with the adapters merged into its weights."""
         return copy.deepcopy(self.adapters[0]).merge_and_unload() if self.adapters else self.model
 
     @property
@@ -234,7 +234,7 @@ class TrainedNetwork(nn.Module):
         return scale
 
     def rate_of(self, name: str) -> float:
-        """Return the learning rate of a weight as a multiple of the common rate."""
+        """Return the learning rate of the weight `name`, as a multiple of the rate in the settings."""
         return 1.0
 
 
@@ -276,11 +276,11 @@ class Student(Protocol):
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
     def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        """Return stacked prepared images in the form that the network takes, on the same device."""
+        """Return a stack of prepared images in the form that the network takes, on the same device."""
         return stacked
 
     def features_of(self, keys: Sequence[str], data: TrainSet, progress: Progress) -> np.ndarray:
-        """Return the features of all images by the frozen tower, for the network. Called only if `frozen_images`."""
+        """Return the frozen image tower's features of all images, as network input; called only if `frozen_images`."""
         return np.stack([self.prepare_image(data.open(key)) for key in keys])
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...

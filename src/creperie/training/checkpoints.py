@@ -25,12 +25,12 @@ def checkpoint_path(out: Path, step: int) -> Path:
 
 
 def steps_kept(out: Path) -> list[int]:
-    """Return the steps of the existing checkpoints, in ascending order."""
+    """Return the steps for which checkpoints exist, in ascending order."""
     return sorted(int(path.stem.removeprefix("step-")) for path in (out / FOLDER).glob("step-*.pt"))
 
 
 def write_checkpoint(out: Path, step: int, state: dict[str, Any]) -> None:
-    """Write the checkpoint of a step; raise a DataError if this fails. Earlier checkpoints are not touched."""
+    """Write the checkpoint of a step; raise a DataError if this fails. Earlier checkpoints stay."""
     import torch
 
     path = checkpoint_path(out, step)
@@ -69,7 +69,7 @@ def remove_old(out: Path, keep: int) -> None:
 
 
 def _sweep_drafts(out: Path) -> None:
-    """Delete the partial files that a killed training run left."""
+    """Delete the partial files left behind by a training run that was killed."""
     for path in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -114,7 +114,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 
 def read_metrics(out: Path) -> list[dict[str, Any]]:
-    """Return the lines of metrics.jsonl as dictionaries; a truncated last line is left out."""
+    """Return the lines of metrics.jsonl as dictionaries, without a truncated last line."""
     path = out / METRICS
     lines = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
@@ -126,6 +126,6 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
 
 
 def keep_metrics(out: Path, steps: int) -> None:
-    """Delete the metrics logged after a step; the resumed training logs them again."""
+    """Delete the metrics logged after the step `steps`; resumed training logs them again."""
     lines = [line for line in read_metrics(out) if line["step"] <= steps]
     write_text(out / METRICS, "".join(json.dumps(line) + "\n" for line in lines))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DualStudent(Student):
-    """A dual encoder in training; its adapter prepares images and captions."""
+    """A dual encoder in training. The adapter of its library prepares images and captions."""
 
     def __init__(self, encoder: DualEncoder) -> None:
         raw = encoder.tokenizer.tokenizer

@@ -35,7 +35,8 @@ class TrainingExample:
 class TrainSet:
     """A list of training examples, and a function that opens their images.
 
-    `contents` returns a digest of the contents of the images, unless their keys alone say what they show.
+    `contents` returns a digest of the images' contents; it is not needed if the keys already determine what the images
+    show.
     """
 
     name: str
@@ -53,7 +54,7 @@ class TrainSet:
 
     @property
     def digest(self) -> str:
-        """The hash of the examples, in order, and of their images. A training run resumes only on the same data."""
+        """The hash of the examples, in order, and of their images. Training resumes only on data with this hash."""
         whole = hashlib.sha256(self.contents().encode())
         for e in self.examples:
             parts = (e.key, e.image, e.caption, e.paraphrase, *e.foils, "|", *e.alternatives)
@@ -70,7 +71,7 @@ class TrainSet:
 
 
 def true_and_false(item: Item, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the true and the false captions of one image of an item; `row` is the index of the image."""
+    """Return the true and the false captions of one image of an item; `row` is the image's index in the item."""
     pairs = list(zip(item.captions, item.match[row], strict=True))
     return tuple(c for c, holds in pairs if holds), tuple(c for c, holds in pairs if not holds)
 
@@ -78,9 +79,9 @@ def true_and_false(item: Item, row: int) -> tuple[tuple[str, ...], tuple[str, ..
 def train_set(bench: Benchmark) -> TrainSet:
     """Return the items of a benchmark as training examples, one per image of an item.
 
-    The first true caption is the caption, the second the paraphrase, and the false captions are the foils. The other
-    images of the item are alternatives. If an image has more than two captions and all are true, each becomes an
-    example.
+    Of an example, the caption is the first true caption of the image, the paraphrase is the second, and the foils are
+    the false captions. The other images of the item are alternatives. If an image has more than two captions and all
+    are true, each becomes an example.
     """
     from creperie.bench import open_image
     from creperie.scoring import benchmark_digest
@@ -109,6 +110,6 @@ def train_set(bench: Benchmark) -> TrainSet:
 
 
 def with_foils(data: TrainSet, foils: Sequence[tuple[str, ...]]) -> TrainSet:
-    """Return the data with other foils, one tuple per example."""
+    """Return the data with new foils in place of the old ones: one tuple of foils per example."""
     pairs = zip(data.examples, foils, strict=True)
     return replace(data, examples=tuple(replace(e, foils=own) for e, own in pairs))

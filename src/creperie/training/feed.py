@@ -28,8 +28,8 @@ NUMBERS = pa.list_(pa.int64())  #: the type of a column of row numbers, of an ex
 class Batch:
     """The inputs of one batch on the device.
 
-    Texts are in the order captions, paraphrases (one each, or none), foils. Images are those of the examples, then the
-    alternatives.
+    The texts are first the captions, then the paraphrases (one per caption, or none at all), then the foils. The images
+    are first those of the examples, then the alternatives.
     """
 
     number: int
@@ -41,8 +41,8 @@ class Batch:
 
 
 def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
-    """Return the examples in an order in which each image appears once before any appears twice: in a batch, a second
-    caption of the same image would count as a wrong one.
+    """Return the examples in an order in which every image appears once before any appears twice: a second caption of
+    the same image would count as wrong within a batch.
 
     >>> _spread(np.array([0, 1, 2, 3]), np.array([7, 7, 8, 8])).tolist()
     [0, 2, 1, 3]
@@ -57,10 +57,10 @@ def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
 
 
 class Feed:
-    """A training set as batches.
+    """A training set, served as batches.
 
-    Texts are tokenised once, and images are prepared on first use. A batch is then only gathered from arrays, so that
-    the thread that runs the model does not wait.
+    Texts are tokenised once, and images are prepared on first use. After that, making a batch is only copying from
+    arrays, so the thread that runs the model need not wait.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Feed:
         return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
 
     def _drawn_foils(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return one random foil for each example of a batch that has foils. The draw differs between epochs."""
+        """Return a random foil for each example in the batch that has foils; other epochs draw others."""
         if self.settings.objective == "clip":
             return np.zeros(0, dtype=np.int64)
         draws = np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(len(rows))
@@ -147,9 +147,7 @@ class Feed:
         return np.asarray(self._foils.values)[chosen[counts > 0]]
 
     def _gathered(self, texts: np.ndarray, shown: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return token ids and images on the device. For causal towers, ids are cut at the longest caption of the
-        batch.
-        """
+        """Return token ids and images on the device; causal towers get ids cut to the batch's longest caption."""
         import torch
 
         longest = int(self._lengths[texts].max()) if self.student.trims else self._ids.shape[1]
@@ -173,12 +171,12 @@ class Feed:
 
 
 def moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
-    """Return a tensor on the device; if that is a GPU, it is copied from pinned memory."""
+    """Return a tensor on the device; GPUs get it through pinned memory."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
 
 
 def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
-    """Raise an error if the data lack what the objective needs: examples, paraphrases or foils."""
+    """Raise an error if the data have no examples, or lack the paraphrases or foils that the objective needs."""
     if len(data) < 2:
         what = f"expected at least 2 training examples, found {len(data)}"
         raise DataError(what, where=data.name, hint="give more items with images")

@@ -1,4 +1,4 @@
-"""The results of a study: test accuracies of models that were trained with different foils."""
+"""The results of a study: the test accuracies of models trained with different foils."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY = "every"
 
 
 def wanted_arms(arms: Sequence[str]) -> tuple[str, ...]:
-    """Return these arms in order, after the arm without foils ("none"), with which all others are compared.
+    """Return these arms in a fixed order, preceded by the arm without foils ("none"), the baseline of all others.
 
     >>> wanted_arms(["negate", "none"])
     ('none', 'negate')
@@ -52,7 +52,7 @@ class ExamResult:
 
 @dataclass(frozen=True)
 class TrainingStudy:
-    """The results of a grid of training runs; some may still be missing."""
+    """The results of a grid of training runs; results of runs that are not done yet are missing."""
 
     preset: str
     arms: tuple[str, ...]
@@ -66,12 +66,12 @@ class TrainingStudy:
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The arms with at least one result."""
+        """The names of the arms that have at least one result."""
         return tuple(arm for arm in self.arms if any(s.arm == arm for s in self.sat))
 
     @property
     def size(self) -> int:
-        """The total number of training runs, without those of the bases."""
+        """The total number of training runs, not counting those of the base models."""
         return len(self.arms) * len(self.seeds)
 
     @property
@@ -82,7 +82,7 @@ class TrainingStudy:
         return [s.values[column] for s in self.sat if s.arm == arm]
 
     def gains(self, arm: str, column: str) -> list[float]:
-        """Return, for each seed, the gain of an arm over training without foils."""
+        """Return, for each seed, the arm's gain in a column of the table over training without foils."""
         plain = {s.seed: s.values[column] for s in self.sat if s.arm == "none"}
         return [s.values[column] - plain[s.seed] for s in self.sat if s.arm == arm and s.seed in plain]
 
@@ -103,8 +103,7 @@ def read_study(document: dict[str, Any]) -> TrainingStudy:
 
 
 def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean and the 95 % interval over seeds by Student's t; for fewer than three seeds, the mean and the
-    range.
+    """Return the mean over seeds and its 95 % interval by Student's t; with fewer than three seeds, the range instead.
 
     >>> [round(x, 2) for x in seed_interval([50.0, 52.0, 54.0])]
     [52.0, 47.03, 56.97]
@@ -121,7 +120,7 @@ def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def seed_share_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the result of `seed_interval` for percentages, clipped to 0 and 100.
+    """Return the result of `seed_interval` for percentages, with the interval clipped to 0 and 100.
 
     >>> [round(x, 2) for x in seed_share_interval([98.0, 99.0, 100.0])]
     [99.0, 96.52, 100.0]

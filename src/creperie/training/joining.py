@@ -1,5 +1,5 @@
-"""Training of joined towers. The features of a frozen tower are computed once and cached; a tower that is trained too
-gets pixels and tokens like any other model.
+"""Training of joined towers. The features of a frozen tower are computed once and cached; a tower that is trained as
+well gets pixels or tokens, like any other model.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _LAST_SET: dict[str, np.ndarray] = {}
 
 
 class TowersNetwork(TrainedNetwork):
-    """The heads and the towers that are trained with them. For a frozen tower, the inputs are its features instead of
-    pixels or ids.
+    """The heads, and the towers that are trained together with them. The inputs of a frozen tower are its features
+    instead of pixels or token ids.
     """
 
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
@@ -48,7 +48,7 @@ class TowersNetwork(TrainedNetwork):
         return self.embed_images(pixels), self.embed_texts(ids), self.logit_scale.exp()
 
     def embed_images(self, shown: torch.Tensor) -> torch.Tensor:
-        """Return the vectors of images from their views, given as pixels or features.
+        """Return one vector per image from the views of the images, given as pixels or as features.
 
         In training, one random view of each image is used; otherwise the vector is the mean over all views.
         """
@@ -141,7 +141,7 @@ class TowersStudent(Student):
         return [Tokens(np.array([self._numbers[text]]), whole.cut) for text, whole in zip(texts, tokens, strict=True)]
 
     def _learn(self, texts: Sequence[str], tokens: Sequence[Tokens]) -> None:
-        """Add the features of new captions to `network.texts`, from the store or computed now, and keep their rows."""
+        """Add the features of new captions to `network.texts`, from the store or computed now; note each row."""
         fresh = list({text: i for i, text in enumerate(texts) if text not in self._numbers}.values())
         if not fresh:
             return
@@ -169,7 +169,7 @@ class TowersStudent(Student):
     # -- folders -----------------------------------------------------------------------------------------------------
 
     def save(self, folder: Path) -> None:
-        """Write the heads and the trained towers; frozen towers are only referred to."""
+        """Write the heads and the trained towers. Of a frozen tower, only the URI is stored."""
         config = self.config
         with quiet_libraries():
             if "image" in config.trained:
@@ -183,7 +183,7 @@ class TowersStudent(Student):
 
 
 def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
-    """Return the joined towers in a folder, ready to be trained further; `trained` names the towers to train."""
+    """Return the joined towers in a folder, ready for more training; `trained` names the towers to train."""
     heads = load_heads(folder)
     if trained is not None:
         heads.config = replace(heads.config, trained=trained)

@@ -59,9 +59,7 @@ class Lab:
         self.refined: Mapping[str, tuple[str, ...]] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """Train the base model of a seed (or, if the preset is `scratch`, only initialise it) and return its test
-        result.
-        """
+        """Train the base model of a seed (or only initialise it, with the preset `scratch`); return its test result."""
         settings = replace(self.preset.base, seed=seed)
         words = [*self.pairs.captions(), *self.spoilt.data.captions()]
         words += [text for texts in self.spoilt.foils.values() for text in texts]
@@ -73,7 +71,7 @@ class Lab:
         return self._train(job, "base", seed)
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Train the base further, with the arm's foils or, if it has none, with CLIP's loss; return the test result."""
+        """Train the base model with the arm's foils or, without foils, with CLIP's loss; return the test result."""
         types, refined = ARMS[arm]
         spoilt = replace(self.spoilt, foils=self.refine()) if refined else self.spoilt
         data = spoilt.with_types(types)
@@ -95,7 +93,7 @@ class Lab:
         return ExamResult(arm, seed, values, kinds, foils, done.document.get("seconds", 0.0), done.uri)
 
     def refine(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the foils that remain after refinement, from the study's folder if they are stored there."""
+        """Return the foils that refinement keeps; they are read from the study's folder if stored there."""
         if self.refined:
             return self.refined
         path = self.out / REFINED
@@ -114,7 +112,7 @@ class Lab:
         return self.refined
 
     def notes(self) -> tuple[str, ...]:
-        """Return a sentence with the number of foils that remain after refinement; empty if none were refined."""
+        """Return a sentence on how many foils the refinement kept; empty if none were refined."""
         if not self.refined:
             return ()
         before, left = (
@@ -126,7 +124,7 @@ class Lab:
 
 
 def world_exam(preset: TrainingPreset, extra: Sequence[str] = ()) -> Benchmark:
-    """Return a benchmark of the kinds of foils in the table, and of `extra` kinds, from the split `test`."""
+    """Return a test benchmark of all kinds of foils in the study's table and `extra` kinds, from the split `test`."""
     listed = [k for names in COLUMNS.values() for members in names.values() for k in members]
     return make_world(World(preset.items, tuple(dict.fromkeys([*listed, *extra])), size=preset.model.size))
 

@@ -1,6 +1,6 @@
-"""The training loop, on accelerate: reproducible on a CPU, resumable, and stopped before a diverged step is saved.
+"""The training loop, based on accelerate: reproducible on a CPU, resumable, and it stops before saving a diverged step.
 
-accelerate accumulates and clips gradients. Checkpoints are written by creperie, each as one file.
+accelerate accumulates and clips gradients; creperie writes the checkpoints, each as one file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DivergedError(CreperieError):
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """The model to train, the data and the settings. `base` names the model that was started from, for the record."""
+    """The model to train, the data and the settings. `base` is the name of the model at the start, for the record."""
 
     student: Student
     data: TrainSet
@@ -77,7 +77,7 @@ class Trained:
 
 @dataclass
 class _TrainingState:
-    """The part of a checkpoint besides weights and optimiser state."""
+    """The part of a checkpoint that is neither weights nor optimiser state."""
 
     step: int = 0
     bare: int = 0  #: number of batches without any foil
@@ -91,9 +91,7 @@ def train_job(
     force: bool = False,
     progress: Progress = silent,
 ) -> Trained:
-    """Train, or resume an interrupted training of the same job, and return the result. The model is written to
-    `out`/model.
-    """
+    """Train, or resume an interrupted training of the same job; return the result. The model is in `out`/model."""
     folder = Path(out)
     accelerator = open_accelerator(job.settings)
     with locked(folder.parent / f".{folder.name}.training", "another process is training this", where=folder):
@@ -106,8 +104,8 @@ def train_job(
 
 
 def open_accelerator(settings: TrainingSettings) -> Any:
-    """Return an Accelerator that leaves the choice of device to creperie. (accelerate would use the first device of a
-    process for everything that the process trains.)
+    """Return an Accelerator that leaves the choice of device to creperie: accelerate itself would use the first device
+    of a process for every training run in it.
     """
     try:
         from accelerate import Accelerator

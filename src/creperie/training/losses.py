@@ -24,8 +24,8 @@ def negclip_loss(
     scale: torch.Tensor | float,
     alternatives: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return NegCLIP's loss. Foils are additional candidate captions, and alternative images additional candidate
-    images; none of them is a correct answer. Without either it is CLIP's loss.
+    """Return NegCLIP's loss. Foils are additional candidate captions, and alternative images are additional candidate
+    images, none of them correct. Without either, it is CLIP's loss.
 
     >>> import torch
     >>> apart = torch.eye(2)
@@ -53,8 +53,8 @@ def triple_loss(
 ) -> torch.Tensor:
     """Return the loss of (P1, P2, N): the mean of three ranking losses.
 
-    The image must choose P1, the image must choose P2, and P1 must choose P2; the candidates are the positives of that
-    kind in the batch and all foils.
+    The image must choose P1, the image must choose P2, and P1 must choose P2. In each case the candidates are all
+    captions of that position (P1 or P2) in the batch, and all foils.
     """
     import torch
 
@@ -75,7 +75,7 @@ def unit(vectors: torch.Tensor) -> torch.Tensor:
 def batch_loss(
     settings: TrainingSettings, batch: Batch, images: torch.Tensor, texts: torch.Tensor, scale: torch.Tensor
 ) -> torch.Tensor:
-    """Return the loss of a batch for the objective in the settings."""
+    """Return the loss of a batch under the objective that the settings name."""
     n, second = batch.size, batch.paraphrases
     shown, alternatives = images[:n], images[n:]
     captions, paraphrases, foils = texts[:n], texts[n : n + second], texts[n + second :]
@@ -94,7 +94,7 @@ def train_mode(network: torch.nn.Module) -> None:
 
 
 def make_optimiser(network: TrainedNetwork, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """Return an AdamW optimiser; gains, biases and the temperature have no weight decay, as in CLIP."""
+    """Return an AdamW optimiser without weight decay for gains, biases and the temperature, as in CLIP."""
     import torch
 
     named = [(name, w) for name, w in network.named_parameters() if w.requires_grad]

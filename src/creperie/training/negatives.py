@@ -24,8 +24,8 @@ Written = Mapping[Key, tuple[str, ...]]  #: foils
 class FoilRefinement:
     """The settings for refining training foils by the published grid.
 
-    SugarCrepe (appendix D.3) refines training foils like its benchmark, against a plausibility and a grammar model.
-    Without `attackers`, these two are used, as far as models for them are available.
+    SugarCrepe (appendix D.3) refines training foils like its benchmark, against a plausibility and a grammar model. If
+    `attackers` is empty, these two are used, or one of them if no model for the other is available.
     """
 
     attackers: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class FoilRefinement:
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The names of the attackers. Without a Vera checkpoint, a language model judges plausibility."""
+        """The names of the attackers. If there is no Vera checkpoint, a language model judges plausibility."""
         if self.attackers:
             return self.attackers
         plausibility = "plausibility" if self.models.plausibility else "lm-mean" if self.models.lm_uri else ""
@@ -61,7 +61,7 @@ def _parses() -> bool:
 
 @dataclass(frozen=True)
 class Negatives:
-    """The foils to train with. Names are `own` (the items' false captions), makers (`rules:swap`), or benchmarks."""
+    """The foils to train with. A name is `own` (the items' false captions), a maker (`rules:swap`), or a benchmark."""
 
     names: tuple[str, ...] = (OWN,)
     refinement: FoilRefinement | None = None
@@ -73,7 +73,7 @@ def training_data(
 ) -> TrainSet:
     """Return the images and true captions of a benchmark with the foils that `negatives` names.
 
-    Makers run on the engine; their output does not depend on it.
+    Makers run on the engine; their output is the same on any engine.
     """
     data = train_set(bench)
     made = partial(_made, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)
@@ -98,7 +98,7 @@ def _foils_of(name: str, data: TrainSet, make: Callable[[str], Written]) -> list
 
 
 def _is_maker(name: str) -> bool:
-    """Return whether a name is that of a maker, or starts with a family of makers. Any other name is a benchmark."""
+    """Return whether a name is a maker or begins with a family of makers; any other name is a benchmark."""
     from creperie.making import MAKERS
 
     families = {maker.partition(":")[0] for maker in MAKERS if ":" in maker}
@@ -125,7 +125,7 @@ def _made(name: str, *, bench: Benchmark, seed: int, engine: Engine, progress: P
 
 
 def _from_benchmark(spec: str) -> Written:
-    """Return the false captions of another benchmark's items, by image and true caption."""
+    """Return the false captions in another benchmark, by image and true caption."""
     from creperie.bench import load
 
     foils: dict[Key, tuple[str, ...]] = {}
@@ -140,7 +140,7 @@ def _from_benchmark(spec: str) -> Written:
 def keep_refined(
     foils: Mapping[str, tuple[str, ...]], captions: list[str], refinement: FoilRefinement, progress: Progress = silent
 ) -> dict[str, tuple[str, ...]]:
-    """Return the foils of each type, one per caption, with "" in place of those that the refinement removes."""
+    """Return the foils of each type, one per caption, with "" in place of each foil that the refinement removes."""
     from creperie.refining import RefinePlan, refine
 
     plan = RefinePlan(attackers=refinement.chosen, held_out=HELD_OUT, bins=refinement.bins)
@@ -156,7 +156,7 @@ HELD_OUT = ("length-chars",)
 
 
 def foil_bench(foils: Mapping[str, tuple[str, ...]], captions: list[str]) -> Benchmark:
-    """Return captions and foils as a benchmark without images, one subset per type."""
+    """Return captions and foils as a benchmark without images, with one subset per type of foils."""
     items = [
         Item(str(i), name, (), (captions[i], text), choice(1, 1))
         for name, texts in foils.items()

@@ -16,7 +16,7 @@ TOKENIZERS = ("SimpleTokenizer", "HFTokenizer")
 
 
 class OpenClipStudent(DualStudent):
-    """An open_clip model in training. The library's own modules are trained, not a conversion of them."""
+    """An open_clip model in training; the modules trained are the library's own, not converted ones."""
 
     kind = "open_clip:local-dir"
 
@@ -25,7 +25,7 @@ class OpenClipStudent(DualStudent):
         self._config = config
 
     def is_text(self, name: str) -> bool:
-        """Return whether a weight belongs to the text tower, whose parts are beside the image tower or under `text`."""
+        """Return whether a weight belongs to the text tower, which is under `text` or beside the image tower."""
         return not name.startswith(("model.visual.", "model.logit_"))
 
     def save(self, folder: Path) -> None:
@@ -51,7 +51,7 @@ def is_untrained(uri: str) -> bool:
 
 
 def open_open_clip(uri: str, seed: int = 0) -> OpenClipStudent:
-    """Return the model of an `open_clip:` URI, ready to be trained; random weights are determined by the seed."""
+    """Return the model of an `open_clip:` URI, ready to be trained; `seed` determines random weights."""
     from creperie.models import load_model
 
     parsed = parse_uri(uri)

@@ -39,7 +39,7 @@ class TowerOptions:
 
 @dataclass(frozen=True)
 class TuneOptions(DeviceOptions):
-    """Options of a comparison of tuning methods: which ones, and the share of a benchmark to train on."""
+    """Options of a comparison of tuning methods: the methods, and the fraction of each subset to train on."""
 
     ways: tuple[str, ...] = option(("frozen", "full", "lora"), "Ways of tuning, comma-separated.", choices=WAYS)
     share: float = option(0.4, "Share of each subset to train on.")

@@ -1,4 +1,4 @@
-"""The study on the user's data: every arm trains the same model, with foils that makers write for the captions."""
+"""The study on the user's data: all arms train the same model, each with foils of one type that a maker writes."""
 
 from __future__ import annotations
 
@@ -47,15 +47,13 @@ def study_of(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train with every type of foils and without, test on both benchmarks, and return the results. A repeated call
-    resumes.
-    """
+    """Train with each type of foils and with none, test on both benchmarks, return the results; resume if repeated."""
     wanted = wanted_arms(arms)
     return run_grid(_OwnLab(question, Path(out), wanted, device, progress), wanted, seeds, tell)
 
 
 class _OwnLab(StudyLab):
-    """The training data and tests of a study on the user's data; the data of an arm are made on first use."""
+    """The training data and tests of a study on the user's data. The data of an arm are made when first needed."""
 
     name = "own"
 
@@ -85,7 +83,7 @@ class _OwnLab(StudyLab):
         return self._exam(arm, seed, trained, data.with_foils)
 
     def _train(self, student: Student, data: TrainSet, arm: str, seed: int, tuning: Tuning) -> tuple[str, float]:
-        """Train, and return the model's URI and the seconds of training."""
+        """Train a model; return its URI and the seconds that training took."""
         objective = "negclip" if data.with_foils else "clip"
         settings = replace(self.question.settings, seed=seed, objective=objective)
         job = TrainingJob(student, data, settings, tuning, base=self.question.model, truncate=True)

@@ -1,4 +1,4 @@
-"""Prepared images by number, made on first use and cached up to a size limit."""
+"""Prepared images by number, each made on first use and cached up to a size limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TrainingPictures:
             self._seen[:] = True
 
     def prepared(self, numbers: np.ndarray) -> np.ndarray:
-        """Return prepared images by number, from the cache or prepared now."""
+        """Return the prepared images with these numbers, from the cache or prepared now."""
         fresh = self._read(np.unique(numbers[~self._seen[numbers]]).tolist())
         assert self._kept is not None
         if not fresh:

@@ -1,4 +1,4 @@
-"""Sizes of studies on the built-in world: presets by name, which can be changed."""
+"""Sizes of studies on the built-in world: named presets whose numbers can be changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from creperie.training.settings import TrainingSettings
 
 @dataclass(frozen=True)
 class TrainingPreset:
-    """The size of a study: the model, the training of the base and of the arms, and the number of test items."""
+    """The size of a study: the model, the training of base models and arms, and the number of test items."""
 
     model: SmallConfig
     base: TrainingSettings
@@ -47,9 +47,9 @@ def changed_preset(
     pairs: int | None = None,
     items: int | None = None,
 ) -> TrainingPreset:
-    """Return a preset with other numbers, which are added to its name.
+    """Return a preset with some numbers replaced; the new numbers are appended to its name.
 
-    A warm-up that is too long is cut to a tenth of the steps.
+    If the warm-up is too long for the new number of steps, it is shortened to a tenth of them.
 
     >>> short = changed_preset(PRESETS["small"], steps=100, items=50)
     >>> short.name, short.base.steps, short.base.warmup, short.items

@@ -18,7 +18,7 @@ CHUNK = 64
 
 @dataclass(frozen=True)
 class RecallRow:
-    """A recall in percent with its 95 % interval. Captions of the same image are resampled together."""
+    """A recall in percent with its 95 % interval, for which captions of the same image are resampled together."""
 
     direction: str
     at: int
@@ -31,7 +31,7 @@ class RecallRow:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """The recalls of a model on a collection. `tied` is the number of queries whose answer is tied with a wrong one."""
+    """The recalls of a model on a collection. `tied` counts the queries whose right answer ties with a wrong one."""
 
     model: str
     bench: str
@@ -46,9 +46,7 @@ class Retrieval:
 
 
 def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
-    """Return the recall in both directions: finding a caption of an image among all captions, and the image of a
-    caption.
-    """
+    """Return the recall of an image's captions among all captions, and of a caption's image among all images."""
     encoder: Any = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
         raise ModelError("retrieval needs a dual encoder", where=model, hint="name one that encodes images and texts")
@@ -71,8 +69,8 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
 
 
 def image_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """Return the rank of each image's best caption. Wrong captions with the same score count as ranked before it, and
-    add 0.5 to the rank, so that ties can be recognised.
+    """Return the rank of each image's best caption. A wrong caption with an equal score counts as ranked above it; such
+    ties add 0.5 to the rank, so that they can be recognised.
 
     >>> image_ranks(np.array([[0.9, 0.1, 0.5], [0.2, 0.3, 0.3]]), np.array([0, 0, 1])).tolist()
     [1.0, 2.5]

@@ -37,7 +37,7 @@ _SOURCES = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att",
 
 @dataclass(frozen=True)
 class Spoilt:
-    """Examples without foils, and for each type of foils one per example ("" if there is none)."""
+    """Examples without foils, and separately their foils: for each type, one foil per example ("" if there is none)."""
 
     data: TrainSet
     foils: Mapping[str, tuple[str, ...]]
@@ -62,8 +62,8 @@ def scene_pairs(
     workers: int = 1,
     progress: Progress = silent,
 ) -> TrainSet:
-    """Return images and captions of clean kinds from the split `train`, with paraphrases, certified foils and the image
-    of the twin as an alternative.
+    """Return images and captions of unbiased kinds from the split `train`, with paraphrases, foils certified to be
+    false, and as an alternative the image of each scene's twin.
     """
     parts = [(min(PART, n - k), seed * 100_003 + k // PART, size) for k in range(0, n, PART)]
     examples: list[TrainingExample] = []
@@ -101,7 +101,7 @@ def _processes(workers: int) -> Iterator[Callable[..., Iterable[Any]]]:
 
 
 def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent) -> Spoilt:
-    """Return scenes of the split `train` with a caption each, and the foils that the biased kinds make of it."""
+    """Return scenes of the split `train` with one caption each, and the biased foils made from the captions."""
     dice = Dice(seed, key_of("spoilt train"))
     examples: list[TrainingExample] = []
     foils: dict[str, list[str]] = {name: [] for name in TYPES}
@@ -125,7 +125,7 @@ def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
 
 
 def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
-    """Return the same examples with all images drawn now, because several models will be trained on them."""
+    """Return the same examples with all images drawn in advance, since several models will be trained on them."""
     keys = list(dict.fromkeys(e.image for e in data.examples))
     parts = [(keys[k : k + 256], size) for k in range(0, len(keys), 256)]
     drawn: dict[str, np.ndarray] = {}
@@ -137,7 +137,7 @@ def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress =
 
 
 def _drawn_in(size: int) -> Callable[[], str]:
-    """Return a function that names the size in which scenes are drawn: pictures depend on scene and size."""
+    """Return a function that gives the size of the images as text: all else in a picture follows from its key."""
     return lambda: f"drawn in {size} pixels"
 
 
@@ -147,7 +147,7 @@ def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:
 
 
 def _spoil(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:
-    """Return a foil of one of these kinds, or "" if none applies to the caption."""
+    """Return a false caption of one of these biased kinds, or "" if no kind applies to the caption."""
     for kind in dice.shuffled(kinds):
         texts = BIASED[kind].spoil(shown, dice)
         if texts is not None and texts[1] != shown.text and is_false(texts[1], shown.graph):

@@ -1,4 +1,4 @@
-"""Training settings, and which part of a model is trained: nothing, all of it, the text tower, or low-rank adapters."""
+"""Training settings, and the part of a model that is trained: none, all, the text tower, or low-rank adapters."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The settings of a training run; the defaults are those of NegCLIP and SugarCrepe. `steps`, if given, limits the
-    epochs.
-    """
+    """The settings of a training run (NegCLIP's and SugarCrepe's by default); `steps`, if given, limits the epochs."""
 
     objective: str = option("negclip", "The loss; negclip: with foils, triple: of (P1, P2, N).", choices=OBJECTIVES)
     epochs: int = option(30, "Times that every example is seen.", minimum=1)
@@ -47,7 +45,7 @@ class TrainingSettings:
         return min(whole, self.steps or whole)
 
     def epoch(self, examples: int) -> int:
-        """Return the optimiser steps per epoch; an incomplete last batch is dropped, as it has fewer contrasts."""
+        """Return the optimiser steps per epoch. An incomplete last batch is dropped: it has fewer contrasts."""
         size = min(self.batch, examples)
         return max(1, examples // (size * self.accumulate))
 
@@ -57,7 +55,7 @@ class TrainingSettings:
 
 
 def learning_rate(step: int, total: int, settings: TrainingSettings) -> float:
-    """Return the learning rate of a step, counted from 0: linear warm-up, then cosine decay to zero.
+    """Return the learning rate at a step, counted from 0: linear warm-up, then cosine decay to zero.
 
     >>> s = TrainingSettings(lr=1.0, warmup=2)
     >>> [round(learning_rate(k, 4, s), 3) for k in range(4)]
@@ -78,7 +76,7 @@ TARGETS = ("q_proj", "v_proj")
 
 @dataclass(frozen=True)
 class Tuning:
-    """A tuning method with its LoRA parameters. Rank 2 is that of the published LoRA results."""
+    """A tuning method and its LoRA parameters. The default rank is 2, as in the published LoRA results."""
 
     way: str = option("full", "What is trained.", choices=WAYS)
     rank: int = option(2, "Rank of the adapters.", minimum=1)

@@ -124,7 +124,7 @@ Config = TypeVar("Config")
 
 
 def read_config(path: Path, kind: type[Config]) -> Config:
-    """Return the settings in a JSON file as an instance of a dataclass; unknown names are errors."""
+    """Return the settings in a JSON file as an instance of the dataclass `kind`; raise an error for unknown names."""
     document = read_json(path)
     if not isinstance(document, dict):
         raise DataError("is not a JSON object with settings", where=str(path), hint="save the model again")
@@ -138,7 +138,7 @@ def read_config(path: Path, kind: type[Config]) -> Config:
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncoder:
-    """Return the model of a URI `small:/path/to/folder`; the entry point that `creperie.models` calls."""
+    """Return the model of a URI `small:/path/to/folder`. This is the entry point that `creperie.models` calls."""
     if options:
         raise UsageError(f"a small model takes no option {next(iter(options))!r}", where=str(uri), hint="leave it out")
     folder = Path(uri.name).expanduser()

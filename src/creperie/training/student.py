@@ -63,9 +63,9 @@ class SmallStudent(Student):
 def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str] = ()) -> Student:
     """Return the model of a URI, ready to be trained.
 
-    `hf:` names CLIP and FLAVA models, `open_clip:` models of that library (ARCHITECTURE/random has random weights),
-    `small:` creperie's small models, and `towers:` joined towers. A JSON file holds the settings of a small model,
-    whose vocabulary comes from `captions`, or of joined towers. Two towers to join may also be given as a TowersConfig.
+    The URI may be `hf:` (CLIP and FLAVA), `open_clip:` (ARCHITECTURE/random has random weights), `small:` (creperie's
+    small models) or `towers:` (joined towers). A JSON file holds the settings of a small model, whose vocabulary comes
+    from `captions`, or of joined towers. Two towers to join may also be given as a TowersConfig.
     """
     if not isinstance(uri, str):
         from creperie.training.joining import new_towers
@@ -102,7 +102,7 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
 
 
 def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallStudent:
-    """Return a small model with the words of the captions and with random weights determined by the seed."""
+    """Return a small model with random weights, determined by the seed, and the words of the captions."""
     import torch
 
     words = vocabulary_of(captions, config.context)

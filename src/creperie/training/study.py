@@ -1,4 +1,4 @@
-"""The study of hard negatives: does a gain persist on an unbiased benchmark? One base per seed, arms by foil type."""
+"""The study of hard negatives: does a gain persist on an unbiased benchmark? Every arm has its own type of foils."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Tell = Callable[[TrainingStudy], None]
 
 
 class StudyLab(Protocol):
-    """The interface that a study needs: it trains and tests models."""
+    """The interface to the training and testing of models that a study needs."""
 
     name: str
     scratch: bool  #: arms start from fresh weights
     own_bases: bool  #: every seed has its own base
 
     def base(self, seed: int) -> ExamResult:
-        """Return the test result of the model that the arms of a seed start from."""
+        """Return the test result of the base model, from which all arms of a seed start."""
         ...
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Return the test result of the model that was trained with one type of foils, for one seed."""
+        """Return the test result of the model trained with one type of foils, with this seed."""
         ...
 
     def notes(self) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ class StudyLab(Protocol):
 
 
 def run_grid(lab: StudyLab, arms: Sequence[str], seeds: Sequence[int], tell: Tell) -> TrainingStudy:
-    """Train and test every arm with every seed, report after every test, and return the results."""
+    """Train and test every arm with every seed, call `tell` after every test, and return the results."""
     if not seeds:
         raise UsageError("a study needs at least one seed", hint="pass `seeds=`")
     base: list[ExamResult] = []
@@ -68,7 +68,7 @@ def run_study(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train and test all arms on the built-in world, report after every test, and return the results.
+    """Train and test all arms on the built-in world, call `tell` after every test, and return the results.
 
     If the study was interrupted, the same call resumes it.
     """

@@ -22,7 +22,7 @@ GAIN_MARK = "▲"
 
 @dataclass(frozen=True)
 class SeedCell:
-    """The results of all seeds in one cell: percent right, or the points gained over training without foils."""
+    """One table cell: the results of all seeds, in percent right, or in points gained over training without foils."""
 
     values: Sequence[float]
     marked: bool = False  #: the gain is above `MARKED_GAIN`
@@ -30,14 +30,14 @@ class SeedCell:
 
     @property
     def interval(self) -> tuple[float, float, float]:
-        """The mean and its interval; NaN if no seed has a result."""
+        """The mean and both ends of its interval; all NaN if no seed has a result."""
         if not self.values:
             return math.nan, math.nan, math.nan
         return (seed_interval if self.gain else seed_share_interval)(self.values)
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The mean, and the interval; the interval is empty for fewer than two seeds."""
+        """The mean and the interval as text; the interval is empty with fewer than two seeds."""
         mean, low, high = (f"{x:+z.1f}" if self.gain else f"{x:z.1f}" for x in self.interval)
         return (mean if self.values else "–"), f"[{low}, {high}]" if len(self.values) > 1 else ""
 
@@ -59,7 +59,7 @@ class StudyTable:
 
     @property
     def texts(self) -> list[list[str]]:
-        """The rows as text."""
+        """The rows of the table as text."""
         return [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in self.rows]
 
 
@@ -76,7 +76,7 @@ def write_study(study: TrainingStudy, out: Path) -> dict[str, Any]:
 
 
 def table_5(study: TrainingStudy) -> StudyTable:
-    """Return SugarCrepe's Table 5: accuracy on biased and on clean test foils after training with each type of foils.
+    """Return SugarCrepe's Table 5: the accuracy on biased and on clean test foils, by the foils of the training.
 
     Gains of more than `MARKED_GAIN` points over training without foils are marked.
     """
@@ -113,7 +113,7 @@ def table_10(study: TrainingStudy) -> StudyTable:
 
 
 def gain_cell(study: TrainingStudy, arm: str, column: str) -> SeedCell:
-    """Return the gain of an arm over training without foils."""
+    """Return an arm's gain over training without foils, in one column, as a table cell."""
     gains = study.gains(arm, column)
     return SeedCell(gains, bool(gains) and fmean(gains) > MARKED_GAIN, gain=True)
 
@@ -123,7 +123,7 @@ def _cells(study: TrainingStudy, arm: str, columns: Sequence[str]) -> list[SeedC
 
 
 def table_13(comparison: TuningComparison) -> StudyTable:
-    """Return the table of subsets × tuning methods, with the recall on held-out pairs, which shows forgetting, and the
+    """Return a table of subsets × tuning methods, with the recall on held-out pairs, which shows forgetting, and the
     number of trained weights.
     """
     names = ("", "test items", *[row.way for row in comparison.rows])
@@ -140,7 +140,7 @@ def table_13(comparison: TuningComparison) -> StudyTable:
 
 
 def arm_name(arm: str) -> str:
-    """Return the name of an arm in tables.
+    """Return the name that tables use for an arm.
 
     >>> arm_name("swap-refined"), arm_name("all"), arm_name("none")
     ('swap, refined', 'replace + swap + negate', 'none')
@@ -155,7 +155,7 @@ def _marks_note(study: TrainingStudy) -> str:
 
 
 def _seeds_note(study: TrainingStudy) -> str:
-    """Return a note on how to read the intervals, and on what is still missing."""
+    """Return a note on how to read the intervals and on which results are still missing."""
     n = len(study.seeds)
     seeds = (
         "One seed." if n == 1 else f"Mean of {n} seeds [{'lowest, highest' if n == 2 else '95 % interval over seeds'}]."

@@ -1,7 +1,7 @@
 """Two pretrained towers joined by heads: any vision model and any sentence encoder become a dual encoder.
 
-A folder contains config.json (towers and heads), model.safetensors (the heads) and, for towers that were trained too,
-the subfolders `image` and `text`. Its model URI is `towers:/path/to/folder`.
+A folder contains config.json (towers and heads), model.safetensors (the heads) and, for towers that were trained as
+well, the subfolders `image` and `text`. Its model URI is `towers:/path/to/folder`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MODEL_TYPE = "creperie-towers"
 
 @dataclass(frozen=True)
 class TowersConfig:
-    """The towers to join and the size of the heads. `trained` names the towers whose own weights are trained too."""
+    """The towers to join and the size of the heads. `trained` names the towers whose weights are trained as well."""
 
     image: str = ""  #: URI of a vision model
     text: str = ""  #: URI of a sentence encoder
@@ -98,7 +98,7 @@ class ProjectionHead(nn.Module):
 
 
 class JoinedHeads(nn.Module):
-    """Both heads and the temperature, which every training of joined towers trains."""
+    """Both heads and the temperature; these are always trained."""
 
     def __init__(self, config: TowersConfig, image_width: int, text_width: int) -> None:
         super().__init__()
@@ -134,19 +134,17 @@ class TowerPair:
         return model
 
     def _uri(self, uri: str) -> str:
-        """Return the URI of a tower; one in the model's own folder is stored relative to it."""
+        """Return the URI of a tower; a path that starts with ./ is resolved against the model's own folder."""
         kind, _, name = uri.partition(":")
         return f"{kind}:{self.base / name[2:]}" if self.base and name.startswith("./") else uri
 
     @cached_property
     def shelf(self) -> VectorShelf:
-        """The store of image features; the key is the hash of the views, so that each image is encoded once."""
+        """The store of image features; the key is the hash of the image's views, so that each image is encoded once."""
         return ResultStore().shelf(self.fingerprint, "image")
 
     def image_features(self, views: np.ndarray) -> np.ndarray:
-        """Return the features, (n, views, width), of views (n, views, size, size, 3): stored ones, or computed now and
-        stored.
-        """
+        """Return the features (n, views, width) of views (n, views, size, size, 3), stored or computed now."""
         n, count = views.shape[:2]
         features = np.zeros((n, count, self.image.width), np.float32)
         names = np.stack([np.frombuffer(hashlib.sha256(v.tobytes()).digest(), np.uint8) for v in views])
@@ -165,7 +163,7 @@ class TowerPair:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The fingerprint of the image features, the key of their store."""
+        """The fingerprint of the image features, under which they are stored."""
         views = self.config.views_rule
         return Fingerprint(
             uri=self.config.image,
@@ -247,7 +245,7 @@ def is_towers(path: Path) -> bool:
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> TowersEncoder:
-    """Return the model of a URI `towers:/path/to/folder`; the entry point that `creperie.models` calls."""
+    """Return the model of a URI `towers:/path/to/folder`. This is the entry point that `creperie.models` calls."""
     if options:
         raise UsageError(f"joined towers take no option {next(iter(options))!r}", where=str(uri), hint="leave it out")
     folder = Path(uri.name).expanduser()

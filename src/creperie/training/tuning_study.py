@@ -1,4 +1,4 @@
-"""A comparison of tuning methods: trained on a share of every subset, tested on the rest and on what was forgotten."""
+"""A comparison of tuning methods: trained on part of every subset, tested on the rest and on what was forgotten."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from creperie.training.student import open_student
 
 
 def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
-    """Return two benchmarks: about `share` of the items of every subset, and the others. Items that share an image,
-    directly or through other items, stay together, across subsets too.
+    """Return two benchmarks: about `share` of the items of every subset, and the other items. Items that share an
+    image, directly or through other items, stay together, even across subsets.
 
-    Groups are assigned in random order, the largest first; a group goes to the first benchmark if that brings its
-    subsets closer to their share.
+    Groups of such items are assigned from the largest to the smallest, in random order among equals; a group goes to
+    the first benchmark if that brings its subsets closer to `share`.
     """
     if not 0 < share < 1:
         raise UsageError(f"`share={share}` is out of range", hint="use a number between 0 and 1, such as 0.4")
@@ -52,7 +52,7 @@ def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple
 
 @dataclass(frozen=True)
 class TuningResult:
-    """The result of one tuning method: accuracy by subset in percent, recall on held-out images, number of weights."""
+    """The result of one tuning method: accuracy by subset in percent, recall on held-out images, trained weights."""
 
     way: str
     accuracy: dict[str, float]
@@ -126,7 +126,7 @@ def tune(
 
 
 def limited_pairs(bench: Benchmark, most: int) -> Benchmark:
-    """Return the first `most` items that have no image or caption in common, for retrieval among them."""
+    """Return the first `most` items of which no two have an image or caption in common, for retrieval tests."""
     seen: set[str] = set()
     chosen: list[bool] = []
     for item in bench:

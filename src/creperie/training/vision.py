@@ -1,4 +1,4 @@
-"""Image towers: features of views of an image, computed by a vision model of transformers."""
+"""Image towers: a vision model of transformers computes features of views of an image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CENTRE = 224 / 256
 
 @dataclass(frozen=True)
 class ViewRule:
-    """The square views of an image that a tower gets, and their width in pixels."""
+    """The square views of an image that are given to a tower, and their width in pixels."""
 
     names: tuple[str, ...] = ("whole",)
     size: int = 224
@@ -53,7 +53,7 @@ class VisionTower:
     """A vision model as a function from pixels to features.
 
     The features are the class tokens of the last `layers` layers and the mean of the patches. For a model without a
-    class token they are the pooled output, for a dual encoder the vector of the image.
+    class token, the features are the pooled output; for a dual encoder, they are the vector of the image.
     """
 
     def __init__(self, uri: str, layers: int, place: Place) -> None:
