@@ -1,4 +1,4 @@
-"""Fit declared analyses on a table: on the rows of all models, and on the rows of each model."""
+"""Fit declared analyses to a table: to the rows of all models together, and to the rows of each model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = "all models"
 
 @dataclass(frozen=True)
 class Analysed:
-    """One fitted analysis. `sample` names the rows it was fitted on: those of all models, or of one model."""
+    """One fitted analysis. `sample` says which rows it was fitted to: those of all models, or those of one model."""
 
     label: str
     sample: str
@@ -59,7 +59,7 @@ class SkippedAnalysis:
 
 
 def fit_name(label: str, sample: str) -> str:
-    """Return a name that is unique among the fits of a study.
+    """Return a name for a fit that is unique in its study.
 
     >>> fit_name("model 1", ALL), fit_name("model 1", "llama")
     ('model 1', 'model 1 (llama)')
@@ -69,7 +69,7 @@ def fit_name(label: str, sample: str) -> str:
 
 @dataclass(frozen=True)
 class FittedStudy:
-    """All fitted analyses, and those that were skipped."""
+    """All fitted analyses, and those that were skipped with the reasons."""
 
     fits: tuple[Analysed, ...]
     skipped: tuple[SkippedAnalysis, ...] = ()
@@ -89,7 +89,7 @@ class FittedStudy:
 
 
 def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
-    """Fit one analysis and return the fit and the design, whose notes say what was left out."""
+    """Fit one analysis; return the fit and the design, whose notes say what was left out."""
     from creperie.statistics.linear import fit_linear
     from creperie.statistics.logistic import fit_logistic
 
@@ -103,9 +103,9 @@ def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
 class AnalysisExtras:
     """Further settings of an analysis.
 
-    `lenient`, used for presets, leaves out terms whose column is missing or has only one level, except `required`; an
-    analysis that cannot be fitted is then reported, and an error is raised only if all fail. `cells` are two factors;
-    the estimated mean of each of their combinations is computed.
+    `lenient`, used for presets, leaves out terms whose column is missing or has only one level, except those in
+    `required`. An analysis that cannot be fitted is then only reported; an error is raised if all of them fail. `cells`
+    names two factors; the mean is estimated for each combination of their levels.
     """
 
     per_model: bool = False
@@ -117,8 +117,8 @@ class AnalysisExtras:
 def fit_study(
     table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
 ) -> FittedStudy:
-    """Fit each analysis on all rows and, with `per_model`, on the rows of each model (the paper's sub-samples); return
-    the fits and the analyses that were skipped. Raise the first error if nothing could be fitted.
+    """Fit each analysis to all rows and, with `per_model`, to the rows of each model (the paper's sub-samples). Return
+    the fits and the skipped analyses; if nothing could be fitted, raise the first error.
     """
     wish = wish or AnalysisExtras()
     samples = _samples(table, wish.per_model)
@@ -180,7 +180,7 @@ def _without_idle_slopes(
     rows: pa.Table, analysis: Analysis, fitted: Fit, made: Design
 ) -> tuple[Analysis, Fit, Design, list[str]]:
     """Return the analysis without the random slopes that the data do not support (Matuschek et al. 2017), its fit and
-    design, and the slopes that were left out: with few models, superfluous slopes cost most of the power.
+    design, and the slopes left out. With few models, superfluous slopes cost most of the statistical power.
     """
     left_out: list[str] = []
     # Four families cannot show that they need a slope; the others are tested beside theirs.
@@ -209,8 +209,8 @@ def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
 def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
     """Return the analysis without random effects that the rows cannot identify, and the effects that were left out.
 
-    Left out are random effects with a single group, with one group per row, with the same groups as another effect, or
-    with a factor of one level. At least one random effect is always kept.
+    A random effect is left out if it has a single group, one group per row, the same groups as another effect, or a
+    factor with only one level. At least one random effect is always kept.
     """
     used = {column_of(part) for parts in analysis.factors for part in parts}
     where = {**analysis.where, **{name: levels for name, levels in analysis.levels.items() if name in used}}
@@ -231,7 +231,7 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
 
 
 def _chosen(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> pa.Table:
-    """Return the rows whose values in these columns are among the given ones."""
+    """Return the rows that have one of the given values in each of these columns."""
     table = with_short_names(table, list(where))
     return table.take(pa.array(chosen_rows(table, where)))
 
@@ -246,8 +246,7 @@ def _varies(table: pa.Table, name: str, levels: Sequence[str] | None) -> bool:
 
 @dataclass(frozen=True)
 class FactorCell:
-    """A combination of two factor levels: its number of rows, their observed mean, and the estimated mean with its 95 %
-    interval.
+    """Two factor levels together: the number of rows, their observed mean, and the estimated mean with a 95 % interval.
 
     The estimate is what the model predicts for an average group if all rows had these levels and were otherwise
     unchanged; for a logistic model it is a probability.
@@ -263,7 +262,7 @@ class FactorCell:
 
 
 def cell_means(design: Design, fit: Fit, x: str, line: str) -> tuple[FactorCell, ...]:
-    """Return the means of every combination of two factors that has rows."""
+    """Return one entry for each combination of two factors' levels that has rows."""
     beta = np.array([c.estimate for c in fit.coefficients])
     first, second = design.parts[x], design.parts[line]
     cells = []

@@ -26,14 +26,14 @@ LISTED = 1_000
 
 @dataclass(frozen=True)
 class OverlapOptions:
-    """The options that decide which captions count as the same."""
+    """Options that decide which captions count as the same."""
 
     near: float = option(0.7, "Similarity from which captions are near-duplicates; 1 finds equal ones only.", minimum=0)
 
 
 @dataclass(frozen=True)
 class CaptionMatch:
-    """A caption of the benchmark and an equal or similar text of the corpus; `line` is the text's number, from 1."""
+    """A caption of the benchmark and an equal or similar text in the corpus; `line` numbers the texts from 1."""
 
     caption: str
     text: str
@@ -45,9 +45,9 @@ class CaptionMatch:
 class Overlap:
     """What a benchmark shares with one corpus.
 
-    `texts` counts the corpus and `captions` the distinct captions of the benchmark, `exact` and `near` those that occur
-    in the corpus. `items` counts the items with such a caption, `images` those with the same file name. `matches` lists
-    at most 1,000 pairs.
+    `texts` is the number of texts in the corpus, `captions` that of distinct captions in the benchmark; `exact` and
+    `near` count the captions with an equal or a similar text in the corpus. `items` counts the items with such a
+    caption, `images` the images with the same file name. `matches` lists at most 1,000 pairs.
     """
 
     benchmark: str
@@ -72,10 +72,10 @@ def overlap(
     options: OverlapOptions,
     progress: Progress = silent,
 ) -> Overlap:
-    """Find the captions of a benchmark in a corpus and return what they share.
+    """Return which captions of a benchmark occur in a corpus, and how many items this concerns.
 
     The corpus is a text file with one caption per line (the last column of tab-separated lines), or another benchmark;
-    for a benchmark, images with the same file name are counted too.
+    for a benchmark, images with the same file name are counted as well.
     """
     benchmark = as_benchmark(bench)
     other = None if isinstance(corpus, str | Path) and Path(corpus).is_file() else as_benchmark(corpus)
@@ -103,7 +103,7 @@ def overlap(
 
 
 class _Index:
-    """An index of a benchmark's captions, by their words and by bands of their MinHash signatures."""
+    """An index of a benchmark's captions: by their words, and by bands of their MinHash signatures."""
 
     def __init__(self, keys: Sequence[str], near: float) -> None:
         self.keys, self.near = keys, near

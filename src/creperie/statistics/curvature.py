@@ -16,12 +16,12 @@ ROUNDS = 12
 
 
 def slope(f: Callable[[np.ndarray], Any], x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return the gradient of a function, or of each of its values, by central differences: a row per parameter."""
+    """Return the gradient of a function, or of each of its values, by central differences: one row per parameter."""
     return np.array([(f(x + move) - f(x - move)) / (2 * size) for move, size in zip(np.diag(step), step)])
 
 
 def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return the Hessian by central differences, with two evaluations per pair of parameters."""
+    """Return the Hessian of a function by central differences, with two evaluations per pair of parameters."""
     n = len(x)
     middle = f(x)
     moves = np.diag(step)
@@ -38,9 +38,7 @@ def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The point where a search ended, with gradient and Hessian; `free` marks the parameters that are not at their
-    bound.
-    """
+    """The point where a search ended, with gradient and Hessian. `free` marks the parameters not at their bound."""
 
     x: np.ndarray
     value: float
@@ -50,7 +48,7 @@ class Optimum:
 
     @property
     def scaled_gradient(self) -> float:
-        """The largest component of the next Newton step in standard errors; infinite if the Hessian is not positive
+        """The largest component of the next Newton step, in standard errors; infinite if the Hessian is not positive
         definite.
         """
         if not self.free.any():
@@ -64,16 +62,17 @@ class Optimum:
 
     @property
     def converged(self) -> bool:
-        """True if the gradient is zero in the free parameters and no bounded parameter would move off its bound."""
+        """True if the gradient is zero in the free parameters and no other would move off its bound."""
         away = (self.gradient[~self.free] < -1e-3 * max(1.0, abs(self.value))).any()
         return self.scaled_gradient < TOLERANCE and not away
 
 
 def search(f: Objective, start: np.ndarray) -> np.ndarray:
-    """Return the non-negative standard deviations that minimise a function, to low precision.
+    """Return the non-negative standard deviations at which a function is smallest, to low precision.
 
-    The function does not depend on the sign of a deviation, so its gradient is zero where a deviation is zero, minimum
-    or not, and a search would stay there. Deviations that end at zero are therefore tried above zero.
+    The function does not depend on the sign of a deviation, so its gradient with respect to a deviation of zero is zero
+    even where it has no minimum, and a search would stay there. So values above zero are tried for deviations that end
+    at zero.
     """
     from scipy.optimize import minimize
 
@@ -90,7 +89,7 @@ def search(f: Objective, start: np.ndarray) -> np.ndarray:
 
 
 def _raised(f: Objective, x: np.ndarray, value: float) -> np.ndarray | None:
-    """Return a better point in which a zero deviation is raised; None if there is none."""
+    """Return a better point where a deviation of zero is raised above zero; None if there is none."""
     for k in np.flatnonzero(x < 1e-3):
         raised = [np.where(np.arange(len(x)) == k, height, x) for height in (0.02, 0.06, 0.15, 0.3)]
         best, place = min((f(candidate), n) for n, candidate in enumerate(raised))
@@ -104,8 +103,8 @@ def newton(
 ) -> Optimum:
     """Minimise by Newton's method from a point near the optimum, and return the optimum with the Hessian there.
 
-    Steps use a Hessian that is updated by BFGS, and computed again if they do not converge. Parameters may not fall
-    below `lower`; those that would are fixed there.
+    Steps use a Hessian that is updated by BFGS, and computed afresh if the steps do not converge. A parameter that
+    would fall below its value in `lower` is fixed there.
     """
     hessian = curvature(f, x, step) if guess is None else guess
     for _ in range(3):
@@ -137,7 +136,7 @@ def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hess
 
 
 def _learned(here: Optimum, there: Optimum) -> np.ndarray:
-    """Return the BFGS update of the Hessian."""
+    """Return the Hessian after a step, updated by BFGS; unchanged if the step does not allow an update."""
     moved, turned = there.x - here.x, there.gradient - here.gradient
     along = float(moved @ turned)
     bent = here.hessian @ moved

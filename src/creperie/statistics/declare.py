@@ -23,9 +23,7 @@ _NAME = re.compile(r"[^\s:*+()~|,]+|(?:log10|log|z)\([^\s:*+()~|,]+\)")
 
 @dataclass(frozen=True)
 class Analysis:
-    """A declared analysis. `levels` gives the order of a factor's levels (the first is the reference) and keeps only
-    those.
-    """
+    """A declared analysis. `levels` orders a factor's levels, the reference first; levels not listed are dropped."""
 
     outcome: str = "chosen"
     fixed: tuple[str, ...] = ()
@@ -54,7 +52,7 @@ class Analysis:
 
     @property
     def factors(self) -> list[tuple[str, ...]]:
-        """The fixed terms, each split into its parts."""
+        """The fixed terms, each split into its factors."""
         return [tuple(term.split(":")) for term in self.fixed]
 
     def document(self) -> dict[str, Any]:
@@ -100,17 +98,17 @@ _TYPES = ("active", "passive", "dative", "ditransitive")
 
 
 def _sampled(*factors: str) -> tuple[str, ...]:
-    """Return the random terms for these factors: image, item, and model:factor for each factor.
+    """Return random terms for these factors: image, item, and for each factor model:factor.
 
-    Every item is answered by all models, hence image and item. Models differ in the effect of a factor on them, hence
-    one intercept per model and level of each factor, in place of a random slope.
+    Image and item are there because all models answer every item. Each model has one intercept per level of each
+    factor, in place of a random slope, because a factor affects some models more than others.
     """
     return ("image", "item", *(f"model:{factor}" for factor in factors))
 
 
 @dataclass(frozen=True)
 class AnalysisPreset:
-    """Named analyses, each with a label; terms that the table does not support are left out with a note."""
+    """Named analyses, each with a label. Terms that a table does not support are left out, with a note."""
 
     what: str
     analyses: Mapping[str, Analysis]

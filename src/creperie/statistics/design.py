@@ -1,7 +1,7 @@
-"""From a table and a declared analysis to the design matrix, the groups and the outcome.
+"""Turn a table and a declared analysis into the design matrix, the groups and the outcome.
 
-A contrast is defined by the meaning of its coefficients, as weights on the means of the levels; the columns follow by
-inversion.
+A contrast is defined by what its coefficients mean, as weights on the means of the levels; inverting the weights gives
+the columns.
 
 - `treatment`: each level against the first; the intercept is the first level's mean.
 - `centred`: each level against the first; the intercept is the mean of all levels.
@@ -98,7 +98,7 @@ class Design:
         return len(self.y)
 
     def mean_row(self, settings: Mapping[str, str]) -> np.ndarray:
-        """Return the mean row of X if every row had these levels and were otherwise unchanged."""
+        """Return the mean row of X that results if every row has these levels and is otherwise unchanged."""
         means = [np.ones(1)]
         for term in self.terms:
             parts = [self.parts[p].at(settings[p]) if p in settings else self.parts[p] for p in term]
@@ -142,7 +142,7 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
 
 
 def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the table with a column for every name; the prefix `tag.` of a tag's name may be omitted."""
+    """Return the table with a column under each of these names; the prefix `tag.` of a column may be omitted."""
     for name in names:
         if name in table.column_names:
             continue
@@ -153,7 +153,7 @@ def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.ndarray:
-    """Return the indices of the rows whose values in these columns are among the given ones; raise if none are."""
+    """Return the indices of the rows that have one of the given values in each column; raise an error if none do."""
     good = np.ones(len(table), dtype=bool)
     for name, wanted in where.items():
         good &= _among(table.column(name), wanted)
@@ -166,12 +166,12 @@ def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.nda
 
 
 def _among(values: pa.ChunkedArray, wanted: Sequence[str]) -> np.ndarray:
-    """Return a mask of the values that are among the wanted ones."""
+    """Return a boolean array that is True for the values among the wanted ones."""
     return np.asarray(pc.is_in(_text(values), value_set=pa.array(wanted, pa.string())), bool)
 
 
 def column_of(part: str) -> str:
-    """Return the column that a part of a term reads.
+    """Return the name of the column that a part of a term refers to.
 
     >>> column_of("log10(size)"), column_of("tag.verb")
     ('size', 'tag.verb')
@@ -185,7 +185,7 @@ def _groupings(analysis: Analysis) -> list[str]:
 
 
 def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[np.ndarray, int]:
-    """Return the indices of the rows without missing values and with the requested levels, and the number left out."""
+    """Return the indices of the rows without missing values or other levels, and the number of rows left out."""
     good = np.ones(len(table), dtype=bool)
     for name in columns:
         values = table.column(name)
@@ -217,9 +217,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """The columns of one part of a term; for a factor also its levels, the level of each row, and the columns of each
-    level.
-    """
+    """The columns of one part of a term; for a factor also its levels, each row's level, and each level's columns."""
 
     name: str
     columns: np.ndarray
@@ -229,7 +227,7 @@ class Coded:
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def at(self, level: str) -> Coded:
-        """Return the part as it would be if every row had this level."""
+        """Return this part as it would be if every row had the level `level`."""
         return replace(self, columns=self.matrix[self.levels.index(level)][None, :])
 
 
@@ -273,7 +271,7 @@ def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
 
 
 def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
-    """Return the products of the parts' columns, and their labels."""
+    """Return the products of the columns of a term's parts, and labels for them."""
     block, labels = parts[0].columns, list(parts[0].labels)
     for part in parts[1:]:
         block = block[:, :, None] * part.columns[:, None, :]
@@ -283,9 +281,7 @@ def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
 
 
 def _independent(x: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
-    """Return the linearly independent columns of x, their indices, and the indices of the columns that earlier ones
-    span.
-    """
+    """Return the linearly independent columns of x, their indices, and the indices of the other columns."""
     norms = np.sqrt((x**2).sum(axis=0))
     scaled = x / np.where(norms > 0, norms, 1.0)
     left = scaled.T @ scaled  # swept column by column: the residual of each column after the kept ones

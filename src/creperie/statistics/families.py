@@ -1,8 +1,8 @@
 """Families of models: variants of one model err alike, so twelve models of four families are not twelve observations.
 
-A family shares part of what a factor does to its models. In a mixed model that is one more random intercept per family
-and level of the factor, beside the one per model and level; without it, effects of a few families pass for effects of
-all models.
+The models of a family share part of a factor's effect. A mixed model then needs a random intercept per family and level
+of the factor, in addition to the one per model and level. Without it, effects of a few families are mistaken for
+effects of all models.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COLUMN = "family"
 
 @dataclass(frozen=True)
 class FamilyStudy:
-    """A table with a column of families, analyses with random terms for them, and notes that name the families."""
+    """A table with a column of families, analyses with random terms for families, and notes that list them."""
 
     table: pa.Table
     analyses: Mapping[str, Analysis]
@@ -31,7 +31,7 @@ class FamilyStudy:
 
 
 def stem_of(uri: str) -> str:
-    """Return the first word of a model's name if it has two letters or more; for open_clip, of the architecture.
+    """Return the first word of a model's name or, for open_clip, of its architecture; a word needs two letters.
 
     >>> [stem_of(m) for m in ("hf:openai/clip-vit-base-patch32", "open_clip:ViT-B-32/openai", "api:gpt-4o?seed=1")]
     ['clip', 'vit', 'gpt']
@@ -44,8 +44,8 @@ def stem_of(uri: str) -> str:
 
 
 def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: str, ours: bool) -> FamilyStudy:
-    """Return the study with a random intercept per model family, also by the levels of each factor that already has
-    such an intercept per model.
+    """Return the study with a random intercept per family, and one per family and level for each factor that has one
+    per model and level.
 
     `families` is a column, `auto` (by `stem_of`), `none`, or empty. Empty means `auto` for creperie's own presets
     (`ours`), and `none` for the analyses of a paper, which stay as published.
@@ -80,7 +80,7 @@ def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: s
 
 
 def _with_terms(random: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the random terms with one of the family for each of the model.
+    """Return the random terms, with a term for the family added for each one for the model.
 
     >>> _with_terms(("item", "model:longer"))
     ('item', 'model:longer', 'family:longer')

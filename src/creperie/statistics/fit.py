@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A fixed effect. `statistic` is t (linear) or z (logistic); `df` is infinite for z."""
+    """A fixed effect. `statistic` is t (linear model) or z (logistic model); `df` is infinite for z."""
 
     name: str
     estimate: float
@@ -25,7 +25,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class RandomIntercept:
-    """A random intercept: its number of groups and their standard deviation. `name` is "residual" for the residual."""
+    """A random intercept: the number of groups and their standard deviation. `name` is "residual" for the residual."""
 
     name: str
     groups: int
@@ -38,7 +38,7 @@ class RandomIntercept:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Whether the search converged. `gradient` is the largest remaining gradient, scaled by the curvature."""
+    """Whether the search converged. `gradient` is the largest remaining component, scaled by the curvature."""
 
     converged: bool
     gradient: float
@@ -48,7 +48,7 @@ class Convergence:
 
     @property
     def line(self) -> str:
-        """The result in one sentence."""
+        """The convergence in one sentence."""
         state = "converged" if self.converged else "NOT CONVERGED"
         text = f"{state} (scaled gradient {self.gradient:.1e}, {self.evaluations} evaluations)"
         if self.singular:
@@ -58,7 +58,7 @@ class Convergence:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted model. `criterion` is the REML criterion (linear), or −2 log-likelihood (logistic, or linear by ML)."""
+    """A fitted model. `criterion` is the REML criterion (linear model by REML) or else −2 log-likelihood."""
 
     family: str
     method: str

@@ -1,9 +1,9 @@
 """Crossed grouping factors: their sparse cross-products, and the factorisation of Λ Z'WZ Λ + I.
 
-Z has one column per group, with one 1 per row and factor, so the blocks on the diagonal of Z'WZ are diagonal and the
-others hold weighted counts of co-occurrence. The factor with most groups is eliminated by a division; the remaining
-Schur complement is small if the other factors have few groups (models), and sparse if they are nested or nearly so
-(captions in images).
+Z has one column per group, with one 1 per row and factor. So the blocks on the diagonal of Z'WZ are diagonal, and the
+other blocks hold weighted counts of co-occurrence. The factor with the most groups is eliminated by a division; the
+remaining Schur complement is small if the other factors have few groups (models), and sparse if they are nested or
+nearly so (captions in images).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_DENSE = 12_000
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The grouping factors of n rows: for every row and factor, the code of a group, counted from 0."""
+    """The grouping factors of n rows: for every row and factor, the number of the row's group, from 0."""
 
     names: tuple[str, ...]
     codes: tuple[np.ndarray, ...]
@@ -46,12 +46,12 @@ class Groups:
         return int(self.starts[-1])
 
     def sorted(self) -> Groups:
-        """Return the same factors, the largest first: that is the one to eliminate."""
+        """Return the same factors, the one with the most groups first, since the first one is eliminated."""
         order = sorted(range(len(self.names)), key=lambda k: -self.sizes[k])
         return Groups(tuple(self.names[k] for k in order), tuple(self.codes[k] for k in order))
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Return the diagonal of Λ: the value of each factor, repeated for each of its groups."""
+        """Return the diagonal of Λ: the value in `theta` of each factor, repeated for each of its groups."""
         return np.repeat(theta, self.sizes)
 
     def sums(self, rows: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ class Groups:
 
     @cached_property
     def meetings(self) -> tuple[Meeting, ...]:
-        """The pairs of groups that share a row, for every two factors."""
+        """For every two factors, the pairs of groups that occur together in a row."""
         meetings = []
         for k in range(len(self.names)):
             for m in range(k + 1, len(self.names)):
@@ -80,14 +80,14 @@ class Groups:
 
     @cached_property
     def pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        """The row and column indices of the non-zero entries of Z'WZ: diagonal, upper triangle, lower triangle."""
+        """The row and column indices of the non-zero entries of Z'WZ: diagonal, upper and lower triangle."""
         above = np.concatenate([m.first + self.starts[m.k] for m in self.meetings])
         across = np.concatenate([m.second + self.starts[m.m] for m in self.meetings])
         diagonal = np.arange(self.total)
         return np.concatenate([diagonal, above, across]), np.concatenate([diagonal, across, above])
 
     def gram(self, weights: np.ndarray | None = None) -> Gram:
-        """Return Z'WZ."""
+        """Return the matrix Z'WZ; without `weights`, W is the identity."""
         diagonal = [np.bincount(c, weights, n).astype(float) for c, n in zip(self.codes, self.sizes)]
         beside = [np.bincount(m.inverse, weights, len(m.first)).astype(float) for m in self.meetings]
         return Gram(self, diagonal, beside)
@@ -95,9 +95,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """The pairs of groups, one of factor `k` and one of factor `m`, that have rows in common; `inverse` gives each
-    row's pair.
-    """
+    """The pairs of a group of factor `k` and a group of factor `m` that share rows; `inverse` gives each row's pair."""
 
     k: int
     m: int
@@ -147,8 +145,9 @@ def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
     """Factor a matrix whose first `sizes[0]` rows belong to the first grouping factor, the next `sizes[1]` to the
     second, etc.
 
-    As long as the first factor's block is diagonal, the factor is eliminated by a division. The block is always
-    diagonal at the start, and stays so if the factor before it is nested in it, as captions are in images.
+    While the first remaining factor has a diagonal block, that factor is eliminated by a division. All blocks are
+    diagonal at the start; a block stays diagonal if the factor eliminated before it is nested in it, as captions are in
+    images.
     """
     from scipy import sparse
 
@@ -163,7 +162,7 @@ def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
 
 
 def _factored_whole(matrix: Any) -> Factor:
-    """Factor a matrix: densely if it is small or mostly non-zero, else sparsely."""
+    """Return the factorisation of a matrix: dense if it is small or mostly non-zero, otherwise sparse."""
     from scipy.linalg import cho_factor
     from scipy.sparse.linalg import splu
 

@@ -44,7 +44,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class ItemOptions:
-    """The options of an item analysis."""
+    """Options of an item analysis."""
 
     task: str = option("", "The task by which items are judged; by default the first that all runs have.")
     response: Literal["auto", "2pl", "1pl", "none"] = option(
@@ -55,8 +55,8 @@ class ItemOptions:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Which model got which item right: (items, models), between 0 and 1, NaN where void. `first` is a run that gives
-    the order of the items, `chance` the probability that a guess is right on each, 0 where unknown.
+    """Which model got which item right: (items, models), between 0 and 1, NaN where there is no result. `first` is a
+    run whose items give the order; `chance` is the probability of a right guess for each item, 0 if unknown.
     """
 
     right: np.ndarray
@@ -71,7 +71,7 @@ class Answers:
         return list(self.outcomes)
 
     def split(self, models: Sequence[str]) -> tuple[Answers, np.ndarray]:
-        """Return the answers of these models, whose runs come first, and the matrix of the other runs."""
+        """Return the answers of these models, which are the first columns, and the matrix of the other runs."""
         n = len(models)
         labels = models if len(set(models)) == n else self.models[:n]
         outcomes = dict(zip(labels, self.outcomes.values()))
@@ -80,11 +80,11 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class ShortForm:
-    """A selection of items chosen to rank models as the whole benchmark does, with how well it ranks other models.
+    """A selection of items that is to rank models as the whole benchmark does, and how well it ranks other models.
 
-    `pairs` is the share of pairs of models in the same order as on the whole benchmark, `random_pairs` the same for
-    equally many random items; `error` and `random_error` are root mean squared differences of accuracies, between 0 and
-    1.
+    `pairs` is the fraction of pairs of models whose order is the same as on the whole benchmark; `random_pairs` is that
+    for as many random items. `error` and `random_error` are the root mean squared differences of accuracies, between 0
+    and 1.
     """
 
     items: np.ndarray
@@ -99,8 +99,8 @@ class ShortForm:
 
 @dataclass(frozen=True, eq=False)
 class ItemStudy(Framed):
-    """The results of an item analysis. `fit` is None if there are too few runs for an item response model, `gain` if
-    there are no blind twins of the runs.
+    """The results of an item analysis. `fit` is None if there are too few runs for an item response model; `gain` is
+    None if the runs have no blind twins.
     """
 
     answers: Answers
@@ -112,7 +112,7 @@ class ItemStudy(Framed):
 
     @cached_property
     def suspicion(self) -> np.ndarray:
-        """The log odds that an item's label is wrong; without a response model, −z of its item–rest correlation."""
+        """Each item's log odds of a wrong label or, without a response model, −z of its item–rest correlation."""
         if self.fit is not None:
             return np.asarray(self.fit.flipped + np.log(WRONG_LABELS / (1 - WRONG_LABELS)))
         models = self.answers.right.shape[1]
@@ -128,11 +128,11 @@ class ItemStudy(Framed):
 
     @cached_property
     def agreement(self) -> list[PairAgreement]:
-        """The agreement of every two runs (people's runs included) on which items they get wrong."""
+        """For every two runs (including runs of people), how much they agree on which items they get wrong."""
         return pair_agreements(self.answers.outcomes, self.answers.first.clusters)
 
     def frame(self) -> pa.Table:
-        """Return an Arrow table, one row per item, the most suspicious first; `images` are keys of the benchmark."""
+        """Return an Arrow table, one row per item, the most suspicious first; `images` holds image keys."""
         table, right = self.answers.first.table, self.answers.right
         columns: dict[str, Any] = {name: table.column(name) for name in ("subset", "id", "images")}
         columns |= {"right": np.nanmean(right, axis=1), "n": (~np.isnan(right)).sum(axis=1), "rest": self.rest}
@@ -150,7 +150,7 @@ class ItemStudy(Framed):
         return pa.table(columns).take(pa.array(order))
 
     def abilities(self) -> list[dict[str, Any]]:
-        """Return one row per model, the best first: its accuracy and, with a response model, its ability."""
+        """Return one row per model, best first, with its accuracy and, if there is a response model, its ability."""
         shares = np.nanmean(self.answers.right, axis=0)
         rows: list[dict[str, Any]] = [{"model": m, "right": float(s)} for m, s in zip(self.answers.models, shares)]
         for k, row in enumerate(rows if self.fit is not None else ()):
@@ -216,7 +216,7 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
 
     With eight models or more, item response theory gives every item a difficulty (the ability at which half of the
     models know the answer; the others guess) and a discrimination, and flags items that models get wrong more often
-    than guesses would. The item–rest correlation (of being right on an item with accuracy on the other items) is
+    than guesses would. The item–rest correlation, between being right on the item and accuracy on the other items, is
     always given. If every run has a blind twin among the runs (`score --image noise`), the study says what the picture
     adds to each item and model.
     """
@@ -241,9 +241,7 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
 
 
 def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
-    """Return which run got which item right by a task, for the items that all runs share (same subset, id, match
-    matrix).
-    """
+    """Return which run got which item right in a task, for the items (subset, id, match matrix) that all share."""
     if not runs:
         raise UsageError("no run given", hint="name at least one")
     shared = [t for t in runs[0].tasks if task(t).by_item and all(task(t).needs in r.inputs for r in runs)]
@@ -265,9 +263,9 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
 
 
 def item_rest(right: np.ndarray) -> np.ndarray:
-    """Return, per item, the correlation over models of being right on it with accuracy on all other items.
+    """Return, for each item, the correlation over models between being right on it and accuracy on all other items.
 
-    NaN if all models do equally well on the item or on the others.
+    The correlation is NaN if all models do equally well on the item or on the other items.
 
     >>> item_rest(np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1]])).round(2).tolist()
     [nan, -0.5, -0.87]
@@ -283,11 +281,10 @@ def item_rest(right: np.ndarray) -> np.ndarray:
 
 
 def short_form(right: np.ndarray, size: int, seed: int = 0) -> ShortForm:
-    """Return a short form of `size` items: from each stratum of difficulty, the one with the highest item–rest
-    correlation.
+    """Return a short form: from each of `size` strata of difficulty, the item with the highest item–rest correlation.
 
-    Its figures are cross-validated: a fifth of the models at a time is left out of the choice, and only pairs with such
-    a model count.
+    Its measures are cross-validated: a fifth of the models at a time is not used to select items, and only pairs with
+    at least one of these models count.
     """
     rng = np.random.default_rng(seed)
     models = right.shape[1]
@@ -313,7 +310,7 @@ def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
 
 
 def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """Return the share of pairs with a new model that keep their order, and the mean squared error of new models."""
+    """Return the fraction of pairs with a new model that keep their order, and the new models' mean squared error."""
     whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)
     gaps, order = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))
     other = np.arange(len(new))[None, :] != np.flatnonzero(new)[:, None]

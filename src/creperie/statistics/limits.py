@@ -19,11 +19,11 @@ from creperie.statistics.table import bench_of
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The ceilings of a subset of a benchmark, or of all of it.
+    """The ceilings of a subset of a benchmark, or of the whole benchmark.
 
-    `same_words` counts items with a true and a false caption of the same words in different order; `order_blind` is the
-    highest accuracy (itt) of a model that ignores order if a tie is wrong, `order_blind_half` if a tie counts half.
-    `half_truths` counts items in which every false caption extends a true one.
+    `same_words` counts items that have a true and a false caption with the same words in a different order;
+    `order_blind` is the highest accuracy (itt) of a model that ignores order if a tie is wrong, `order_blind_half` if a
+    tie counts half. `half_truths` counts items in which every false caption extends a true one.
     """
 
     subset: str
@@ -59,9 +59,10 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half")
 
 
 def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray:
-    """Return a mask of half-truth items: every false caption has all words of a true one in order, and more.
+    """Return a boolean array: True if every false caption has all words of a true one, in order, and more.
 
-    A model whose scores grow with what a caption mentions falls below chance here (Kargi, Uselis and Oh 2026).
+    A model whose scores rise with the number of things that a caption mentions is worse than chance on such items
+    (Kargi, Uselis and Oh 2026).
     """
     mask = np.zeros(len(layout), dtype=bool)
     for group in layout.groups:
@@ -73,9 +74,9 @@ def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray
 
 
 def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | None = None) -> list[Result]:
-    """Return the accuracy of a run on the half-truth items of its benchmark, by subset.
+    """Return the accuracy of a run on the half-truth items of its benchmark, by subset; empty if there are none.
 
-    The task is `itt`, or `blind` for a model without images; chance level and tie rule are those of the task.
+    The task is `itt`, or `blind` for a model that sees no images; the chance level is that of the task.
     """
     if not run.fits(bench):
         hint = f"pass the {run.benchmark!r} with the hash {run.hash[:12]}"
@@ -86,7 +87,7 @@ def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | N
 
 
 def _extends(longer: Sequence[str], shorter: Sequence[str]) -> bool:
-    """Return True if the longer text has all words of the shorter one in the same order, and further words."""
+    """Return whether the longer text has all words of the shorter one, in the same order, and at least one more."""
     rest = iter(longer)
     return len(longer) > len(shorter) and all(word in rest for word in shorter)
 

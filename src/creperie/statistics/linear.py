@@ -1,8 +1,8 @@
 """Linear mixed models with crossed random intercepts, by (restricted) maximum likelihood.
 
 The criterion is lme4's (Bates et al. 2015): for the relative standard deviations θ, penalised least squares gives the
-fixed effects and the residual variance, and the profiled criterion is a function of θ alone. The rows enter through
-their cross-products only, so a step costs the same at a thousand rows and at a million.
+fixed effects and the residual variance, and the profiled criterion is a function of θ alone. Only the cross-products of
+the rows are needed, so a step costs the same with a thousand rows and with a million.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ SINGULAR = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """The cross-products of the rows. The columns of X are scaled to length 1, and y is its residual after regression
-    on X.
-    """
+    """The cross-products of the rows; columns of X are scaled to length 1, y is its residual after regression on X."""
 
     groups: Groups
     gram: Gram
@@ -42,7 +40,7 @@ class _Moments:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The fitted quantities of the model at one θ."""
+    """The fitted quantities of the model at one value of θ."""
 
     log_determinant: float
     rx: np.ndarray  #: upper Cholesky factor of X'V⁻¹X, up to the residual variance
@@ -60,7 +58,7 @@ class _Point:
 
 
 def fit_linear(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups, *, reml: bool = True) -> Fit:
-    """Fit y = Xβ + Σ intercepts + ε. The columns of X must be linearly independent."""
+    """Fit y = Xβ + Σ intercepts + ε and return the fit. The columns of X must be linearly independent."""
     n, p = x.shape
     if n <= p + len(groups.names):
         what = f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects"
@@ -126,7 +124,7 @@ class _Counted:
 
 
 def _at_zero(criterion: _Counted, optimum: Optimum) -> Optimum:
-    """Return the optimum with negligible deviations set to zero, if the criterion gets no worse."""
+    """Return the optimum with negligible standard deviations set to zero, if that does not worsen the criterion."""
     theta = np.where(optimum.x < 1e-2, 0.0, optimum.x)
     if np.array_equal(theta, optimum.x):
         return optimum
@@ -174,7 +172,7 @@ def _restricted(m: _Moments, x: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def degrees_of_freedom(m: _Moments, theta: np.ndarray, sigma: float) -> np.ndarray:
-    """Return Satterthwaite's degrees of freedom of every fixed effect: 2 v² / (g' C g).
+    """Return Satterthwaite's degrees of freedom for every fixed effect: 2 v² / (g' C g).
 
     v is the variance of the fixed effect, g its gradient in (θ, σ), and C the covariance of (θ, σ). Directions in which
     the criterion does not curve upwards (a standard deviation at zero) carry no information about v and are left out.

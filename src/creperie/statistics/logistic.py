@@ -33,7 +33,7 @@ STEP = 0.05
 
 @dataclass(frozen=True, eq=False)
 class _Mode:
-    """The group effects (in units of their standard deviation) that maximise the penalised likelihood."""
+    """The group effects, in units of their standard deviation, at which the penalised likelihood is highest."""
 
     u: np.ndarray
     beta: np.ndarray
@@ -47,7 +47,7 @@ class _Mode:
 
 
 class _Laplace:
-    """The criterion −2 log-likelihood by Laplace's approximation; each search starts where the last one ended."""
+    """The criterion, −2 log-likelihood by Laplace's approximation. Each search starts where the last one ended."""
 
     def __init__(self, y: np.ndarray, x: np.ndarray, groups: Groups) -> None:
         self.y = y
@@ -60,8 +60,9 @@ class _Laplace:
     # -- the inner search ------------------------------------------------------------------------------------------
 
     def mode(self, theta: np.ndarray, beta: np.ndarray | None = None, start: np.ndarray | None = None) -> _Mode:
-        """Return the most likely group effects u at these standard deviations, by Newton's method; without `beta`, the
-        fixed effects are optimised too. The search begins at `start`, or at the effects of the last `profiled`.
+        """Return the most likely group effects u at these standard deviations, found by Newton's method; without
+        `beta`, the fixed effects are optimised as well. The search begins at `start`, or else at the effects of the
+        last `profiled`.
         """
         self.evaluations += 1
         spread = self.groups.spread(theta)
@@ -103,7 +104,7 @@ class _Laplace:
         step: tuple[np.ndarray, np.ndarray],
         penalised: float,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Return the point after a step, halved until it does not worsen the penalised criterion."""
+        """Return the point after a step that is halved until it does not worsen the penalised criterion."""
         length = 1.0
         while True:
             u, b = here[0] + length * step[0], here[1] + length * step[1]
@@ -121,8 +122,7 @@ class _Laplace:
         return mode.criterion
 
     def response(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return R, with RR' the covariance of the fixed effects, and the change of the group effects for a change of β
-        by R.
+        """Return R, where RR' is the fixed effects' covariance, and the group effects' change if β changes by R.
 
         In the coordinates of R, the fixed effects move independently in units of about one standard error.
         """
@@ -138,7 +138,7 @@ class _Laplace:
 
 
 def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups) -> Fit:
-    """Fit logit P(y = 1) = Xβ + Σ intercepts. The columns of X must be linearly independent."""
+    """Fit logit P(y = 1) = Xβ + Σ intercepts and return the fit. The columns of X must be linearly independent."""
     if y.min() == y.max():
         raise DataError(f"the outcome is always {y.min():g}", hint="choose rows or an outcome with both 0 and 1")
     scale = np.sqrt((x**2).mean(axis=0))
@@ -183,7 +183,7 @@ def _theta_response(laplace: _Laplace, theta: np.ndarray, k: int, step: float) -
 
 
 def _positive(hessian: np.ndarray) -> np.ndarray:
-    """Return a positive definite matrix: with the absolute eigenvalues, at least 0.001 each."""
+    """Return a positive definite matrix with the absolute eigenvalues of the Hessian, each at least 0.001."""
     values, vectors = np.linalg.eigh(hessian)
     return (vectors * np.maximum(np.abs(values), 1e-3)) @ vectors.T
 
@@ -222,7 +222,7 @@ def _fit(
 
 
 def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return the covariance of the fixed effects from the joint Hessian, and notes; zero deviations count as known."""
+    """Return the fixed effects' covariance, from the joint Hessian, and notes; zero deviations count as known."""
     used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), dtype=bool))
     hessian = optimum.hessian[np.ix_(used, used)]
     first = int((theta > 0).sum())
@@ -237,5 +237,5 @@ def _probability(eta: np.ndarray) -> np.ndarray:
 
 
 def _weights(mu: np.ndarray) -> np.ndarray:
-    """Return the weights of the rows, kept above zero so that a separated row does not make the equations singular."""
+    """Return the weights of the rows, kept above zero: a row that is fitted perfectly would make equations singular."""
     return np.maximum(mu * (1 - mu), 1e-9)

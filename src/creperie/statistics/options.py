@@ -1,4 +1,4 @@
-"""The options of `creperie stats`: how runs become a table, and which outcome is explained by which effects."""
+"""The options of `creperie stats`: how runs become a table, and which effects explain which outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from creperie.statistics.declare import Family
 
 @dataclass(frozen=True)
 class RunsInput:
-    """The options for reading runs into a table."""
+    """Options for reading runs into a table."""
 
     bench: tuple[str, ...] = option(
         (), "The benchmark of the runs: captions and tags; repeat for more.", metavar="BENCH", whole=True
@@ -27,7 +27,7 @@ class RunsInput:
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """The options of an analysis: its outcome, its fixed and its random effects."""
+    """Options of an analysis: its outcome, fixed effects and random effects."""
 
     preset: str = option("", "Declared analyses: foils, or (Hit or Be Hit) construction, argument-order.")
     fixed: tuple[str, ...] = option(

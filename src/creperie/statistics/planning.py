@@ -1,7 +1,8 @@
 """Power analysis by simulation: how many items a claim needs, judged by the same functions that judge real results.
 
-Items that share an image are correlated: each copies its image's common draw with probability √icc, so any two of them
-correlate by `icc`. Raters agree in the same way: each copies the item's common answer with probability √kappa.
+Items that share an image are correlated: each copies one draw made for the image with probability √icc, so any two of
+them have the correlation `icc`. Raters agree in the same way: each copies the item's common answer with probability
+√kappa.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class PowerOptions:
 
 @dataclass(frozen=True)
 class PowerEstimate:
-    """The share of simulated studies that show the claim, and the number of items at which it reaches `target`."""
+    """The fraction of simulated studies that show the claim, and the number of items at which it reaches `target`."""
 
     claim: str
     items: int
@@ -96,8 +97,8 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     """Return how often simulated studies show the claim, and how many items they need to reach the target power.
 
     The claims are: compare (one model is better), interval (an accuracy is known to ± width), clean and leak (verdicts
-    of an audit), kappa (raters agree better than `least`). With two runs, compare resamples their images with all
-    items.
+    of an audit), kappa (raters agree better than `least`). With two runs, compare resamples the images of these runs,
+    each with all its items.
     """
     if claim not in get_args(Claim):
         raise unknown("claim", claim, get_args(Claim))
@@ -133,7 +134,7 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
 
 
 def _smallest(share: Callable[[int], float], items: int, target: float) -> int | None:
-    """Return the smallest number of items that reaches the target, to about 4 %, by doubling and then bisection."""
+    """Return the smallest number of items with a share of `target`, to about 4 %; None if there is none."""
     low = high = items
     while share(high) < target:
         if high >= MOST_ITEMS:
@@ -149,7 +150,7 @@ def _smallest(share: Callable[[int], float], items: int, target: float) -> int |
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """Two pilot runs, the better first: which items each gets right; items of the same image are adjacent."""
+    """Two pilot runs, the better one first: which items each run gets right. Items of the same image are adjacent."""
 
     right: np.ndarray
     sizes: np.ndarray
@@ -163,8 +164,8 @@ class _Pilot:
         return float((self.right[:, 0] != self.right[:, 1]).mean())
 
     def shows(self, plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-        """Resample images with all their items until there are enough items; return True if `compare` shows the better
-        run.
+        """Resample images, each with all its items, until there are enough items; return whether `compare` shows that
+        the better run is better.
         """
         mean = len(self.right) / len(self.sizes)
         drawn = rng.integers(len(self.sizes), size=int(items / mean * 1.5) + 50)
@@ -187,7 +188,7 @@ def _pilot(runs: Sequence[Run]) -> _Pilot:
 
 
 def _sees(better: np.ndarray, worse: np.ndarray, clusters: np.ndarray) -> bool:
-    """Return True if the interval of `compare` shows that the first model is better."""
+    """Return whether the interval of `compare` shows that the first model is better than the second."""
     return difference_confidence(better, worse, clusters).interval(1 - ALPHA).low > 0
 
 
@@ -195,7 +196,7 @@ def _sees(better: np.ndarray, worse: np.ndarray, clusters: np.ndarray) -> bool:
 
 
 def _drawn(plan: PowerOptions, items: int, shares: Sequence[float], rng: np.random.Generator) -> np.ndarray:
-    """Draw a category for every item with these probabilities; items of the same image correlate by `icc`."""
+    """Return a random category for every item, with these probabilities; items of one image correlate by `icc`."""
     image = _images(plan, items)
     single, common = (rng.choice(len(shares), n, p=shares) for n in (items, int(image[-1]) + 1))
     return np.where(rng.random(items) < math.sqrt(plan.icc), common[image], single)
@@ -206,7 +207,7 @@ def _images(plan: PowerOptions, items: int) -> np.ndarray:
 
 
 def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate two models and return True if `compare` shows that the better one is better."""
+    """Simulate two models and return whether `compare` shows that the better one is better."""
     best, ahead = plan.accuracy or 0.0, plan.difference or 0.0
     other = best - ahead
     apart = best * (1 - other) + other * (1 - best) if plan.discordant is None else plan.discordant
@@ -221,7 +222,7 @@ def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 
 
 def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate an accuracy and return True if the half-width of its interval is at most `width`."""
+    """Simulate an accuracy and return whether the half-width of its interval is at most `width`."""
     best = plan.accuracy or 0.0
     right = _drawn(plan, items, (1 - best, best), rng).astype(float)
     interval = share_interval(right, np.ones(items), _images(plan, items), DEFAULT)
@@ -229,9 +230,10 @@ def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 
 
 def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate an audit and return True if it calls the set clean, or finds the leak through one attacker among many.
+    """Simulate an audit and return whether it finds no leak (`clean`) or finds that of the attacker `plan.through`.
 
-    Slow attackers of the standard battery get as many items as an audit gives them, and the last look's correction.
+    Slow attackers of the standard battery get as many items as in an audit, with the correction for the last interim
+    look.
     """
     battery = planned_battery(plan.attackers)
     common = _Common(plan, items, rng)
@@ -262,7 +264,7 @@ CUES_TRIED = 12
 
 
 class _Common:
-    """The items of one simulated audit, and the random numbers that the attackers of one family share."""
+    """The items of one simulated audit, and the random numbers shared by the attackers of one family."""
 
     def __init__(self, plan: PowerOptions, items: int, rng: np.random.Generator) -> None:
         self.plan, self.items, self.rng = plan, items, rng
@@ -272,9 +274,7 @@ class _Common:
         return last_look(looks_of(self.items)) if entry.sampled and not self.plan.attackers else 1.0
 
     def answers(self, entry: AttackerEntry) -> AttackerMargins:
-        """Draw an attacker's answers. A learned attacker varies more than coin flips, so its accuracy is drawn
-        first.
-        """
+        """Return an attacker's simulated answers; a learned attacker's accuracy is drawn first, as it varies more."""
         plan, rng = self.plan, self.rng
         n = self.items if plan.attackers else min(self.items, entry.sampled or self.items)
         spread = NULL_SPREAD if entry.learned and entry.family != "language model" else 1.0
@@ -290,14 +290,14 @@ class _Common:
         return AttackerMargins(pairs, margins.astype(np.float32), margins, False, np.full(n, spread))
 
     def _uniform(self, n: int) -> np.ndarray:
-        """Draw a number from 0 to 1 for every item; items of the same image correlate by `icc`."""
+        """Return a number from 0 to 1 for every item; items of the same image have the correlation `icc`."""
         image = _images(self.plan, n)
         single, common = self.rng.random(n), self.rng.random(int(image[-1]) + 1)
         return np.where(self.rng.random(n) < math.sqrt(self.plan.icc), common[image], single)
 
 
 def _agreeing(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate ratings and return True if they show that the raters' agreement is above `plan.least`."""
+    """Simulate ratings and return whether they show that the raters' agreement is above `plan.least`."""
     best = plan.accuracy or 0.0
     common, single = (rng.random((items, n)) < best for n in (1, plan.raters))
     answers = np.where(rng.random(single.shape) < math.sqrt(plan.kappa), common, single)

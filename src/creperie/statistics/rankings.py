@@ -1,4 +1,4 @@
-"""How far a ranking depends on choices: tie rule, task, weighting of subsets, items left out, wrong labels."""
+"""How far a ranking depends on analysis choices: tie rule, task, weighting of subsets, items left out, wrong labels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half", "right")
 
 @dataclass(frozen=True)
 class RobustOptions:
-    """The options of a robustness analysis: what a ranking has to withstand."""
+    """Options of a robustness analysis: the choices and wrong labels that a ranking has to withstand."""
 
     margin: float = option(
         0.02, "Accuracies that surely differ by less than this share are equivalent.", minimum=0, maximum=1
@@ -50,9 +50,8 @@ class PairRobustness:
     """A pair of models, the better first.
 
     `reversing` is the number of wrong labels, on items that only the better model gets right, that would reverse the
-    pair; None if no number does, as where the other one ties. `survives` is True if there are fewer wrong labels (upper
-    limit of their interval) than that; None if the
-    labels were not checked.
+    order of the pair; None if no number would, as where the other model ties. `survives` is True if the upper limit for
+    the number of wrong labels is below `reversing`; None if the labels were not checked.
     """
 
     a: str
@@ -68,9 +67,7 @@ class PairRobustness:
 
 @dataclass(frozen=True)
 class NoisyAccuracy:
-    """An observed accuracy with its interval, and the accuracy on correct labels, with an interval that includes both
-    errors.
-    """
+    """An observed accuracy and the accuracy on correct labels, with intervals; the latter's covers both errors."""
 
     model: str
     accuracy: float
@@ -83,7 +80,7 @@ class NoisyAccuracy:
 
 @dataclass(frozen=True)
 class Robustness:
-    """Ranks under every choice, pairs of models, and accuracies corrected for wrong labels.
+    """Ranks under every analysis choice, pairs of models, and accuracies corrected for wrong labels.
 
     `ceiling` is the accuracy of a perfect model on these labels, with its interval; None if the labels were not
     checked.
@@ -97,7 +94,7 @@ class Robustness:
     notes: tuple[str, ...] = ()
 
     def frame(self) -> pa.Table:
-        """Return one row per model and choice: accuracy, rank, and ranks gained against the first choice."""
+        """Return a table, one row per model and choice: accuracy, rank, ranks gained against the first choice."""
         rows = [
             {"model": r.name, "choice": c, "accuracy": r.values[k], "rank": r.ranks[k], "gain": r.gains[k]}
             for r in self.ranks
@@ -147,7 +144,7 @@ def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, sett
 
 
 def wrong_labels(text: str) -> tuple[float, float, float]:
-    """Return the share of wrong labels among those checked, given as "4/100", with Wilson's interval."""
+    """Return the fraction of wrong labels among those checked, given as "4/100", and both ends of Wilson's interval."""
     wrong, _, read = text.partition("/")
     if not (wrong.isdigit() and read.isdigit() and 0 <= int(wrong) <= int(read) and int(read)):
         raise UsageError(f"`wrong={text!r}` is not a fraction", hint="write wrong/checked, such as 4/100")
@@ -155,8 +152,8 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
 
 
 def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float]]:
-    """Return accuracies by choice and model: each tie rule, subsets weighted equally, and the other tasks that all runs
-    have.
+    """Return accuracies by choice and model. The choices are each tie rule, equal weights for subsets, and the other
+    tasks that all runs have.
     """
     tied = any((o == TIE).any() for o in answers.outcomes.values())
     rules = TIE_RULES if tied else TIE_RULES[:1]
@@ -177,7 +174,7 @@ def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float
 def _accuracies(
     outcomes: Mapping[str, np.ndarray], how: MetricSettings, groups: np.ndarray | None = None, only: str = ""
 ) -> dict[str, float]:
-    """Return each model's accuracy, averaged over groups, or of the group `only`."""
+    """Return each model's accuracy: over all items, as the mean over `groups`, or in the group `only`."""
     accuracies = {}
     for model, values in outcomes.items():
         covered = values != VOID
@@ -189,7 +186,7 @@ def _accuracies(
 
 
 def _leaking(answers: Answers, blind: Sequence[str]) -> np.ndarray:
-    """Return a mask of the items that at least one of these runs gets right."""
+    """Return a boolean array of the items that at least one of these blind runs gets right."""
     leaking = np.zeros(len(answers.right), dtype=bool)
     keys = item_keys(answers.first.table)
     for run in map(load_run, blind):
@@ -218,8 +215,9 @@ def _pair(
 
 
 def _reversing(lead: float, missed: int, tied: int) -> int | None:
-    """Return how many wrong labels reverse a lead, on items that only the better model gets right: where the other
-    misses, a label takes one item from the better and gives it to the other; where it ties, it only takes one.
+    """Return how many wrong labels, on items that only the better model gets right, reverse a lead; None if no number
+    does. Where the other model misses, a wrong label takes one item from the better model and gives it to the other;
+    where it ties, the label only takes one.
 
     >>> _reversing(12, 12, 0), _reversing(12, 0, 12), _reversing(4, 1, 8), _reversing(0, 3, 3)
     (7, None, 4, 0)
@@ -238,7 +236,7 @@ def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], setti
     If a share e of the labels is wrong, independently of what the model understands, a wrong label turns all right
     answers into wrong ones, and turns the wrong answers that chose what it names (a share r of them) into right ones:
     the observed accuracy is a·(1 − e) + (1 − a)·e·r. Of k candidates, with wrong answers spread evenly, r is 1/(k − 1),
-    the odds of chance; it is 1 for two. Combining the ends of both intervals covers more than 95 %.
+    the odds of chance; it is 1 for two. The interval combines the ends of both intervals, which covers more than 95 %.
     """
     outcomes = answers.outcomes[name]
     covered = outcomes != VOID
@@ -254,7 +252,7 @@ def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], setti
 
 
 def _on_right_labels(observed: float, wrong: float, odds: float) -> float:
-    """Return the accuracy on right labels behind an observed one; NaN if wrong labels leave no trace of it.
+    """Return the accuracy on correct labels that explains an observed one; NaN if wrong labels hide it.
 
     >>> round(_on_right_labels(0.704, 0.04, 1 / 3), 3), round(_on_right_labels(0.704, 0.04, 1), 3)
     (0.73, 0.722)

@@ -7,9 +7,10 @@ not know the answer gets right by guessing. At the difficulty, half of the model
 so (1 + g) / 2 of the answers are right: 75 % of choices between two captions. If the label is wrong, models that know
 choose another answer and the others guess: P = g / (1 + exp(aᵢ·(θⱼ − bᵢ))); every item is given both possibilities.
 
-Items are many and have few answers each, models are few and have many: abilities are estimated, items are integrated
-out on a grid of discriminations (log-normal over items) and difficulties (normal). EM finds the abilities and the means
-and deviations of both distributions. Abilities have mean 0 and standard deviation 1 over the models at hand.
+There are many items with few answers each, and few models with many answers each. So abilities are estimated, and items
+are integrated out on a grid of discriminations (log-normal over items) and difficulties (normal). EM finds the
+abilities, and the means and standard deviations of both distributions. Abilities have mean 0 and standard deviation 1
+over the models at hand.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ PLACE_WEIGHTS = np.exp(-(PLACES**2) / 2)
 class ResponseFit:
     """Abilities by model; difficulty and discrimination by item, with their standard errors.
 
-    The difficulty is that of the item if its label is right. `flipped` is the log odds that it is wrong, given the
-    answers and even prior odds; the discrimination is negative if it is probably wrong. `expected` (items, models) is
-    the probability of a right answer.
+    The difficulty assumes that the item's label is right. `flipped` is the log odds that the label is wrong, given the
+    answers and even prior odds; the discrimination is negative if the label is probably wrong. `expected` (items,
+    models) is the probability of a right answer.
     """
 
     ability: np.ndarray
@@ -61,7 +62,7 @@ class ResponseFit:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The cells (items, models) whose floor is `floor`: a mask, the right and the wrong answers in them."""
+    """The cells (items, models) with the same floor: a mask of them, and the right and the wrong answers in them."""
 
     floor: float
     cells: np.ndarray
@@ -69,8 +70,8 @@ class _Level:
     wrong: np.ndarray
 
     def shares(self, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probabilities of a right answer if the label is right, then if it is wrong, (2 × points, models),
-        and how they change with the probability that the model knows the answer.
+        """Return the probabilities of a right answer, (2 × points, models): first if the label is right, then if it is
+        wrong. Return also how much they change with the probability that the model knows the answer.
         """
         guessed = self.floor or 1.0  # without a floor, a wrong label turns right and wrong around
         change = np.repeat([1 - self.floor, -guessed], len(known))[:, None]
@@ -79,10 +80,10 @@ class _Level:
 
 
 def fit_responses(right: np.ndarray, model: ResponseModel = "2pl", floor: float | np.ndarray = 0.0) -> ResponseFit:
-    """Fit abilities and item parameters to a matrix (items, models): 1 right, 0 wrong, NaN not answered.
+    """Fit abilities and item parameters to a matrix (items, models): 1 for right, 0 for wrong, NaN for not answered.
 
-    A tie may count as a fraction. `floor` is the probability that a guess is right: one for all, one per item (items,
-    1) or one per answer; 0 if unknown.
+    A tie may be given as a fraction. `floor` is the probability that a guess is right: one number for all, one per item
+    (items, 1), or one per answer; 0 if unknown.
     """
     items, models = right.shape
     if models < FEWEST_MODELS or items < 2:
@@ -123,7 +124,7 @@ def fit_responses(right: np.ndarray, model: ResponseModel = "2pl", floor: float 
 def _step(
     levels: list[_Level], points: np.ndarray, theta: np.ndarray, log_prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the posterior of every item over the grid, right labels before wrong ones, the precision of every ability,
+    """Return the posterior of every item over the grid (right labels, then wrong ones), the precision of every ability,
     and the abilities after a step of Fisher scoring.
     """
     known = _known(points, theta)
@@ -141,13 +142,13 @@ def _step(
 
 
 def _known(points: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return the probability that a model knows the answer, for every point (log discrimination, difficulty)."""
+    """Return the probability that each model knows the answer, at every point (log discrimination, difficulty)."""
     logit = np.exp(points[0])[:, None] * (theta - points[1][:, None])
     return np.asarray(0.5 * (1 + np.tanh(np.clip(logit, -30, 30) / 2)))
 
 
 def _moments(points: np.ndarray, posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and deviations, over all items, of log discrimination and difficulty."""
+    """Return the means and the standard deviations, over all items, of log discrimination and difficulty."""
     weights = posterior.mean(axis=0).reshape(2, -1).sum(axis=0)
     mean = points @ weights
     return mean, np.sqrt((points - mean[:, None]) ** 2 @ weights)

@@ -1,9 +1,10 @@
-"""What the picture adds to each item, from runs of the same models with and without it.
+"""What the picture adds to each item, from runs of the same models with and without pictures.
 
 A model that does not see the answer in the picture answers as it would without one: the floor of its item response
-curve is not the chance of the task but its probability of being right blind, P = t + (1 − t)·v, where t is what text
-alone gives (another item response model, of the blind answers) and v the probability that the model sees the answer.
-An item may be misleading as text (t below chance), and its picture may add nothing, or be wrong.
+curve is not the chance of the task but its probability of being right blind, P = t + (1 − t)·v, where t is the
+probability of being right from the text without the picture (by another item response model, fitted to the blind
+answers), and v is the probability that the model sees the answer. The text of an item may mislead (t below chance), and
+its picture may add nothing or be wrong.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ OWN = 0.2
 
 @dataclass(frozen=True, eq=False)
 class PictureGain:
-    """The probability of a right answer without the picture (`text`) and what the picture adds to it (`picture`), for
-    every item and model; `fit` is the item response model of the answers with picture, None with too few models.
+    """For every item and model, the probability of a right answer without the picture (`text`) and what the picture
+    adds to it (`picture`). `fit` is the item response model of the answers with pictures, None if there are too few
+    models.
     """
 
     text: np.ndarray
@@ -37,7 +39,7 @@ class PictureGain:
 
     @cached_property
     def solved_by(self) -> np.ndarray:
-        """What tells at least half of the models the answer: text, picture (if not text), or neither."""
+        """What tells at least half of the models the answer to each item: text, picture (if not text), or neither."""
         half = (1 + self.chance) / 2
         text = self.text.mean(axis=1)
         choices = [text >= half, text + self.picture.mean(axis=1) >= half]
@@ -62,9 +64,9 @@ def picture_gain(
 
 
 def split_twins(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-    """Return the runs with pictures and, in the same order, the blind twin of each; no twins if all or none are blind.
+    """Return the runs with pictures and, in the same order, their blind twins; no twins if all or none are blind.
 
-    A run by `score --image noise` (or another kind) is blind: its benchmark is named BENCH~noise.
+    A run made with `score --image noise` (or another kind) is blind; the name of its benchmark is BENCH~noise.
     """
     blind = {run.model: run for run in runs if run.blinded}
     seeing = [run for run in runs if not run.blinded]

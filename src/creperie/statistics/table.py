@@ -94,9 +94,7 @@ WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class TableReading:
-    """How runs become rows. With an empty `task`, one row per pair of caption and foil; else one row per item, by that
-    task.
-    """
+    """How runs become rows: one per item, by its result on `task`; if that is empty, one per caption and foil."""
 
     task: str = ""
     ties: str = "wrong"
@@ -114,9 +112,7 @@ class LongTable:
 
 @dataclass(frozen=True, eq=False)
 class _RunRows:
-    """The comparisons of a run: item, image row, caption and foil columns, score difference. −1 stands for a missing
-    index.
-    """
+    """A run's comparisons: item, image row, caption and foil columns, score difference. The index −1 means none."""
 
     item: np.ndarray
     row: np.ndarray
@@ -133,7 +129,7 @@ def long_table(
     reading: TableReading | None = None,
     progress: Progress = silent,
 ) -> LongTable:
-    """Return runs and the benchmarks that they scored as one long table."""
+    """Return one long table from runs and the benchmarks that they scored, with notes."""
     if not runs:
         raise UsageError("no run given", hint="name at least one")
     reading = reading or TableReading()
@@ -154,7 +150,7 @@ def long_table(
 
 
 def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progress = silent) -> pa.Table:
-    """Return the table with the column `grammaticality` added, if a scorer is given."""
+    """Return the table with the column `grammaticality` added; unchanged if no scorer is given."""
     if grammar is None:
         return table
     if not {"caption", "foil"} <= set(table.column_names):
@@ -165,7 +161,7 @@ def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progres
 
 
 def _check_twins(runs: Sequence[Run]) -> None:
-    """Raise an error if a model has several runs on a benchmark: its rows would count twice."""
+    """Raise an error if a model has several runs on one benchmark, since its rows would count twice."""
     seen: dict[tuple[str, str], str] = {}
     for run in runs:
         if (run.model, run.hash) in seen:
@@ -177,7 +173,7 @@ def _check_twins(runs: Sequence[Run]) -> None:
 
 
 def bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
-    """Return the benchmark that a run scored, reduced to the items that were scored."""
+    """Return the benchmark that a run scored, restricted to the items that were scored."""
     for bench in benches:
         if bench.hash == run.hash:
             return bench
@@ -196,7 +192,7 @@ def bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
 
 
 def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
-    """Return one row per pair of a true and a false caption of an image."""
+    """Return one row for each pair of a true and a false caption of an image."""
     needs: Input = "image_text" if "image_text" in run.inputs else "text"
     if needs not in run.inputs:
         raise UsageError(
@@ -224,7 +220,7 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
 
 
 def _task_rows(run: Run, reading: TableReading) -> _RunRows:
-    """Return one row per item: its outcome by a task, and its smallest margin."""
+    """Return one row per item, with its outcome on a task and its smallest margin."""
     chosen_task = run.scored_task(reading.task)
     outcome = run.outcomes(reading.task)
     n = len(run)
@@ -280,9 +276,7 @@ def _images(run: Run, rows: _RunRows) -> pa.Array:
 
 
 def _slots(run: Run, rows: _RunRows) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for every row, the position of its caption among the true captions of the image row, and of its foil
-    among the false ones.
-    """
+    """Return, per row, the place of its caption among the image's true captions, and of its foil among the false."""
     first, second = np.zeros(len(rows.item), int), np.zeros(len(rows.item), int)
     kind = np.zeros(len(run), int)
     for k, group in enumerate(run.layout.groups):

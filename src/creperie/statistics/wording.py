@@ -1,4 +1,4 @@
-"""Properties of the captions of a comparison: length, construction, and which of the two a scorer prefers."""
+"""Properties of the captions in a comparison: length, construction, and which of the two a scorer prefers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINK_GRAMMAR = "link-grammar"
 
 @dataclass(frozen=True)
 class WordingPreference:
-    """A text scorer used to compare two captions. Scores that differ by at most `equal` count as equal."""
+    """A text scorer that compares two captions. Scores that differ by at most `equal` count as equal."""
 
     score: Callable[[Sequence[str]], np.ndarray]
     name: str
@@ -50,7 +50,7 @@ def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> W
 def preferred(
     captions: pa.ChunkedArray, foils: pa.ChunkedArray, preference: WordingPreference, progress: Progress = silent
 ) -> pa.Array:
-    """Return caption, foil or equal for every pair, null if a text is missing; each distinct text is scored once."""
+    """Return caption, foil or equal for every pair, null if a text is missing. Each distinct text is scored once."""
     both = pa.chunked_array([*captions.chunks, *foils.chunks], pa.string()).combine_chunks().dictionary_encode()
     texts = both.dictionary.to_pylist()
     order = sorted(range(len(texts)), key=lambda k: (len(texts[k]), texts[k]))
@@ -80,8 +80,7 @@ def words_of(texts: pa.Array) -> np.ndarray:
 def construction_columns(
     constructions: Sequence[str | None], slots: tuple[np.ndarray, np.ndarray] | None
 ) -> dict[str, pa.Array]:
-    """Return two columns: the construction of every row's caption, and whether caption and foil name their arguments in
-    the same order.
+    """Return two columns: each caption's construction, and whether caption and foil order their arguments alike.
 
     A foil has its arguments exchanged. If it has the construction of its caption, the order differs; if it has the
     other construction, the order is the same, as in "a ball is hit by a player" with the foil "a ball hits a player".
