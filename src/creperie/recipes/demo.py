@@ -1,6 +1,6 @@
 """The demo: the papers' findings on the built-in world, end to end, in a few minutes and without a download.
 
-It makes a world with unbiased foils and with the give-aways of older benchmarks; checks it; runs blind attackers on
+It makes a world with unbiased foils and with the give-aways of older benchmarks, checks it, and runs blind attackers on
 both; repairs and refines the biased kinds; trains a small CLIP with and without hard negatives; scores it and the
 available real models; and writes the report. Every number is computed when the demo runs.
 """
@@ -58,8 +58,8 @@ def make_world_of(folder: Path, items: int, seed: int, progress: Progress = sile
 def cook_photographs(
     photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str, progress: Progress, tell: Tell
 ) -> list[StageResult]:
-    """Run the recipe photographs.yaml on Flickr8k's folder and return the results of its stages. Stages whose package
-    or model is missing are skipped, with the reason.
+    """Run the recipe photographs.yaml on Flickr8k's folder and return the results of its stages. A stage whose package
+    or model is missing is skipped, with the reason.
     """
     changes: dict[str, Any] = {"captions.limit": items, "few.limit": max(1, items // 10)}
     changes |= {"captions.seed": seed, "people.seed": seed}
@@ -87,12 +87,12 @@ def examples(bench: Benchmark) -> Iterable[Item]:
 
 
 def errors_in(bench: Benchmark, progress: Progress = silent) -> int:
-    """Return the number of errors that `data check` finds, in the images too."""
+    """Return the number of errors that `data check` finds, including errors in the images."""
     return sum(finding.severity == "error" for finding in check(bench, progress=progress))
 
 
 def left_out() -> dict[str, MissingExtraError]:
-    """Return the parts of the demo whose packages are not installed, with an error that names the extra to install."""
+    """Return the parts of the demo whose packages are not installed, each with an error that names the extra."""
     needs = {
         "the learned attacker": ("sklearn", "stats"),
         "training": ("torch", "models"),
@@ -151,7 +151,7 @@ def train_small(folder: Path, seed: int, progress: Progress = silent) -> Trainin
 
 
 def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent, notes: tuple[str, ...] = ()) -> None:
-    """Write one HTML page about all runs, with these notes."""
+    """Write one HTML page about all runs; `notes` are added to it."""
     from creperie.auditing import audit, audit_document
     from creperie.reporting import Contents, gather_runs, report_page, runs_in
 
@@ -164,7 +164,7 @@ def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silen
 def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
 ) -> tuple[list[Row], list[str]]:
-    """Score models of installed packages and those trained here; return result rows, and the missing packages."""
+    """Score models whose packages are installed, and those `trained` here; return result rows and missing packages."""
     from creperie.scoring import score
 
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")

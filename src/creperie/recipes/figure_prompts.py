@@ -9,8 +9,7 @@
     [odd-which]
     text = "… {options} …"
 
-The keys of a prompt replace the same keys of the prompt of this name that comes with creperie. The table or figure may
-be left out.
+The keys given here replace the same keys of creperie's prompt with this name. The table or figure may be left out.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def papers() -> list[dict[str, Any]]:
 
 
 def main_tables(recipe: str) -> list[str]:
-    """Return the keys of the main tables of a recipe's paper, in the paper's order; none for a recipe of one's own.
+    """Return the keys of the main tables of a recipe's paper, in the paper's order; empty for a recipe of no paper.
 
     >>> main_tables("sugarcrepe")
     ['sugarcrepe/4', 'sugarcrepe/5', 'sugarcrepe/6']
@@ -43,7 +42,7 @@ def main_tables(recipe: str) -> list[str]:
 
 
 def prompt_places() -> dict[str, tuple[str, ...]]:
-    """Return the figures and tables of the papers that depend on prompts, each with their names in creperie."""
+    """Return the figures and tables of the papers that depend on prompts, with the prompts' names in creperie."""
     places = {
         f"{paper['name']} {kind} {entry['number']}": tuple(entry["prompts"])
         for paper in papers()
@@ -55,7 +54,7 @@ def prompt_places() -> dict[str, tuple[str, ...]]:
 
 
 def prompt_folder(place: str) -> tuple[Path, tuple[str, ...]]:
-    """Return the folder of prompts that `--prompts` names, or one made from a file, with the prompts' names."""
+    """Return the folder of prompts that `--prompts` names; for a file, a folder made from it and the prompts' names."""
     path = Path(place).expanduser()
     if path.is_file():
         return read_prompt_file(path)

@@ -1,4 +1,4 @@
-"""The forecast of a recipe run: items, calls, dollars and time of every stage, before any of it is spent."""
+"""The forecast of a recipe run: the items, model calls, dollars and time that every stage will take."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
 def _state(
     stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
 ) -> tuple[str, str | None]:
-    """Return what will happen to a stage, and where its output is; None if the output is still to be made."""
+    """Return what will happen to a stage, and where its output is; None for an output that does not exist yet."""
     if output is not None:
         return "given", output
     known = [place for place in inputs if place is not None]
@@ -83,7 +83,8 @@ def _state(
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
     """Return the expected input of a stage.
 
-    It is the sum of the inputs that are joined, the items of all runs, or the first input with the models of all.
+    This is the sum of all inputs for a stage that joins them, the items of all runs for one that reads runs, or else
+    the first input with the models of all inputs.
     """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]
@@ -142,7 +143,7 @@ def _questions(uri: str) -> int:
 
 
 def _counted(bench: Benchmark) -> Expected:
-    """Return the number of items of an available benchmark, and of the captions that makers will see."""
+    """Return the number of items of an available benchmark, and the number of its captions that makers will see."""
     from creperie.making import captions_of
 
     pairs = round(len(bench.ragged("captions")[1]) / max(1, len(bench))) - 1
@@ -198,7 +199,7 @@ def _of_source(stage: RecipeStage) -> Expected:
 
 
 def _published(options: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the numbers of items and of true captions per item of an unavailable source; 0 if the catalog has none."""
+    """Return the number of items of an unavailable source (0 if unknown), and of true captions per item."""
     limit, expected, patterns = options["limit"], options["expect"], options["subsets"]
     try:
         entry = find_entry(options["source"].partition(":")[0])
@@ -211,7 +212,7 @@ def _published(options: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
-    """Return the expected cost of makers and validators: calls counted from their prompts, seconds estimated from
+    """Return the expected cost of makers and validators: calls are counted from their prompts, seconds estimated from
     rates.
     """
     from creperie.making import Captions, LLMMaker, MakerOptions, SourceCaption, build_maker, estimate_cost
@@ -239,7 +240,7 @@ def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
 
 
 def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
-    """Return n times the estimate for one typical caption."""
+    """Return `n` times the estimated cost of the questions about one typical caption."""
     calls = n * sum(one["calls"] for one in ones)
     prices = [one["cost"] for one in ones]
     cost = None if None in prices else n * sum(prices)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def run_refine(job: StageJob) -> dict[str, Any]:
-    """Refine the benchmark so that the attackers have no edge, and write it; return its counts and the verdict."""
+    """Refine the benchmark until the attackers have no advantage, and write it; return its counts and the verdict."""
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
 
@@ -45,7 +45,7 @@ def run_refine(job: StageJob) -> dict[str, Any]:
 
 
 def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
-    """Return an attacker's accuracy before and after, on all items and as the unweighted mean over subsets.
+    """Return an attacker's accuracy before and after refinement, on all items and as the unweighted mean over subsets.
 
     Only the mean shows the change within subsets: on all items, a subset that loses fewer items gains weight.
     """
@@ -92,7 +92,7 @@ def run_compare(job: StageJob) -> dict[str, Any]:
 
 
 def run_probe(job: StageJob) -> dict[str, Any]:
-    """Probe models as SADE does, and write one document per probe, from which figures are drawn."""
+    """Probe models as SADE does, and write one document per probe. Figures are drawn from these documents."""
     from creperie.auditing import PROBES
     from creperie.recipes.making import chosen_items
 
@@ -109,7 +109,7 @@ def run_probe(job: StageJob) -> dict[str, Any]:
 
 
 def run_score(job: StageJob) -> dict[str, Any]:
-    """Write a run for every model that the options name or that a stage among the inputs trained."""
+    """Write a run for every model that the options name or that one of the input stages trained."""
     bench, models, options = scoring_of(job)
     runs = score_all([bench], models, options, out=job.out, engine=job.engine, progress=job.progress)
     return scored(runs) | decided(bench, runs)
@@ -141,7 +141,7 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the counts of items by whether text alone can decide their captions, as people left them.
+    """Return how many items have captions that text alone can tell apart, cannot, or perhaps can.
 
     The result is empty if no run has text-only scores.
     """
@@ -157,7 +157,7 @@ def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def run_stats(job: StageJob) -> dict[str, Any]:
-    """Fit named mixed models to the runs; the benchmark among the inputs provides captions and tags."""
+    """Fit the named mixed models to the runs; the benchmark among the inputs provides captions and tags."""
     from creperie.reporting import interactions, save_figure
     from creperie.statistics import (
         LINK_GRAMMAR,
@@ -224,7 +224,7 @@ def run_answers(job: StageJob) -> dict[str, Any]:
 
 
 def runs_in(folder: Path) -> list[Run]:
-    """Return the runs in a folder by model, including those of people's choices; the folder may itself be a run."""
+    """Return the runs in a folder by model, including those of people's choices. The folder may be a run itself."""
     if (folder / RUN_FILE).is_file():
         return [load_run(folder)]
     places = [*folder.glob(f"*/{RUN_FILE}"), *folder.glob(f"{RUNS}/*/{RUN_FILE}")]

@@ -4,7 +4,8 @@ OUT/
   01-captions/ 02-make/ …    one folder per stage: its output, and stage.json: its key, options, inputs, summary
   .work/                     partial results of an interrupted stage
 
-The key of a stage is a digest of all it depends on: its options, the contents of inputs, images, models and files.
+The key of a stage is a digest of all that it depends on: its options, and the contents of inputs, images, models and
+files.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ State = Literal["cooked", "unchanged", "skipped", "given"]
 
 @dataclass(frozen=True)
 class StageResult:
-    """The result of a stage: its state, the place of its output, and a summary."""
+    """The result of a stage: its state, the path of its output, and a summary."""
 
     name: str
     does: str
@@ -119,7 +120,7 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
 
 
 def check_claim(out: Path, recipe: Recipe) -> None:
-    """Raise a UsageError if the folder belongs to another recipe or profile, or contains anything else."""
+    """Raise a UsageError if the folder belongs to another recipe or profile, or is not empty and not a recipe run."""
     mine = {"recipe": recipe.name, "profile": recipe.profile}
     if (out / CARD).is_file():
         card = read_json(out / CARD)
@@ -165,7 +166,7 @@ class _Stove:
     full: set[str] = field(default_factory=set)  #: stages that have an output
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
-        """Return the result of a stage, whose output is given, passed through, unchanged from before, or newly made."""
+        """Return the result of a stage: given, passed on from an input, unchanged from an earlier run, or new."""
         result = partial(StageResult, stage.name, stage.does)
         if (place := self.given.get(stage.name)) is not None:
             return result("given", place, _look(stage, place), why=f"given: {place}")
@@ -220,12 +221,12 @@ class _Stove:
 
 
 def passed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return the place of the output of a skipped stage: its first input if the stage gives a benchmark, else empty."""
+    """Return what counts as the output of a skipped stage: its first input if it gives a benchmark, else empty."""
     return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
 
 
 def nothing_to_do(stage: RecipeStage, full: Set[str]) -> str:
-    """Return why a stage cannot run, or an empty text: an optional source is missing, or its input was skipped."""
+    """Return why a stage cannot run (an optional source is missing, or its input was skipped); empty if it can."""
     if stage.options.get("optional") and "source" in stage.options:
         if stage.step.gives != "benchmark":
             return "" if Path(stage.options["source"]).exists() else "the source is missing"
@@ -243,8 +244,8 @@ def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
 
 
 def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
-    """Return the record of a stage that was run with the same key; None if it, or output of the stage, is missing or
-    damaged.
+    """Return the record of a stage that was run with the same key; None if the record or a part of the stage's output
+    is missing or damaged.
     """
     try:
         record = read_json(folder / RECORD)
@@ -256,7 +257,7 @@ def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def _written(folder: Path) -> list[str]:
-    """Return the files of a stage that must stay as they are; `creperie audit` may add its verdict to the others."""
+    """Return the files that show whether a stage's output is intact: not Markdown, audits, times and large files."""
     files = (p for p in folder.rglob("*") if p.is_file() and p.suffix != ".md" and p.name not in (AUDIT_FILE, TIME))
     return sorted(p.relative_to(folder).as_posix() for p in files if p.stat().st_size <= LARGE)
 
@@ -270,8 +271,8 @@ def seconds_of(folder: Path) -> float:
 
 
 def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
-    """Return a digest of what a stage depends on: its step, its options and the files that they name (models, captions,
-    prompts), the content of its inputs with their images, attackers, plug-ins, and creperie's version.
+    """Return a digest of what a stage depends on: its step, its options, the files that the options name (models,
+    captions, prompts), the content of its inputs with their images, attackers, plug-ins, and creperie's version.
     """
     named = [*_texts(stage.options[name] for name in stage.step.files), *models_of(stage.options)]
     named += _texts(stage.options.get(name, "") for name in CONTENT_OPTIONS)
@@ -289,8 +290,7 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
 
 
 def _attackers(stage: RecipeStage) -> dict[str, Any]:
-    """Return what a stage depends on through its attackers: which of them can be run here, and the files of their
-    models."""
+    """Return what a stage depends on through its attackers: which ones can be run here, and their models' files."""
     from creperie.auditing import AttackerModels, attackers_origin
 
     if "auditing:AttackerModels" not in stage.step.settings:
@@ -334,7 +334,7 @@ def _folder_digest(folder: Path, places: Sequence[str] = ()) -> str:
 
 
 def without_folder(content: bytes, places: Sequence[str]) -> bytes:
-    """Return the content without the path of a run's folder, in any of these spellings, also quoted as in a URI.
+    """Return the content without the path of a run's folder, in any of these spellings, including one quoted in a URI.
 
     >>> without_folder(b"small:runs/a/08-student/model?shots=runs%2Fa%2Fs.toml, data/x", ["runs/a"])
     b'small:08-student/model?shots=s.toml, data/x'
@@ -357,7 +357,7 @@ def _shown_place(path: Path, places: Sequence[str] = ()) -> str:
 
 
 def _look(stage: RecipeStage, place: str) -> dict[str, Any]:
-    """Return a summary of a given output; raise an error if it is not what the stage produces."""
+    """Return a summary of an output that the user gave; raise an error if it is not what the stage produces."""
     if stage.step.gives == "benchmark":
         bench = load(place)
         return {"items": len(bench), "subsets": bench.subsets}

@@ -36,7 +36,7 @@ STAND_IN = "Sentences in the format of {}, which they stand in for; none of its 
 
 
 def run_captions(job: StageJob) -> dict[str, Any]:
-    """Save the source captions: the items of a benchmark unchanged, or lines of text as items."""
+    """Save the source captions: the items of a benchmark unchanged, or each line of a text file as an item."""
     bench = caption_source(job.options)
     if not len(bench):
         raise DataError("has no captions", where=job.option("source"), hint="name another source")
@@ -49,7 +49,7 @@ def run_captions(job: StageJob) -> dict[str, Any]:
 
 
 def caption_source(options: Mapping[str, Any]) -> Benchmark:
-    """Return the benchmark that a `captions` stage reads. `limit` is per subset; for lines of text, in total."""
+    """Return the benchmark that a `captions` stage reads. `limit` is per subset; lines of text have one limit."""
     from creperie.making import read_captions
 
     limit = options["limit"] or None
@@ -82,7 +82,9 @@ def run_load(job: StageJob) -> dict[str, Any]:
 
 
 def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
-    """Return the subsets that match a pattern (or all), each cut to `limit` items: the first, or a random sample."""
+    """Return the subsets that match a pattern (or all), each cut to `limit` items: the first or, with a `seed`, a
+    random sample.
+    """
     if patterns:
         bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
     return limited(bench, limit, seed if seed >= 0 else None) if limit else bench
@@ -97,8 +99,8 @@ def run_world(job: StageJob) -> dict[str, Any]:
 
 
 def run_make(job: StageJob) -> dict[str, Any]:
-    """Run every maker on the captions of the input, and save all items together. Makers that finished before an
-    interruption are not run again.
+    """Run every maker on the captions of the input, and save the items of all makers together. Makers that finished
+    before an interruption are not run again.
 
     With `subsets: source`, items stay in the subset that their caption came from; otherwise the makers name the subset.
     """
@@ -146,7 +148,7 @@ def slug(maker: str) -> str:
 
 
 def run_shots(job: StageJob) -> dict[str, Any]:
-    """Save demonstrations for few-shot questions, and the benchmark without their items."""
+    """Save demonstrations for few-shot questions, and the benchmark without the items used for them."""
     from creperie.scoring import draw_shots
 
     count = job.option("count")
@@ -162,7 +164,7 @@ def run_join(job: StageJob) -> dict[str, Any]:
 
 
 def run_paired(job: StageJob) -> dict[str, Any]:
-    """Save the items of the first input that the second also has, so that the two versions can be compared."""
+    """Save the items of the first input that are also in the second, so that the two versions can be compared."""
     if len(job.inputs) != 2:
         raise UsageError(f"stage {job.name!r} needs two benchmarks to pair", hint="write `from: [original, changed]`")
     bench, other = (load(place) for place in job.inputs)
@@ -206,9 +208,7 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
 
 
 def _without_dropped(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
-    """Return the benchmark without the subsets that the recipe gives an empty name. The provenance lists these
-    subsets.
-    """
+    """Return the benchmark without the subsets to which the recipe gives an empty name; the provenance lists them."""
     own = [homes.get(id) or subset for subset, id in bench.item_keys]
     lost = Counter(subset for subset in own if not _new_name(subset, names))
     why = "not wanted here: " + ", ".join(f"{name} {n:,}" for name, n in lost.items())
@@ -220,9 +220,9 @@ def _new_name(subset: str, names: Mapping[str, str]) -> str:
 
 
 def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
-    """Return the items with subsets renamed (old names may be patterns).
+    """Return the items with their subsets renamed; old names may be patterns.
 
-    If two subsets become one, repeated ids get a number.
+    If two subsets become one, ids that occur in both are made distinct by a number.
     """
     renamed: list[Item] = []
     seen: Counter[tuple[str, str]] = Counter()

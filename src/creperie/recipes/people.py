@@ -1,4 +1,4 @@
-"""Stages that check items: by rules, by a model, or by people in a study (scripted in small profiles).
+"""Stages that check items: by rules, by a model, or by people in a study (by scripts in small profiles).
 
 Scripted annotators are programs that answer a study through the same pages as people, so that a small profile has every
 stage. Their answers are not judgements of people: results based on them are marked `scripted` wherever they are shown.
@@ -78,7 +78,7 @@ def _read(reply: Any) -> Mapping[str, Any]:
 
 
 def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str | int]:
-    """Return a scripted annotator's answer: mostly the one that the task expects, otherwise a random one.
+    """Return a scripted annotator's answer: usually the one that the task expects, sometimes a random one.
 
     The answer depends on the annotator and the question, never on the order of questions, captions or options, which
     the server draws from a secret: two studies of the same items get the same answers.
@@ -169,7 +169,7 @@ STUDY = "study"
 def run_people(job: StageJob) -> dict[str, Any]:
     """Apply people's answers in a study to the items; if there is no study yet, prepare one and stop with an error.
 
-    A second input is the benchmark to compare with.
+    A second input is a benchmark with which people compare the items.
     """
     benches = [load(place) for place in job.inputs[:2]]
     if each := job.option("per_subset"):
@@ -189,13 +189,13 @@ def run_people(job: StageJob) -> dict[str, Any]:
 
 
 def _sample_of(bench: Benchmark, each: int, seed: int) -> Benchmark:
-    """Return a sample of the items of every subset; a sample of fewer than all items gets a name of its own."""
+    """Return a sample of `each` items of every subset; if items are left out, the sample gets a name of its own."""
     part = limited(bench, each, seed)
     return part if len(part) == len(bench) else replace(part, name=f"{len(part)}-of-{bench.name}")
 
 
 def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> None:
-    """Store the study, and answer it by scripts if the stage is scripted."""
+    """Store the study in the database and, if the stage is scripted, answer it by scripts."""
     from creperie.annotation import StudyPlan, invite, open_database, store_study
 
     scripted = job.option("scripted")
@@ -265,7 +265,7 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
 
 
 def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
-    """Return the runs of scripted annotators, numbered by their answers: pseudonyms differ from run to run."""
+    """Return the runs with scripted annotators numbered in the order of their answers, as pseudonyms are random."""
     own = {name: run for name in annotators for run in runs if run.model.endswith(f"/{name}")}
     renamed = [run for run in runs if run not in own.values()]
     for n, name in enumerate(sorted(own, key=lambda name: own[name].document["model"]["fingerprint"]["weights"]), 1):
@@ -279,7 +279,7 @@ def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
 
 
 def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of a scripted study without what differs from run to run: pseudonyms, digest and date."""
+    """Return the document of a scripted study without what is different each time: pseudonyms, digest and date."""
     lasting = {name: value for name, value in about.items() if name not in ("export", "when", "rule_breakers")}
     names = [f"script-{n}" for n, _ in enumerate(about["annotators"], 1)]
     return {**lasting, "annotators": names, "scripted": True}

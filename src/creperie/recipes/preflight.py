@@ -27,7 +27,7 @@ HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A missing requirement of a stage. If it does not block, it is fetched when it is needed."""
+    """A missing requirement of a stage. One that does not block the run is fetched when it is needed."""
 
     stage: str
     kind: str
@@ -70,7 +70,7 @@ def _absent(stage: str, module: str, extra: str = "all") -> Shortfall:
 
 
 def _modules(stage: RecipeStage) -> Iterator[str]:
-    """Yield the Python packages that a stage imports, besides those of its models."""
+    """Yield the Python packages that a stage imports, other than those of its models."""
     from creperie.auditing import entry_of
 
     yield from stage.step.packages
@@ -93,7 +93,7 @@ def _makers_need(stage: RecipeStage) -> list[str]:
 
 
 def _tools(stage: RecipeStage) -> Iterator[Callable[[], object]]:
-    """Yield functions that open what a stage needs besides Python packages, and raise an error if it is missing."""
+    """Yield functions that open the tools and data that a stage needs; each raises an error if they are missing."""
     from creperie.lang import default_parser, open_wordnet, parse_linkage
 
     needs = " ".join(_makers_need(stage))
@@ -107,7 +107,7 @@ def _tools(stage: RecipeStage) -> Iterator[Callable[[], object]]:
 
 
 def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
-    """Yield what is missing for a model: a valid name, packages, API key or weights. The model is not loaded."""
+    """Yield what is missing for a model: a valid name, packages, an API key or weights. The model is not loaded."""
     from creperie.models import check_uri, missing_packages, parse_uri
 
     try:
@@ -184,7 +184,7 @@ def default_folder(recipe: Recipe) -> Path:
 
 
 def refuse_gaps(shortfalls: list[Shortfall], recipe: Recipe) -> None:
-    """Raise one error that names everything that is missing, before the run starts."""
+    """Raise one error that names every shortfall that blocks the run, before the run starts."""
     gaps = [short for short in shortfalls if short.blocks]
     if not gaps:
         return

@@ -43,7 +43,7 @@ class CookOptions:
 
 @dataclass(frozen=True)
 class RecipeStage:
-    """One stage under one profile. `skip` is the reason why it is skipped; its input is then passed on."""
+    """One stage of a recipe under one profile. `skip` is the reason to skip it, so that its input is passed on."""
 
     name: str
     does: str
@@ -90,7 +90,7 @@ def find_recipe(name: str) -> Path:
 
 
 def chosen_recipe(name: str, options: CookOptions) -> Recipe:
-    """Return the recipe with this name or file, with the changes that the options make."""
+    """Return the recipe with this name or file, with the options' profile and changes."""
     file, changes = find_recipe(name), parse_changes(options.changes)
     if options.data and not Path(options.data).is_dir():
         raise UsageError("there is no such folder", where=f"--data {options.data}", hint="check the path")
@@ -169,7 +169,7 @@ def _stage(
 
 
 def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple[str, ...]:
-    """Return the names of the stages that this one takes its input from; by default the stage before it."""
+    """Return the names of the stages that a stage takes its input from; by default only the stage before it."""
     if value is None:
         return (names[-1],) if step.takes and names else ()
     wanted = [value] if isinstance(value, str) else value
@@ -224,7 +224,7 @@ def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
 
 
 def _text(doc: Marked, entry: Mapping[str, Any], *path: str | int) -> str:
-    """Return the name that an entry has under the last key of the path; raise a DataError if it is not valid."""
+    """Return the name that an entry has under the last key of `path`; raise a DataError if it is not a valid name."""
     value = entry.get(str(path[-1]))
     if not isinstance(value, str) or not value or "/" in value or value.startswith("."):
         raise DataError(f"{path[-1]!r} is missing or not a name", where=doc.where(*path), hint="write a short name")

@@ -1,6 +1,6 @@
 """The status of the papers' tables and figures: which were reproduced, by which command, and which numbers agree.
 
-The status is read from the folders of recipe runs; `creperie cook status` writes it as docs/papers.md.
+The status is read from the folders of recipe runs; `creperie cook status` writes it to docs/papers.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DRAWN, WORDED, NOTHING = "drawn", "prompts in creperie's words", "nothing to com
 
 @dataclass(frozen=True)
 class AgreedCell:
-    """A printed result, and the same computed from what the authors released."""
+    """A printed result, and the same result computed from what the authors released."""
 
     model: str
     column: str
@@ -102,7 +102,7 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
 
 
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
-    """Return the status of a table. It agrees if cells were computed on the published items and all of them agree."""
+    """Return the status of a table. It agrees if cells were computed on the published items and all of these agree."""
     documents = own.tables.get(table.key.lower(), [])
     found = (cell for document in documents for cell in _agreed(document) if table.is_result(cell.group, cell.column))
     cells = tuple({(c.group, c.model, c.column): c for c in found}.values())
@@ -124,7 +124,7 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
 
 
 def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
-    """Return those prompts of a table or figure for which creperie's wording was used, not the paper's."""
+    """Return the prompts among `prompts` for which creperie's wording was used instead of the paper's."""
     return tuple(name for name in prompts if name not in own.worded)
 
 
@@ -140,13 +140,13 @@ def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
 
 
 def _is_repeated(row: Mapping[str, Any]) -> bool:
-    """Return True if the row is of a run with the paper's model on the paper's items."""
+    """Return True if the row comes from a run with the paper's model on the paper's items."""
     return bool(row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"))
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield the rows that stand in for the paper's (other models, or the same models on other items): name, group, and
-    the printed row.
+    """Yield the rows that stand in for the paper's (other models, or the same models on other items), each as its name,
+    its group, and the name of the printed row, or None.
     """
     ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
     return ((row["model"], row["group"], row["published"]) for row in ours)
@@ -178,7 +178,7 @@ DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
-    """Return how many results the tables print, and how many were computed and agree: in all, and by what did it."""
+    """Return how many results the tables print, and how many were computed and agree: in all, and by means (`BY`)."""
     cells = [cell for part in parts for cell in part.agreed if not part.repeats]
     whole = {"printed": sum(p.printed for p in parts)} | _computed(cells)
     return whole | {
@@ -191,7 +191,7 @@ def _computed(cells: Sequence[AgreedCell]) -> dict[str, int]:
 
 
 def computed_words(whole: Mapping[str, int]) -> str:
-    """Return, in words, how many cells were computed from what, and how many of them agree with the paper.
+    """Return a phrase that says how many cells were computed from what, and how many of them agree with the paper.
 
     >>> computed_words({"computed_model": 17, "agree_model": 12, "computed_files": 1, "agree_files": 1})
     '17 by a model on the published items (12 agree), 1 counted from released files (it agrees)'
@@ -206,8 +206,8 @@ def computed_words(whole: Mapping[str, int]) -> str:
 
 
 def runs_said(folders: Sequence[Path]) -> str:
-    """Return sentences that name the recipes that were run, with profile and number of stages, and those that were
-    not.
+    """Return sentences that name the recipes that were run, with their profile and number of stages, and the recipes
+    that were not run.
     """
     cards = [(folder, read_card(folder)) for folder in folders]
     made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]
@@ -219,7 +219,7 @@ def runs_said(folders: Sequence[Path]) -> str:
 
 
 def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command: str, runs: str = "") -> str:
-    """Return the status page as Markdown; `runs` says which runs it is from."""
+    """Return the status page as Markdown; `runs` is a sentence about the runs that the page is based on."""
     counts = ", ".join(f"{n} {name}" for name, n in Counter(p.status for p in parts).most_common())
     whole = totals(parts)
     lines = f"""# The papers, table by table
@@ -270,7 +270,7 @@ def _counts(part: PaperPart) -> tuple[int, ...]:
 
 
 def _grouped(parts: Sequence[PaperPart], key: Callable[[PaperPart], str | bool]) -> Iterator[tuple[str, str]]:
-    """Yield each value of the key once, with all tables and figures that share it, joined as text."""
+    """Yield each value of the key once, with the tables and figures that have it, joined as text."""
     numbers: dict[str, dict[str, list[str]]] = {}
     for part in parts:
         if value := key(part):

@@ -61,7 +61,7 @@ class StageJob:
 
     @property
     def place(self) -> Path:
-        """Where the output will be: `out` is a draft until the stage is complete."""
+        """The final path of the output: `out` is only a draft until the stage is complete."""
         return self.out.with_name(self.out.name.removeprefix(".").removesuffix(DRAFT))
 
     @property
@@ -72,13 +72,13 @@ class StageJob:
 
 
 def engine_for(job: StageJob, model: str) -> Engine | None:
-    """Return the engine for work with this model: None for an API model, whose requests this process sends."""
+    """Return the engine for work with this model; None for an API model, whose requests this process sends itself."""
     return None if model.startswith("api:") else job.engine
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of a stage before it runs; `items` is the likely number of items in its output."""
+    """What a stage is expected to take before it runs; `items` is the likely number of items in its output."""
 
     items: int | None = None
     captions: int | None = None  #: number of distinct captions, on which makers work; None: as many as items
@@ -92,7 +92,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class StageKind:
-    """A kind of stage. `gives`: what its folder contains; `takes`: the number of inputs (0, 1, or 2 for several)."""
+    """A kind of stage. `gives` is what its folder contains, `takes` the number of inputs (0, 1, or 2 for several)."""
 
     what: str
     module: str  #: name of a module in creperie.recipes

@@ -57,7 +57,7 @@ def run_table(job: StageJob) -> dict[str, Any]:
 
 
 def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
-    """Return the runs that fill a column that no earlier run of their model fills, and the reasons of the others."""
+    """Return the runs that fill a column not yet filled by an earlier run of their model, and why the others do not."""
     fitting: list[Run] = []
     reasons: dict[str, str] = {}
     for run in runs:
@@ -74,7 +74,7 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
 
 
 def findings_of(job: StageJob) -> RecipeFindings:
-    """Return the contents of the inputs other than runs, by the name of their stage."""
+    """Return the contents of the inputs that are not runs, by the name of the stage that wrote them."""
     findings = RecipeFindings()
     piles = {
         PAIRWISE: findings.pairwise,
@@ -97,7 +97,7 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """Return the inputs by the stage that made them; the output of a skipped stage counts for the stage that made it.
+    """Return the inputs by the stage that made them; a skipped stage passes on what another stage made.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}
@@ -120,7 +120,7 @@ def write_results(runs: Sequence[Run], path: Path) -> None:
 
 
 def run_figure(job: StageJob) -> dict[str, Any]:
-    """Draw each figure as SVG. A figure is `NUMBER: DRAWING STAGE…`; `STAGE/PATTERN` names a file or run of a stage.
+    """Draw each figure as SVG. A figure reads `NUMBER: DRAWING STAGE…`; `STAGE/PATTERN` is a file or run of a stage.
 
     A figure that cannot be drawn from these items is left out, with the reason.
     """

@@ -20,7 +20,7 @@ TUNING = "tuning.json"
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread where there is no GPU: sums over several depend on their number, and so does training."""
+    """Run the block on one thread if there is no GPU: sums over threads, and so training, depend on their number."""
     import torch
 
     before = torch.get_num_threads()
@@ -33,7 +33,7 @@ def one_thread() -> Iterator[None]:
 
 @one_thread()
 def run_train(job: StageJob) -> dict[str, Any]:
-    """Train a model with the items' foils or with makers' foils; an interrupted training resumes at its checkpoint."""
+    """Train a model with the items' foils or with makers' foils; interrupted training resumes at its checkpoint."""
     from creperie.training import TrainingSettings, TrainOptions, train
 
     how = {"options": job.settings(TrainOptions), "settings": job.settings(TrainingSettings)}
@@ -46,7 +46,7 @@ def run_train(job: StageJob) -> dict[str, Any]:
 
 
 def _model(job: StageJob, benchmarks: int = 1) -> str:
-    """Return the model that a stage starts from: its option, or one trained by an input after its benchmarks."""
+    """Return the model that a stage starts from: its option's, or one trained by an input after the benchmarks."""
     model = job.option("model") or next(iter(trained_models(job.inputs[benchmarks:])), "")
     if not model:
         raise UsageError(f"stage {job.name!r} has no model", hint="name one, or a stage that trains one in `from`")
@@ -54,7 +54,7 @@ def _model(job: StageJob, benchmarks: int = 1) -> str:
 
 
 def run_tiny(job: StageJob) -> dict[str, Any]:
-    """Write a tiny checkpoint with random weights, for use without a real one: its scores are at chance level.
+    """Write a tiny checkpoint with random weights, in place of a real one; its scores are at chance level.
 
     `build` names the function that writes it, as `module:function`.
     """
@@ -65,7 +65,7 @@ def run_tiny(job: StageJob) -> dict[str, Any]:
 
 
 def trained_models(places: Sequence[str]) -> list[str]:
-    """Return the URIs of the models in stages' folders; a generative model has one URI per way of asking it."""
+    """Return the URIs of the models in stages' folders; for a generative model, one URI per way of asking it."""
     uris: list[str] = []
     for folder in map(Path, places):
         if (folder / TRAINED).is_file():
@@ -126,7 +126,7 @@ def without_seconds(value: Any) -> Any:
 
 @one_thread()
 def run_tune(job: StageJob) -> dict[str, Any]:
-    """Tune a model as for Table 13 of SugarCrepe++ (not at all, all weights, LoRA); test it on held-out items.
+    """Tune a model in the ways of Table 13 of SugarCrepe++ (not at all, all weights, LoRA); test it on held-out items.
 
     The paper uses the objective with which sentence transformers are trained, without naming it. `triple` is their
     multiple-negatives ranking over all three captions; it uses P2, which `negclip` does not.

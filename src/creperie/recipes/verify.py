@@ -1,4 +1,4 @@
-"""Comparison of two recipe runs, stage by stage: the same content, or which stages differ."""
+"""Comparison of two recipe runs, stage by stage: whether they have the same content, and which stages differ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from creperie.recipes.kitchen import RECORD, output_digest, read_card, without_f
 
 @dataclass(frozen=True)
 class StageMatch:
-    """The result for one stage: whether output and numbers are the same in both runs; `why` says what differs."""
+    """The comparison of one stage: whether output and numbers are the same in both runs; `why` says what differs."""
 
     stage: str
     same: bool
@@ -22,7 +22,7 @@ class StageMatch:
 
 
 def verify_runs(one: Path, two: Path) -> list[StageMatch]:
-    """Return the comparison of every stage of two runs of a recipe, in order."""
+    """Return the comparisons of all stages of two runs of a recipe, in order."""
     runs = [(folder, read_card(folder)) for folder in (one, two)]
     recipes = [card["recipe"] for _, card in runs]
     if recipes[0] != recipes[1]:

@@ -18,7 +18,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Marked:
-    """A document, and the line of each value by its path: `("stages", 0, "name")`."""
+    """A document, with the line of each value by the value's path, such as `("stages", 0, "name")`."""
 
     file: str
     value: Any

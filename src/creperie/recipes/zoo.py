@@ -32,7 +32,7 @@ SHARED_OPTIONS = {**options_in(MetricSettings), "seed": options_in(DrawOptions)[
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """A model or a benchmark of a zoo: its URI or spec, a short name, tags, and options for this entry only."""
+    """A model or a benchmark of a zoo: its URI or spec, a short name, tags, and options that apply to it only."""
 
     spec: str
     name: str = ""
@@ -46,7 +46,7 @@ class ZooEntry:
 
 @dataclass(frozen=True)
 class Zoo:
-    """A matrix of models × benchmarks. Options of an entry override the defaults."""
+    """A matrix of models × benchmarks. The options of an entry override the defaults."""
 
     models: tuple[ZooEntry, ...]
     benches: tuple[ZooEntry, ...]
@@ -124,7 +124,7 @@ def _options(
 
 
 def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
-    """Return the models with their options. All are checked before any is run; an invalid one carries its error."""
+    """Return the models with their options. All are checked before any model runs; an invalid one carries its error."""
     settings = MetricSettings(
         ties=zoo.defaults.get("ties", options.settings.ties), seed=zoo.defaults.get("seed", options.settings.seed)
     )
@@ -146,7 +146,7 @@ def model_fault(uri: str) -> str:
 
 
 def matrix_columns(zoo: Zoo) -> tuple[list[MatrixColumn], dict[str, str]]:
-    """Return the benchmarks, and those that cannot be loaded with the reason; raise that error if there is no other."""
+    """Return the benchmarks, and the names of those that cannot be loaded with the reasons; raise one if none can."""
     columns: list[MatrixColumn] = []
     faults: dict[str, str] = {}
     for entry in zoo.benches:

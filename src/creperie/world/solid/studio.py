@@ -297,9 +297,7 @@ def _rug(room: Room) -> list[tuple[Patches, Surface]]:
 
 
 def _cell(k: int) -> tuple[int, int, int]:
-    """Return the corner and width of cell `k` in the one picture with all textures: two large cells, then small
-    ones.
-    """
+    """Return the corner and width of cell `k` in the picture with all textures: two large cells, then small ones."""
     return (1024 * k, 0, 1024) if k < 2 else (256 * ((k - 2) % 8), 1024 + 256 * ((k - 2) // 8), 256)
 
 
