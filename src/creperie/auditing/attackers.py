@@ -46,7 +46,7 @@ class Attacker(Protocol):
 
     @property
     def otherwise(self) -> str:
-        """What the attacker chooses in the opposite direction: "the longer caption"; empty if it is directed."""
+        """What the attacker chooses in the opposite direction: "the longer caption"; empty for a directed attacker."""
         ...
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray: ...
@@ -81,7 +81,7 @@ class TextAttacker:
         return np.array([self._known[t] for t in texts], dtype=np.float32)
 
     def tell(self, scores: Mapping[str, float]) -> None:
-        """Store scores that were computed elsewhere, by text."""
+        """Take over scores, by text, that were computed elsewhere."""
         self._known.update(scores)
 
     def forget(self) -> None:

@@ -57,7 +57,7 @@ class AttackerModels:
 
     @property
     def by_family(self) -> dict[str, str]:
-        """The model used by each family of attackers, by the last part of its URI."""
+        """The model that each family of attackers uses, as the last part of the model's URI."""
         uris = {"language model": self.lm_uri, "embeddings": self.encoder_uri, "images": self.image_encoder}
         return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in uris.items() if uri}
 
@@ -86,7 +86,7 @@ class AttackerModels:
         return CachedEncoder(model, self.cache)
 
     def image_attacker(self, images: ImageStore) -> Attacker | None:
-        """Return the attacker that sees only images; None if no image encoder is named."""
+        """Return the attacker that sees only images; None if no image encoder is given."""
         if not self.image_encoder:
             return None
         from creperie.bench import open_image

@@ -22,7 +22,7 @@ SINGLE = tuple(name for name, entry in REGISTRY.items() if entry.single)
 
 
 class BlindScorer:
-    """A model that scores captions without the image; higher scores are what the attacker prefers."""
+    """A model that scores captions without the image; a higher score means that the attacker prefers the caption."""
 
     def __init__(self, attacker: TextAttacker, fingerprint: Fingerprint) -> None:
         self.attacker = attacker

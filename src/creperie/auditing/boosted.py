@@ -39,7 +39,7 @@ class Boosted:
 
 
 def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner: np.ndarray, seed: int) -> Boosted:
-    """Fit a model on some pairs; the number of trees and the calibration are chosen on their inner folds."""
+    """Fit a model on the `train` pairs; the number of trees and the calibration are chosen on their inner folds."""
     projection = _directions(features, train, seed)
     table = _table(features, train, linear.inner, projection)
     varies = np.append(True, table[:, 1:].any(axis=0))  # the reversed pair has the opposite sign

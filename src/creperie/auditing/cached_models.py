@@ -44,8 +44,8 @@ class TokenScorer(Protocol):
 class CachedScorer:
     """A text scorer whose scores are cached in the store.
 
-    For a language model that returns token log-probabilities, mean and sum are stored together: each costs a forward
-    pass through the model, and there is an attacker for each.
+    For a language model that returns token log-probabilities, mean and sum are stored together, because one forward
+    pass through the model gives both, and there is an attacker for each.
     """
 
     def __init__(self, model: TextScorer, stored: bool = True) -> None:

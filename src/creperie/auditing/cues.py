@@ -33,7 +33,7 @@ SURE = 1e-6
 
 @dataclass(frozen=True)
 class Cue:
-    """A word n-gram or a mark of style that one caption of a pair carries and the other does not."""
+    """A word n-gram or a style mark that one caption of a pair has and the other does not."""
 
     kind: str  #: "words" or "style"
     text: str
@@ -197,8 +197,8 @@ OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _tally(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
-    """Return, for cues that occur in enough pairs, the digest, the number of pairs in which only the true and only the
-    false caption has it, and the first pair of each kind.
+    """Return a tally of the cues that occur in enough pairs: the digest, the number of pairs in which only the true and
+    in which only the false caption has the cue, and the first pair of each kind.
     """
     table = np.zeros((5, 0), np.uint64)
     with progress(f"cues of {kind}", len(pairs), "pairs") as advance:

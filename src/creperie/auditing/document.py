@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def read_audit(path: Path) -> dict[str, Any]:
-    """Return an audit that was saved as JSON; raise a DataError if the file holds something else."""
+    """Return an audit that was saved as JSON; raise a DataError if the file holds anything else."""
     audit = read_json(path)
     if not isinstance(audit, dict) or not {"verdict", "text", "hash", "subsets", "attackers", "results"} <= set(audit):
         raise DataError("is not an audit", where=str(path), hint="write one with `creperie audit BENCH --json`")
@@ -141,7 +141,7 @@ def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def cell_name(row: Mapping[str, Any]) -> str:
-    """Return, in words, the part of a benchmark that a row measures."""
+    """Return a name, in words, for the part of a benchmark that a row is about."""
     words = {"P1-N": "first true captions against false ones", "P2-N": "second true captions against false ones"}
     view, subset = str(row.get("view", "")), str(row["subset"])
     if not view:

@@ -47,7 +47,7 @@ class PairFeatures:
 
 @dataclass(frozen=True, eq=False)
 class CountedPairs:
-    """A selection of pairs whose features were computed together."""
+    """A selection of pairs (`rows`), and the features that were computed for all pairs together."""
 
     features: PairFeatures
     rows: np.ndarray
@@ -57,7 +57,7 @@ class CountedPairs:
 
 
 def counted_once(pairs: Pairs) -> Pairs:
-    """Return the pairs with their features attached, for all learned attackers to share; unchanged if too many."""
+    """Return the pairs with features attached, for all learned attackers to share; unchanged if there are too many."""
     few = len(pairs) <= TOGETHER and pairs.counted is None
     return replace(pairs, counted=CountedPairs(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
 
@@ -142,13 +142,13 @@ def token_digests(words: Sequence[str]) -> np.ndarray:
 
 @cache
 def _factors() -> np.ndarray:
-    """Return odd random numbers to multiply digests with."""
+    """Return random odd numbers to multiply digests by."""
     return np.random.Generator(np.random.PCG64(22)).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def run_digests(units: np.ndarray, lengths: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the digests of all runs of 1 to `longest` units within the pieces, with the start and the length of each
-    run.
+    """Return the digests of all runs of 1 to `longest` units that do not cross a text's end, with each run's start and
+    length.
     """
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(units))  # units until the end of the piece
     runs = []

@@ -40,7 +40,7 @@ def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 def fold_count(items: int) -> int:
-    """Return the number of folds for this number of items."""
+    """Return the number of folds to use for this number of items."""
     return FOLDS_WHEN_SMALL if items < SMALL else FOLDS
 
 

@@ -50,7 +50,7 @@ def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, 
 
 
 def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: Path | None = None) -> None:
-    """Store an audit's document in a folder, or in the cache; a cache that cannot be written is not an error."""
+    """Store an audit's document in a folder, else in the cache; if the cache cannot be written to, nothing happens."""
     path = _place(document["benchmark"], origin, folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

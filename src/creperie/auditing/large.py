@@ -25,7 +25,7 @@ SAMPLE = 250_000
 
 
 def attacked_part(bench: Benchmark, seed: int, *, full: bool = False) -> Benchmark:
-    """Return the items that an audit attacks: all of them or, unless `full`, a random sample of many."""
+    """Return the items that an audit attacks: all of them or, if many and `full` is not set, a random sample."""
     return bench if full or len(bench) <= SAMPLE else bench.sample(SAMPLE, seed)
 
 

@@ -46,7 +46,7 @@ class MarginSource:
     def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
         """Return the margins of all pairs by the attacker of this name; NaN if nothing could be learned.
 
-        They do not depend on the order of the items.
+        The margins do not depend on the order of the items.
         """
         ordered, _, place = pairs.by_content
         by_name = self._known.setdefault(pairs_digest(ordered), {})
@@ -62,7 +62,7 @@ class MarginSource:
 
 
 class Learner(MarginSource):
-    """The source of the margins of the n-gram models, out of fold and calibrated."""
+    """The source of the n-gram models' margins, which are out of fold and calibrated."""
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         with_trees = name != "learned-linear"
@@ -117,7 +117,7 @@ def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LearnedAttacker:
-    """A named attacker that gets its margins from a source that others may share."""
+    """An attacker that gets the margins for its name from a source, which other attackers may share."""
 
     name: str
     learner: MarginSource

@@ -51,7 +51,7 @@ class Likeness:
 
 
 def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None, parse_most: int = 200) -> Likeness:
-    """Return the similarities of a subset's captions; with a parser, also of trees of `parse_most` items at most."""
+    """Return the similarities of a subset's captions; with a parser, also those of trees, for `parse_most` items."""
     bench = bench.only([subset])
     texts, shapes = caption_shapes(bench)
     rows = np.arange(0, len(bench) if parser else 0, max(1, -(-len(bench) // parse_most)))

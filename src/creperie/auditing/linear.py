@@ -34,7 +34,7 @@ class Linear:
 
 
 def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, seed: int) -> Linear:
-    """Fit a model on some pairs; the penalty and the calibration are chosen on their inner folds."""
+    """Fit a model on the `train` pairs; the penalty and the calibration are chosen on their inner folds."""
     sizes = np.sqrt(np.mean(features.dense[train] ** 2, axis=0))
     sizes = np.where(sizes > 0, sizes, 1.0)
     rows = _design(features, train, sizes)
@@ -61,7 +61,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
 
 
 def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:
-    """Return the design matrix of some pairs: n-grams beside scaled dense columns."""
+    """Return the design matrix of some pairs: n-gram columns, followed by scaled dense columns."""
     import scipy.sparse as sparse
 
     scaled = features.dense[rows] / sizes

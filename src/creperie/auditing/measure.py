@@ -37,7 +37,7 @@ def log_loss(margins: np.ndarray) -> float:
 
 
 def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
-    """Return the factor that calibrates held-out margins: it minimises their log loss.
+    """Return the factor that calibrates held-out margins by minimising their log loss.
 
     The loss is convex in the factor. There is no intercept, because swapping the captions must negate the margin. With
     `signed` the factor may be negative: the attacker is then right more often in the opposite direction.
@@ -97,7 +97,7 @@ class AttackerMargins:
 
 @dataclass(frozen=True)
 class Measure:
-    """The figures of one attacker on one subset. Shares are between 0 and 1; `p` is against chance, uncorrected."""
+    """The figures of one attacker on one subset. Proportions are from 0 to 1; `p` is against chance, uncorrected."""
 
     n: int
     pairs: int

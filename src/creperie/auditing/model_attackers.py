@@ -95,7 +95,7 @@ class Ensemble(MarginSource):
         return {name: margins}
 
     def _answers(self, members: Sequence[Attacker], pairs: Pairs, progress: Progress) -> np.ndarray:
-        """Return the members' margins, one column per member, with 0 for NaN and for captions that are not in the
+        """Return the members' margins, one column per member; 0 replaces NaN, and stands for captions outside the
         smaller sample of a slow member.
         """
         margins = [

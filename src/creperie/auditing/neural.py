@@ -32,7 +32,7 @@ class WordNetwork:
     seed: int
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """Return the mean log-probability per word of the test captions, by a network trained on the others."""
+        """Return the test captions' mean log-probability per word, by a network trained on the `train` captions."""
         some = np.random.default_rng(self.seed).permutation(train)[:MOST]
         return [likelihoods([self.texts[i] for i in some], [self.texts[i] for i in test], self.seed)]
 
@@ -95,7 +95,7 @@ def _network(size: int) -> Any:
     import torch
 
     class CaptionModel(torch.nn.Module):
-        """A network from rows of word numbers to the surprisal of each word but the first; 0 for padding."""
+        """A network from rows of word numbers to the surprisal of each word except the first; 0 for padding."""
 
         def __init__(self) -> None:
             super().__init__()

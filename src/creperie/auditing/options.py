@@ -13,7 +13,7 @@ from creperie.core import UsageError, option, options_in
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """The options of an audit: which attackers are run, what is tolerated, and what else is compared."""
+    """The options of an audit: which attackers are run, which accuracy is tolerated, and what else is compared."""
 
     attackers: tuple[str, ...] = option((), "Names, by comma; +NAME adds to the standard battery.", metavar="NAMES")
     threshold: float = option(THRESHOLD, "The highest blind accuracy that is tolerated.")

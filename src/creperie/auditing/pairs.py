@@ -136,9 +136,7 @@ class Pairs:
 
     @cached_property
     def most_positives(self) -> int:
-        """The largest number of true captions per item; 0 if no item has several. Items with several images do not
-        count.
-        """
+        """The largest number of true captions in an item with at most one image; 0 if no such item has several."""
         one_row = ~np.isin(self.item, self.item[self.row > 0])
         keys = np.unique(np.stack([self.item[one_row], self.left[one_row]], axis=1), axis=0)
         most = int(np.bincount(keys[:, 0]).max()) if len(keys) else 0
@@ -174,8 +172,8 @@ class Pairs:
 
     @cached_property
     def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
-        """The same pairs in an order that depends only on the captions, with the indices of items and pairs in this
-        one.
+        """The same pairs in an order that depends only on the captions, with each item's and each pair's index in the
+        present order.
 
         What is drawn or learned in this order does not depend on the order of a file.
         """
@@ -221,7 +219,7 @@ class Pairs:
 
 
 def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
-    """Return a benchmark's pairs; with `positive`, only those of the k-th true caption of every row, from 0."""
+    """Return a benchmark's pairs; with `positive`, only those of the true caption with this index in its row."""
     texts, shapes = caption_shapes(bench)
     return _pairs(bench, texts, shapes, clusters(bench, shapes), positive)
 
@@ -346,7 +344,7 @@ def item_gaps(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
 
 
 def item_wins(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
-    """Return the share of each item's pairs that the attacker wins; ties and NaN margins count half."""
+    """Return the proportion of each item's pairs that the attacker gets right; ties and NaN margins count half."""
     return item_mean(pairs, 0.5 + 0.5 * (margins > 0) - 0.5 * (margins < 0))
 
 
@@ -355,14 +353,14 @@ FEW = 100
 
 
 def training_blocks(pairs: Pairs) -> list[np.ndarray]:
-    """Return masks over the items: one for every subset with enough pairs, one for the small subsets together."""
+    """Return masks over the items: one per subset with enough pairs, and one for all small subsets together."""
     count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
     masks = [pairs.subset == s for s in np.flatnonzero(count >= FEW)]
     return [*masks, (count < FEW)[pairs.subset]] if count[count < FEW].sum() else masks
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which numerical libraries use one thread: on small tables, more are slower."""
+    """Return a context in which numerical libraries use one thread, as several are slower on small tables."""
     try:
         import sklearn  # noqa: F401  (its threads, too)
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]

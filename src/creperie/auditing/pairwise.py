@@ -140,7 +140,7 @@ def _row(kind: str, attacker: str, left: np.ndarray, right: np.ndarray, sources:
 
 
 def scoring_attackers(attackers: Sequence[object]) -> list[TextAttacker]:
-    """Return the attackers that score captions one by one; the others have no score for a single caption."""
+    """Return those attackers that score captions one by one; the others give no score to a single caption."""
     chosen = [a for a in attackers if isinstance(a, TextAttacker)]
     if not chosen:
         raise UsageError(

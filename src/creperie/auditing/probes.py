@@ -62,7 +62,7 @@ class ScoreSpread:
 
 @dataclass(frozen=True)
 class Probed:
-    """The results of a probe: distributions (and in `rows` the generated captions), or rows of accuracies."""
+    """A probe's results: distributions of scores, with the generated captions in `rows`; or rows of accuracies."""
 
     probe: str
     benchmark: str

@@ -71,7 +71,7 @@ class Audit(Framed):
 
     @property
     def next(self) -> str:
-        """The command to type next."""
+        """The command to type next, as text."""
         return advice_on(self.whole, english=self.language.startswith("en")).command(self.spec, self.part)
 
     @property
@@ -80,7 +80,7 @@ class Audit(Framed):
         return self.whole.code
 
     def save(self, path: str | Path) -> Path:
-        """Write the audit as JSON, as `creperie audit --json` does, or as a page if the name ends with .html."""
+        """Write the audit as JSON, as `creperie audit --json` does, or as a page if the name ends in .html."""
         if Path(path).suffix == ".html":
             late("creperie.auditing", "write_audit_page")(late("creperie.auditing", "audit_document")(self), Path(path))
         else:

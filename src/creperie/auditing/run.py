@@ -202,8 +202,8 @@ class Attack:
         """Run the quick attackers, then the slow ones; return this attack with the sample that was used, the rows, and
         the margins by attacker.
 
-        With `announce`, that function is called with a summary of the quick results, and slow attackers are run on a
-        sample as large as the verdict needs; without it, on all items.
+        If `announce` is given, it is called with a summary of the quick results, and slow attackers are run on a sample
+        as large as the verdict needs; else they are run on all items.
         """
         rows, answers = replace(self, attackers=tuple(self.quick)).on(pairs)
         slow, sample = tuple(self.slow), None

@@ -75,7 +75,7 @@ def last_look(looks: int) -> float:
 
 
 def drawn(pairs: Pairs, sizes: Mapping[str, int], seed: int) -> np.ndarray:
-    """Return a mask over the items: at least `sizes[name]` (or all) of each subset, whole clusters in seeded order."""
+    """Return a mask over the items, drawn by whole clusters: at least `sizes[name]` of each subset, or all of it."""
     ordered, items, _ = pairs.by_content
     rank = np.empty(pairs.n_items, dtype=np.int64)
     rank[items] = np.random.Generator(np.random.PCG64(seed)).permutation(pairs.n_items)[ordered.cluster]
@@ -169,7 +169,7 @@ def _settled(answers: Sequence[AttackerMargins], subset: int, looks: float, test
 
 
 def spread_over(pairs: Pairs, keep: np.ndarray, answers: AttackerMargins) -> AttackerMargins:
-    """Return answers about some items (a mask) as answers about all pairs, with NaN elsewhere."""
+    """Return answers about the items in the mask `keep` as answers about all pairs, with NaN for the other items."""
     asked = keep[pairs.item]
     raw, log_odds = np.full(len(pairs), np.nan, dtype=np.float32), np.zeros(len(pairs))
     spreads = np.ones(pairs.n_items)

@@ -112,7 +112,7 @@ def _tune(scorer: Any, learned: Sequence[TokenPair], rng: np.random.Generator) -
 
 
 def _scored(scorer: Any, lines: Sequence[list[int]]) -> np.ndarray:
-    """Return the score of each caption; each distinct one is scored once."""
+    """Return the score of each caption; equal captions are scored once."""
     import torch
 
     distinct = sorted({tuple(line) for line in lines}, key=lambda line: (len(line), line))

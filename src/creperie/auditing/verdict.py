@@ -78,12 +78,12 @@ def by_strength(rows: Iterable[AuditRow]) -> list[AuditRow]:
 
 
 def leaks(measure: Measure, p: float, threshold: float) -> bool:
-    """Return True if an attacker is significantly better than chance, and by more than is tolerated."""
+    """Return True if an attacker is significantly better than chance and its accuracy exceeds the threshold."""
     return p < SIGNIFICANCE and measure.accuracy > threshold
 
 
 def balanced_share(gaps: np.ndarray) -> float:
-    """Return the share of items that remain if gaps above and below zero are balanced; items with gap zero remain."""
+    """Return the proportion of items that remain if gaps above and below zero are balanced; zero gaps all remain."""
     above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
     return (2 * min(above, below) + len(gaps) - above - below) / len(gaps) if len(gaps) else float("nan")
 
@@ -132,7 +132,7 @@ EXIT_CODES = {
 
 @dataclass(frozen=True)
 class Measurements:
-    """What an audit measured of one subset, or of the whole benchmark: all that a verdict is made from."""
+    """What an audit measured on one subset, or on the whole benchmark: all that a verdict is made from."""
 
     subset: str
     items: int

@@ -121,8 +121,8 @@ def _task(run: Run, name: str) -> dict[str, Any]:
 
 
 def _seen(run: Run, needs: Input) -> np.ndarray:
-    """Return the scores that the task's rule uses. Scores between captions are symmetric, so only those above the
-    diagonal are returned.
+    """Return the scores that the task's rule uses; of scores between captions, which are symmetric, those above the
+    diagonal.
     """
     scores = run.scores(needs)
     return upper(run.layout, scores) if needs == "text_text" else scores

@@ -101,7 +101,7 @@ def _worse(row: Document, before: float, p: float) -> WorseRow:
 
 
 def _p_worse(now: Document, before: Document) -> float:
-    """Return the one-sided p-value of an increase in accuracy; 1 if there is none."""
+    """Return the one-sided p-value of an increase in accuracy; 1 if accuracy did not increase."""
     values = (now["accuracy"], before["accuracy"], now["low"], now["high"], before["low"], before["high"])
     if any(v is None for v in values):
         return 1.0
@@ -155,7 +155,7 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
 
 
 def sarif_log(audit: Document, place: str, result: BaselineResult | None = None) -> str:
-    """Return SARIF 2.1.0: one result per leak, one rule per attacker. `place` is the benchmark's relative path."""
+    """Return SARIF 2.1.0: one result per leak, one rule per attacker. `place` is the relative path of the benchmark."""
     failing = _failing(audit, result)
     rules = [{"id": a["name"], "shortDescription": {"text": _rule(a)}} for a in audit["attackers"]]
     leaks = []

@@ -24,7 +24,7 @@ from creperie.statistics import bench_of
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs on the same items; `bench` holds these items in the same order, or is None if it was not found."""
+    """Runs on the same items; `bench` is the benchmark with these items in the same order, or None if not found."""
 
     name: str
     runs: tuple[Run, ...]
@@ -76,10 +76,10 @@ def gather_runs(
     images: str | Path | None = None,
     roots: PictureRoots | None = None,
 ) -> list[RunGroup]:
-    """Return the runs grouped by the content they were computed on, with their benchmarks.
+    """Return the runs grouped by the content that they were computed on, each group with its benchmark if found.
 
-    Images come from `images`, or from where the benchmark says, if that is allowed by `roots` (by default the
-    benchmark's own folder and the working directory).
+    Images come from `images`, or from where the benchmark says, if `roots` allows that place (by default, `roots` are
+    the benchmark's own folder and the working directory).
     """
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
     if not loaded:
@@ -158,7 +158,7 @@ def _with_images(bench: Benchmark, run: Run) -> Benchmark:
 
 
 def short_labels(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Return the shortest name of each run's model that is unique among the runs."""
+    """Return, for each run, the shortest form of its model's name that is unique among the runs."""
     names = [[model_tail(r.model), r.model, r.name, f"{r.name} ({i + 1})"] for i, r in enumerate(runs)]
     return tuple(with_people(name, r.document) for name, r in zip(distinct(names), runs, strict=True))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HtmlCell:
-    """The content of a table's cell (text, or markup from a template), and the value that it sorts by."""
+    """The content of a table's cell (text, or markup from a template), and the value that the cell is sorted by."""
 
     html: str
     value: float | str | None = None
@@ -49,7 +49,7 @@ def text(value: str, kind: str = "") -> HtmlCell:
 
 
 def number(value: float | None, form: str = ",") -> HtmlCell:
-    """Return a cell with a number; a dash if there is none."""
+    """Return a cell with a number; a dash if the value is missing."""
     if value is None or math.isnan(value):
         return HtmlCell("–", None)
     return HtmlCell(format(value, form), value)

@@ -46,7 +46,7 @@ class KnownResult:
 
 @dataclass(frozen=True)
 class KnownColumn:
-    """All published figures of one definition, the highest first."""
+    """All published figures under one definition, the highest first."""
 
     definition: Definition
     title: str
@@ -62,7 +62,7 @@ class KnownColumn:
 
 @dataclass(frozen=True)
 class KnownPlace:
-    """A run's figure in percent, with its interval, among the published ones of the same definition."""
+    """A run's figure in percent, with its interval, and its place among published figures of the same definition."""
 
     column: KnownColumn
     model: str
@@ -125,8 +125,8 @@ def _definition(column: Column) -> Definition:
 
 
 def known_places(run: RunHeader) -> list[KnownPlace]:
-    """Return the position of a run among the published results, for each column that it fits. Columns whose definition
-    asks for items that the run lacks are left out.
+    """Return the run's place among the published results, for each definition it fits. Definitions that ask for items
+    which the run lacks are left out.
     """
     return [place for column in _columns_of(run.benchmark) if isinstance(place := _place(run, column), KnownPlace)]
 
@@ -195,9 +195,8 @@ def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, f
 def export_mieb(run: Run, out: str | Path) -> Path:
     """Write a run's figures as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
 
-    Its `dataset_revision` is the hash of the items that were scored: they need not be those of MIEB's own revision.
-    As in MIEB, the first of equal scores is taken, and the k-th image must find the k-th caption: a measure is 0 where
-    there are more images than captions, or fewer.
+    In the file, `dataset_revision` is the hash of the items that were scored: they need not be those of MIEB's own
+    revision.
     """
     tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
     known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")

@@ -36,7 +36,7 @@ FileTimes = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class LeaderboardEntry(RunHeader):
-    """The header of a run."""
+    """The entry of a run on a leaderboard: the run's header and folder."""
 
     path: Path
     document: dict[str, Any]
@@ -46,7 +46,7 @@ class LeaderboardEntry(RunHeader):
         return self.path.name
 
     def result(self, task_name: str, subset: str = "all") -> dict[str, Any] | None:
-        """Return the result of a task on a subset; None if the run has none."""
+        """Return the run's result for a task on a subset; None if the run has none."""
         matching = (r for r in self.document["results"] if r["task"] == task_name and r["subset"] == subset)
         return next(matching, None)
 
@@ -104,14 +104,14 @@ class Board:
 
     @cached_property
     def model_names(self) -> dict[str, str]:
-        """One name per model for pages about several benchmarks, by URI."""
+        """A name for each model, by URI, to be used on pages about several benchmarks."""
         urls = list(dict.fromkeys(entry.model for entry in self.entries))
         choices = [[self.names.get(uri) or model_tail(uri), uri] for uri in urls]
         return dict(zip(urls, distinct(choices), strict=True))
 
     @cached_property
     def label_of(self) -> dict[str, str]:
-        """The name of each run on all pages, by the name of its folder."""
+        """The name that each run has on all pages, by the name of the run's folder."""
         groups = self.by_content().values()
         return {e.name: label for entries in groups for e, label in zip(entries, self.labels(entries), strict=True)}
 
@@ -169,7 +169,7 @@ class RunsFolder:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, without hidden ones; none if it has just been removed."""
+    """Return the folders in a folder, leaving out hidden ones; none if the folder itself has just been removed."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [Path(entry.path) for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
     return []
@@ -190,7 +190,7 @@ def read_entry(path: Path) -> LeaderboardEntry | str:
 
 
 def board_html(board: Board, links: BoardLinks) -> str:
-    """Return the leaderboard: for each benchmark one ranking per task, and the subsets as a heat map."""
+    """Return the leaderboard as HTML: for each benchmark, one ranking per task and a heat map of the subsets."""
     benches = [_bench(board, digest, entries, links) for digest, entries in board.by_content().items()]
     return part("board", board, links, benches)
 
@@ -369,8 +369,8 @@ def entries_report(
     contents: Contents,
     roots: PictureRoots | None = None,
 ) -> str:
-    """Return the report of runs on one benchmark, with its items if it is among `benches` or can be found, and with the
-    blind twins of the runs.
+    """Return the report of runs and their blind twins on one benchmark, with the items if the benchmark is among
+    `benches` or can be found.
     """
     models = {entry.model for entry in entries}
     twins = [e for e in board.entries if e.blinded and e.hash == entries[0].content and e.model in models]
@@ -381,7 +381,7 @@ def entries_report(
 
 
 def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progress: Progress = silent) -> dict[str, int]:
-    """Write the leaderboard, the matrix and one report per benchmark as files; return their sizes in bytes by name."""
+    """Write the leaderboard, the matrix and one report per benchmark as files; return each file's size in bytes."""
     board = RunsFolder(folder).look()
     pages = {"index.html": board_site(board, folder), "matrix.html": matrix_page(board, folder)}
     given = [load(spec) for spec in benches]

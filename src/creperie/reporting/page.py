@@ -56,7 +56,7 @@ MOST_AUDITED = 2
 
 @dataclass(frozen=True)
 class Contents:
-    """What a page contains besides the runs. Audits are documents, by content hash of the benchmark."""
+    """What a page contains apart from the runs. `audits` maps the content hash of a benchmark to its audit."""
 
     title: str = ""
     audits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTML page, with counts of what it shows."""
+    """An HTML page, and counts of what the page shows."""
 
     html: str
     items: int
@@ -215,7 +215,7 @@ def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
 
 
 def inlined(value: Any) -> str:
-    """Return JSON that is safe inside a script element, whatever the captions contain.
+    """Return a value as JSON that is safe inside a script element, whatever the captions contain.
 
     >>> inlined({"caption": "</script><b>&"})
     '{"caption":"\\\\u003c/script>\\\\u003cb>\\\\u0026"}'
@@ -284,7 +284,7 @@ class ReportPage:
         return f'<iframe srcdoc="{escape(self.html)}" title="report" width="100%" height="700"></iframe>'
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file."""
+        """Write the page to a file and return the path."""
         write_text(Path(path), self.html)
         return Path(path)
 

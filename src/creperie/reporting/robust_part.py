@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """Return the runs to rank, which share a task, and the paths of blind runs; items that a blind run gets right count
-    as leaks. If fewer than two runs are not blind, all runs are ranked.
+    """Return the runs to rank, which share a task, and the paths of the blind runs: items that a blind run gets right
+    count as leaks. If fewer than two runs are not blind, all runs are ranked.
     """
     blind, seeing = ([run for run in runs if run.model.startswith("blind:") is kind] for kind in (True, False))
     ranked, attackers = (seeing, blind) if len(seeing) > 1 else (runs, [])

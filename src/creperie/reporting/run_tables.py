@@ -20,7 +20,7 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True)
 class TableChoice:
-    """The dimensions of rows and columns, and how cells are shown."""
+    """What a table has as rows and columns, and how its cells are shown."""
 
     rows: tuple[str, ...] = option(
         ("model",), "Own table: dimensions of the rows, comma-separated.", choices=DIMENSIONS
@@ -40,7 +40,7 @@ class TableChoice:
 
 @dataclass(frozen=True)
 class TableValue:
-    """The value of a cell: a share or, for ranking tasks, a rank."""
+    """The value of a cell: a proportion or, for ranking tasks, a rank."""
 
     value: float
     low: float
@@ -54,7 +54,7 @@ class TableValue:
         return self.task.text(self.value, digits)
 
     def span(self, digits: int) -> str:
-        """Return the interval as text; empty if there is none."""
+        """Return the interval as text; an empty text if there is none."""
         if math.isnan(self.low):
             return ""
         return f"[{self.task.text(self.low, digits)}, {self.task.text(self.high, digits)}]"
@@ -67,7 +67,7 @@ class TableValue:
 
 @dataclass(frozen=True)
 class RunTable:
-    """A table of rows × columns. Cells without a run are missing."""
+    """A table of rows × columns; a cell that no run fills is missing."""
 
     choice: TableChoice
     rows: list[Labels]
@@ -150,7 +150,7 @@ def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
 
 
 def render_run_table(table: RunTable, form: str, wide: int = WIDE) -> str:
-    """Return the table as text, markdown, latex, csv or html. CSV has one line per cell, for programs."""
+    """Return the table as text, markdown, latex, csv or html. The CSV form has one line per cell, for programs."""
     if form == "csv":
         return _long_csv(table)
     heads = [*table.choice.rows, *(" ".join(column) for column in table.columns)]

@@ -30,7 +30,7 @@ from creperie.training import (
 
 
 def study_in(places: Sequence[str | Path]) -> Path | None:
-    """Return the study file of a call that names it or its folder; None if the call names runs."""
+    """Return the study file if the places given are this file or its folder; None if they are runs."""
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):
         raise UsageError("a study needs a page of its own", where=str(next(filter(None, files))), hint="pass it alone")

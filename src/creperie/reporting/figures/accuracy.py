@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Series:
-    """The accuracies of one model: subset → (value, low, high)."""
+    """The accuracies of one model: a mapping of subset to (value, low, high)."""
 
     name: str
     values: Mapping[str, tuple[float, float, float]]

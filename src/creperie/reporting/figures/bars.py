@@ -63,7 +63,7 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
 
 @styled
 def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan, title: str = "") -> Figure:
-    """Return a figure of accuracy with images (filled) and with noise in their place (hollow), joined by a line."""
+    """Return a figure of models' accuracies with images (filled) and with noise instead (hollow), joined by a line."""
     figure, axes = new_axes(6.2, 1.2 + 0.3 * len(rows))
     marks: dict[str, Any] = {}
     for y, (_, seen, noise) in enumerate(rows):

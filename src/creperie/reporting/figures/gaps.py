@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @styled
 def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
-    """Return one panel per attacker, one histogram per set (before, after); gaps above zero favour the true caption."""
+    """Return a panel per attacker with a histogram per set (before, after); gaps above zero favour the true caption."""
     figure = new_figure(1.0 + 2.6 * len(piles), 2.9)
     panels = figure.subplots(1, len(piles), squeeze=False)[0]
     marks: dict[str, Any] = {}
@@ -51,7 +51,7 @@ def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str 
 
 @styled
 def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bins: int = 40) -> Figure:
-    """Return histograms of margins, one model below the other: the share of items by margin, wrong left of zero."""
+    """Return histograms of margins, one model below the other: the percentage of items, misses left of zero."""
     figure = new_figure(6.2, 0.9 + 0.85 * len(margins))
     panels = figure.subplots(len(margins), 1, squeeze=False)[:, 0]
     for axes, (name, values) in zip(panels, margins.items(), strict=True):
@@ -161,7 +161,7 @@ def _shares(axes: Axes, values: np.ndarray, edges: np.ndarray, k: int) -> Any:
 
 @dataclass(frozen=True)
 class Box:
-    """Five quantiles in order, from whisker to whisker, and the mean."""
+    """The five quantiles of a box plot, from whisker to whisker, and the mean."""
 
     points: tuple[float, float, float, float, float]
     mean: float = math.nan

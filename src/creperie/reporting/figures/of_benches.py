@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) -> dict[str, np.ndarray]:
-    """Return the gap of every item by attacker; above zero the attacker prefers the true captions."""
+    """Return the gap of every item by attacker; above zero, the attacker prefers the true captions."""
     pairs = pairs_of(bench)
     models = AttackerModels(
         lm=options.lm, plausibility=options.plausibility, grammar=options.grammar, seed=options.seed
@@ -35,7 +35,7 @@ def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) 
 
 
 def _attackers(options: FigureOptions) -> tuple[str, ...]:
-    """Return the attackers to draw: the named ones, else those whose models are given, else two that need no model."""
+    """Return the attackers to draw: those named, else those whose models are given, else two that need no model."""
     given = tuple(name for name in ("plausibility", "grammar") if getattr(options, name))
     return options.attackers or given or ("length-words", "surface")
 
@@ -169,8 +169,8 @@ def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> d
 
 
 def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
-    """Return the sizes of the largest topics, by BERTopic's steps and defaults: UMAP of the vectors, HDBSCAN clusters,
-    names by c-TF-IDF. Captions outside all clusters are left out.
+    """Return the number of captions in each of the largest topics, by BERTopic's steps and defaults: UMAP of the
+    vectors, HDBSCAN clusters, names by c-TF-IDF. Captions outside all clusters are left out.
     """
     from sklearn.cluster import HDBSCAN
     from umap import UMAP
@@ -185,8 +185,8 @@ def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOP
 
 
 def class_words(groups: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return for each group of captions its most distinctive words by c-TF-IDF: the word's share of its group times
-    log(1 + words per group / occurrences of the word).
+    """Return, for each group of captions, its most distinctive words by c-TF-IDF: a word's relative frequency in the
+    group times log(1 + words per group / occurrences of the word).
 
     >>> class_words([["a cat sleeps", "a cat eats"], ["a train stops", "a train"]])[1]
     ['train', 'stops']
@@ -215,8 +215,8 @@ def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Return the number of items by super-category of COCO's things and stuff that their captions name; an item counts
-    once for each.
+    """Return the number of items by super-category of COCO's things and stuff that the captions name; an item counts
+    once for each super-category.
 
     >>> named_categories([["A dog on the grass."], ["Two dogs and a train."]])
     {'animal': 2, 'plant (stuff)': 1, 'vehicle': 1}
@@ -236,9 +236,9 @@ def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
 
 
 def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
-    """Return the number of items by super-category that COCO annotates in their images; an item counts once for each.
+    """Return the number of items by super-category that COCO annotates in the items' images; each item counts once.
 
-    Besides `instances_….json`, `stuff_….json` in the same folder is read if it exists.
+    In addition to `instances_….json`, `stuff_….json` in the same folder is read if it exists.
     """
     beside = annotations.with_name(annotations.name.replace("instances", "stuff"))
     seen: dict[str, set[str]] = {}
@@ -262,7 +262,7 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
 
 
 def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return bars of super-categories: of COCO's annotations if given, else of things and stuff in true captions."""
+    """Return bars of super-categories: from COCO's annotations if given, else those that true captions name."""
     (bench,) = _benches(sources, most=1)
     if options.against is None:
         categories, by = named_categories([item.positives for item in bench]), "named in true captions"

@@ -106,7 +106,7 @@ def confusion_figure(
 
 
 def columns_of(runs: Sequence[Run], labels: Sequence[str], tasks: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return accuracies over all items by benchmark and task, then by model."""
+    """Return accuracies over all items: benchmark and task → model → accuracy."""
     wanted = [task(t).name for t in tasks]
     several = len({r.benchmark for r in runs}) > 1
     table: dict[str, dict[str, float]] = {}
@@ -149,7 +149,7 @@ def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def model_labels(runs: Sequence[Run]) -> list[str]:
-    """Return a short name for each run; runs of one model on several benchmarks share it."""
+    """Return a short name for each run; runs of one model on several benchmarks get the same name."""
     one_each = {r.model: r for r in runs}
     return [dict(zip(one_each, short_labels(list(one_each.values())), strict=True))[r.model] for r in runs]
 

@@ -26,7 +26,7 @@ TABLE = "sugarcrepe/6"
 
 @cache
 def imagenet_accuracy() -> Mapping[str, tuple[str, float]]:
-    """Return the published zero-shot top-1 accuracies on ImageNet: the papers' name of a model → (URI, percent).
+    """Return the published zero-shot top-1 accuracies on ImageNet: model's name in the papers → (URI, percent).
 
     >>> imagenet_accuracy()["RN50"]
     ('open_clip:RN50-quickgelu/openai', 59.82)
@@ -36,7 +36,7 @@ def imagenet_accuracy() -> Mapping[str, tuple[str, float]]:
 
 
 def imagenet_correlation(column: str) -> Correlation:
-    """Return Pearson's r between ImageNet and a printed column of SugarCrepe's Table 6, over the 17 CLIP models.
+    """Return Pearson's r between ImageNet accuracy and a column of SugarCrepe's Table 6, over the 17 CLIP models.
 
     >>> round(imagenet_correlation("swap_obj").value, 2)  # the paper prints 0.78
     0.78
@@ -54,7 +54,7 @@ def _printed(column: str) -> dict[str, float]:
 
 
 def draw_imagenet(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return a scatter plot of the printed models, and of runs whose models have a published ImageNet accuracy."""
+    """Return a scatter plot of the models in the table, and of runs whose models have a published ImageNet accuracy."""
     column = options.column or "average"
     points = dict(_printed(column))
     other = {model: imagenet_accuracy()[model][1] for model in points}

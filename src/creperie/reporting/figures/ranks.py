@@ -50,8 +50,8 @@ def scatter(
     labels: tuple[str, str] = ("", ""),
     title: str = "",
 ) -> Figure:
-    """Return a scatter plot with one mark per model, the least-squares line, and r with its interval. Many names are
-    listed in a column beside it.
+    """Return a scatter plot with one mark per model, the least-squares line, and r with its interval. If there are many
+    models, their names are listed in a column beside the plot.
     """
     names = sorted((name for name in x if name in y), key=y.__getitem__)
     many = len(names) > 8
@@ -88,7 +88,7 @@ CELLS = ((True, True), (True, False), (False, True), (False, False))
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts of items by (first task passed, second task passed), over items that both cover; ties do not pass."""
+    """Counts of items by (first task passed, second task passed), for items that both tasks cover; ties do not pass."""
 
     tasks: tuple[str, str]
     counts: dict[tuple[bool, bool], int]

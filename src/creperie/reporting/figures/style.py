@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = json.loads(files("creperie.reporting.figures").joinpa
 
 @contextmanager
 def house_style(salt: str = "") -> Iterator[None]:
-    """Apply the style during the block; `salt` determines the ids inside an SVG."""
+    """Apply the house style during the block; `salt` determines the ids inside an SVG."""
     try:
         import matplotlib
     except ImportError:
@@ -41,7 +41,7 @@ def house_style(salt: str = "") -> Iterator[None]:
 
 
 def styled(function: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Decorate a function so that its figure is drawn in the house style."""
+    """Decorate a function so that the figure it returns is drawn in the house style."""
 
     @functools.wraps(function)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:

@@ -166,12 +166,12 @@ def _explain_errors(app: FastAPI, studio: Studio) -> None:
 
 
 def _cookie(request: Request) -> str:
-    """Return the cookie's name. Browsers keep one set of cookies per host: each port, so each studio, has its own."""
+    """Return the cookie's name, which has the port: browsers share a host's cookies among the studios on its ports."""
     return f"creperie-studio-{request.url.port or 80}"
 
 
 def _refused(request: Request, token: str) -> Response | None:
-    """Return the refusal of a request without the token or of a cross-site form; None if it is allowed."""
+    """Return the refusal of a request without the token or of a cross-site form; None if the request is allowed."""
     given = request.query_params.get("token") if request.url.path == "/" else None
     known = given or request.cookies.get(_cookie(request)) or ""
     if not compare_digest(known.encode(), token.encode()):

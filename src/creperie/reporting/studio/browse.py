@@ -22,7 +22,7 @@ SHOWN = {"disagree": "models disagree", "wrong": "every model wrong", "people": 
 
 @dataclass(frozen=True)
 class Browser:
-    """The items of one benchmark under one filter."""
+    """The items of one benchmark under one filter, as pages show them."""
 
     shelf: Shelf
     index: ItemIndex
@@ -57,7 +57,7 @@ class Browser:
         }
 
     def pictures(self, item: Item) -> list[str]:
-        """Return the addresses of an item's pictures; empty texts if they are not shown."""
+        """Return the addresses of an item's pictures; an empty text for each if pictures are not shown."""
         name = quote(self.wanted.name)
         return ["" if self.hidden else f"/picture?name={name}&image={quote(image)}" for image in item.images]
 
@@ -75,7 +75,7 @@ class Browser:
         return [chip for chip in chips if chip[1]]
 
     def panel(self, key: str, rows: np.ndarray) -> dict[str, Any]:
-        """Return everything on one item: captions, models, attackers, tags, history, and its neighbours."""
+        """Return everything on one item: captions, models, attackers, tags, history, and its neighbours in the list."""
         subset, _, name = key.partition("/")
         item = self.bench.item(subset, name)
         row = self.index.row_of(subset, name)
@@ -132,7 +132,7 @@ def _right(answers: ItemAnswers, row: int) -> str:
 
 
 def _history(bench: Benchmark, item: Item) -> list[str]:
-    """Return the steps that made the benchmark; those that changed this item say what they changed."""
+    """Return the steps that made the benchmark; a step that changed this item says what it changed."""
     steps = []
     for step in bench.provenance:
         args: Mapping[str, Any] = step.args
@@ -144,7 +144,7 @@ def _history(bench: Benchmark, item: Item) -> list[str]:
 
 
 def searched(shelf: Shelf, words: str, index: Callable[[str], ItemIndex]) -> list[dict[str, Any]]:
-    """Return the benchmarks with items that match a search, each with their number, its address and the first cards."""
+    """Return, for each benchmark with items that match a search, their number, an address and the first cards."""
     found = []
     for name in shelf.readable()[0]:
         wanted = ItemFilter(name, words=words)

@@ -56,7 +56,7 @@ def compared(
 def _disagreements(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery, name: str
 ) -> dict[str, Any]:
-    """Return the items that only one run gets right, or neither; nothing if the benchmark is not in the folder."""
+    """Return the items that only one of two runs gets right, or neither; none if the benchmark is not in the folder."""
     where = next((n for n, bench in shelf.readable()[0].items() if bench.hash == runs[0].hash), "")
     if not where:
         return {"kinds": [], "cards": [], "all": "", "count": 0}

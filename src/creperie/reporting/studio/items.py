@@ -30,7 +30,7 @@ QUICK = ("length-words", "length-chars", "surface", "negation")
 
 @dataclass(frozen=True)
 class ItemFilter:
-    """A filter of items, as in the query of an address."""
+    """A filter of items, whose fields are the parameters in an address."""
 
     name: str
     subset: str = ""
@@ -79,7 +79,7 @@ class ItemIndex:
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Where the captions of each item begin."""
+        """The index of each item's first caption."""
         return self.bench.ragged("captions")[0]
 
     @cached_property
@@ -92,7 +92,7 @@ class ItemIndex:
         threading.Thread(target=lambda: [self.wins(attacker) for attacker in QUICK], daemon=True).start()
 
     def tags(self) -> list[str]:
-        """Return `name=value` of tags with few values, for the filter's list."""
+        """Return `name=value` for tags with few values, to be listed as filters."""
         listed = []
         for name in (n for n in self.bench.columns if n.startswith(TAG_PREFIX)):
             values = pc.unique(self.bench.column(name)).to_pylist()
@@ -223,12 +223,12 @@ class ItemIndex:
 
 
 def tasks_by_item(run: RunHeader) -> list[str]:
-    """Return the tasks of a run with an outcome per item."""
+    """Return the tasks of a run that have an outcome for each item."""
     return [name for name in run.document["tasks"] if task(name).by_item]
 
 
 def shared_tasks(first: RunHeader, second: RunHeader) -> list[str]:
-    """Return the tasks by which two runs can be compared item by item: none if their benchmarks differ."""
+    """Return the tasks on which two runs can be compared item by item; none if their benchmarks differ."""
     own = tasks_by_item(second) if first.hash == second.hash else []
     return [name for name in tasks_by_item(first) if name in own]
 
@@ -250,7 +250,7 @@ def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
 def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) -> Path:
     """Save the benchmark without the item, or with its captions or comment changed; return the folder.
 
-    The benchmark itself stays as it is; the new one records the change in its provenance.
+    The benchmark itself stays as it is; the new version records the change in its provenance.
     """
     bench = shelf.bench(name)
     if change["action"] not in ("exclude", "correct"):

@@ -17,12 +17,12 @@ from creperie.refining import refine, write_refined
 
 
 class JobCancelledError(CreperieError):
-    """Ends a job that the user cancelled, at its next step."""
+    """Raised inside a job at its next step after the user has cancelled it."""
 
 
 @dataclass
 class StudioJob:
-    """A background job, with what its pages show."""
+    """A background job, and what the pages show about it."""
 
     what: str
     name: str  #: the benchmark

@@ -53,7 +53,7 @@ class Proposed:
 
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
-    """Return the candidates of all makers for these captions, and why a maker could not run."""
+    """Return the candidates of all makers for these captions, and for makers that could not run, the reasons."""
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")
     if len(captions) > MOST_CAPTIONS:
@@ -98,7 +98,7 @@ def verdict(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
-    """Return the quick audit of these items; None if there are none."""
+    """Return the quick audit of these items; None if there are no items."""
     if not items:
         return None
     unique = [replace(item, id=str(k)) for k, item in enumerate(items)]
@@ -119,7 +119,7 @@ def _says(leak: Mapping[str, Any]) -> str:
 
 
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save and return a benchmark of the accepted candidates: one item per foil, with a second positive if any."""
+    """Save the accepted candidates as a benchmark and return it: an item per foil, with a second positive if any."""
     place, items = _new_place(form, folder), _accepted(form)
     if not items:
         raise UsageError("no foil has been accepted yet", hint="accept at least one (press a)")
@@ -151,7 +151,7 @@ def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> lis
 
 
 def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save a table (CSV, TSV or JSON lines) as a benchmark and return it; columns left open are found by name."""
+    """Save a table (CSV, TSV or JSON lines) as a benchmark and return it; unchosen columns are found by name."""
     place, table = _new_place(form, folder), form.get("table", "").lstrip("\ufeff")
     heading = table.partition("\n")[0]
     kind = "jsonl" if heading.startswith("{") else "tsv" if "\t" in heading else "csv"

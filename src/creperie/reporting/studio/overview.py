@@ -24,7 +24,7 @@ LAST = 6  #: runs on the start page
 
 
 def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> dict[str, Any]:
-    """Return a benchmark at a glance: three pictures or captions, its size, verdict, and best model."""
+    """Return what a card shows of a benchmark: three pictures or captions, size, verdict, and best model."""
     audit = shelf.audit(name)
     step = max(1, len(bench) // 3)
     items = [bench[row] for row in range(0, len(bench), step)][:3]
@@ -53,7 +53,7 @@ def _strongest(audit: Mapping[str, Any]) -> str:
 
 
 def _best(board: Board, digest: str) -> str:
-    """Return the best run on the task that most runs have, with its number of items; empty if there is none."""
+    """Return the best run on the task that most runs have, with the number of items; empty if there are no runs."""
     own = [e for e in board.entries if e.hash == digest and not e.blinded and not e.model.startswith(HUMAN)]
     names = [r["task"] for e in own for r in e.document["results"] if r["subset"] == "all"]
     names = [name for name in names if task(name).by_item and not task(name).is_rank]
@@ -117,7 +117,7 @@ def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str,
 
 
 def cues(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the words that occur in one kind of caption only, at most three per subset, each with an example."""
+    """Return words that only true or only false captions have, at most three per subset, each with an example."""
     found = []
     for judged in document["subsets"]:
         subset = judged["subset"]

@@ -33,7 +33,7 @@ LINKS = BoardLinks("", "/report?bench={bench}", "/report?run={run}")
 
 
 class Studio:
-    """The pages over one folder. Each returns HTML; forms return HTML or the address to go to."""
+    """The pages over one folder. A page is returned as HTML; a form returns HTML or the address to go to next."""
 
     def __init__(self, folder: Path, images: Sequence[str | Path] = ()) -> None:
         self.shelf = Shelf(folder, images)
@@ -60,7 +60,7 @@ class Studio:
         )
 
     def search(self, query: StudioQuery) -> str:
-        """Show the items of all benchmarks, the models and the benchmarks that a search finds."""
+        """Show what a search finds: items of all benchmarks, models, and benchmarks."""
         words = query.get("words", "")
         low = words.strip().lower()
         board = self.shelf.board()
@@ -75,7 +75,7 @@ class Studio:
         )
 
     def post_import(self, form: StudioQuery) -> str:
-        """Show the columns of a table, or save it as a benchmark; return the address of its items."""
+        """Show the columns of a table; or save the table as a benchmark and return the address of its items."""
         if form.get("then") == "preview":
             return render("reporting", "studio/preview.html", **preview(form.get("table", "")))
         return f"/items?name={quote(import_table(form, self.shelf.folder).name)}"
@@ -120,14 +120,14 @@ class Studio:
         return self._page("items", wanted.name, here="benchmarks", **values)
 
     def _hidden(self, browser: Browser) -> str:
-        """Return the command that would show the pictures of a benchmark; empty if they are shown or there are none."""
+        """Return the command that would show a benchmark's pictures; empty if they are shown or there are none."""
         if not browser.hidden or not len(browser.bench.ragged("images")[1]):
             return ""
         place = browser.bench.images.location or "DIR"
         return shlex.join(["creperie", "studio", str(self.shelf.folder), "--images", str(Path(place).resolve())])
 
     def item(self, query: StudioQuery) -> str:
-        """Show one item, with the forms that exclude, correct or comment it."""
+        """Show one item, with the forms to exclude it, correct it or comment on it."""
         name, subset, key = query["name"], query["subset"], query["id"]
         index = self._index(name)
         browser = Browser(self.shelf, index, ItemFilter(name))
@@ -138,7 +138,7 @@ class Studio:
         return self._page("item", f"{subset} · {key}", here="benchmarks", **values)
 
     def post_item(self, form: StudioQuery) -> str:
-        """Save a new version of the benchmark; return its address."""
+        """Save a new version of the benchmark; return the address of the new version."""
         name = form["name"]
         item = self.shelf.bench(name).item(form["subset"], form["id"])
         made = self.shelf.within(new_version(self.shelf, name, item, form))
@@ -182,7 +182,7 @@ class Studio:
         return self._page("audit", f"Can {name} be solved without its images?" if name else "Audits", **values)
 
     def share(self, query: StudioQuery) -> str:
-        """Return the audit of a benchmark as one page that can be sent."""
+        """Return the audit of a benchmark as a single page to send to others."""
         document = self.shelf.audit(query["name"])
         if document is None:
             raise UsageError(f"{query['name'][:80]} is not audited yet", hint="start an audit on its page")
@@ -219,7 +219,7 @@ class Studio:
     # -- making ------------------------------------------------------------------------------------------------------
 
     def make(self, query: StudioQuery) -> str:
-        """Show the form for captions."""
+        """Show the form into which captions are pasted."""
         return self._made([], [], [], StudioQuery())
 
     def post_make(self, form: StudioQuery) -> str:
@@ -335,7 +335,7 @@ class Studio:
         return self._page("robust", here="runs", title=f"Does the ranking on {entries[0].benchmark} hold?", **values)
 
     def report(self, run: str, bench: str) -> str:
-        """Return the whole report of a run, or of all runs on a benchmark, as `creperie report` writes it."""
+        """Return the whole report on a run, or on all runs on a benchmark, as `creperie report` writes it."""
         board = self.shelf.board()
         entries = [e for e in board.entries if e.name == run or (bench and board.slugs[e.content] == bench)]
         if not entries:
@@ -350,7 +350,7 @@ class Studio:
     # -- studies -----------------------------------------------------------------------------------------------------
 
     def _study_list(self) -> list[dict[str, Any]]:
-        """Return the studies in the database that `$CREPERIE_PEOPLE_DB` names, or else in the folder's."""
+        """Return the studies in the database that `$CREPERIE_PEOPLE_DB` names, else in the one in the folder."""
         try:
             from creperie.annotation import all_studies, database_place, open_database
         except ModuleNotFoundError:  # the extra for studies is not installed
@@ -362,7 +362,7 @@ class Studio:
             return all_studies(session)
 
     def studies(self, query: StudioQuery) -> str:
-        """Show the studies: how far they are, and how to open their pages."""
+        """Show the studies, their progress, and how to open their pages."""
         return self._studies(self._study_list(), {})
 
     def _studies(self, listed: list[dict[str, Any]], links: Mapping[str, str]) -> str:
@@ -411,7 +411,7 @@ class Studio:
         return self._studies(listed, links)
 
     def message(self, title: str, words: str) -> str:
-        """Show why a request was refused, with the links to everything else."""
+        """Show why a request was refused, with links to the other pages."""
         return self._page("message", title, said=words)
 
     def _page(self, page: str, title: str, *, here: str = "", **values: Any) -> str:

@@ -17,7 +17,7 @@ from creperie.reporting.studio.query import StudioQuery
 
 @dataclass
 class PlotAxis:
-    """An axis that can be chosen: one model by subset, or all models on one benchmark and task."""
+    """An axis to choose for a plot: one model by subset, or all models on one benchmark and task."""
 
     label: str
     key: str
@@ -27,7 +27,7 @@ class PlotAxis:
 
 
 def plot_axes(board: Board) -> dict[str, PlotAxis]:
-    """Return the axes that the runs of a folder give, by key."""
+    """Return the axes that can be drawn from a folder's runs, by key."""
     axes: dict[str, PlotAxis] = {}
     for entry in board.entries:
         for result in entry.document["results"]:

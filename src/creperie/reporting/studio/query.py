@@ -6,13 +6,13 @@ from creperie.core import UsageError
 
 
 class StudioQuery(dict[str, str]):
-    """Values by name."""
+    """The values of an address or a form, by name."""
 
     def __missing__(self, name: str) -> str:
         raise UsageError(f"the request lacks {name!r}", hint="open the page again and use its buttons")
 
     def number(self, name: str) -> int:
-        """Return a whole number, 0 if there is none."""
+        """Return a value as a whole number; 0 if it is missing."""
         text = self.get(name) or "0"
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise UsageError(

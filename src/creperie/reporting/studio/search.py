@@ -17,7 +17,7 @@ _TERM = re.compile(r'(-?)(?:(subset|model):)?(?:"([^"]*)"?|([^\s"]+))', re.IGNOR
 
 @dataclass(frozen=True)
 class SearchTerm:
-    """One condition. A word matches the beginning of words, a phrase in quotes only whole words."""
+    """One condition of a search. A word matches the beginning of words; a phrase in quotes matches only whole words."""
 
     text: str  #: in lower case
     key: str = ""  #: subset or model; empty for captions and ids
@@ -26,7 +26,7 @@ class SearchTerm:
 
     @property
     def pattern(self) -> str:
-        """The regular expression that finds the text."""
+        """The regular expression that finds the condition's text."""
         first, last = (c.lower() != c.upper() or c.isdigit() for c in (self.text[0], self.text[-1]))
         start = r"(?:^|[^\pL\pN])" if first else ""
         return start + re.escape(self.text) + (r"(?:$|[^\pL\pN])" if self.whole and last else "")

@@ -33,7 +33,7 @@ class Shelf:
         self._writing = threading.Lock()
 
     def benches(self) -> dict[str, Path]:
-        """Return the folders of all benchmarks by name, which is the path within the studio's folder."""
+        """Return the folders of all benchmarks by name; the name is the path within the studio's folder."""
         return dict(sorted((path.relative_to(self.folder).as_posix(), path) for path in self._bench_folders()))
 
     def _bench_folders(self) -> Iterator[Path]:
@@ -95,7 +95,7 @@ class Shelf:
             return self._opened[file][1]
 
     def board(self) -> Board:
-        """Return the headers of all runs in the folder, with the names of their benchmarks."""
+        """Return the runs in the folder (headers only), with the names of their benchmarks."""
         names = {bench.hash: name for name, bench in self.readable()[0].items()}
         return replace(self._runs.look(), benches=names)
 
@@ -106,9 +106,9 @@ class Shelf:
 
     @contextmanager
     def new(self, name: str, ending: str) -> Iterator[Path]:
-        """Yield an unused folder for a benchmark derived from this one: `name-ending`, with a number if it exists.
+        """Yield an unused folder for a benchmark derived from this one: `name-ending`, with a number if taken.
 
-        One at a time, so that two requests in one moment write two folders.
+        Only one folder is given out at a time, so that two simultaneous requests write two folders.
         """
         with self._writing:
             stem = f"{name.partition(f'-{ending}')[0]}-{ending}"
@@ -116,7 +116,7 @@ class Shelf:
             yield next(place for place in (self.folder / stem, *numbered) if not place.exists())
 
     def picture(self, name: str, reference: str) -> bytes:
-        """Return an image of a benchmark as WebP, decoded and encoded again; only allowed ones are read."""
+        """Return an image of a benchmark, decoded and encoded again as WebP; only allowed images are read."""
         bench = self.bench(name)
         if why := self.roots.hidden(bench):
             raise ImageError("missing-image", why)

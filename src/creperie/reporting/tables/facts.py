@@ -67,7 +67,7 @@ class FactRow:
 
 @dataclass(frozen=True)
 class RecipeFindings:
-    """The documents that the stages before a table wrote, by stage name."""
+    """The documents that the earlier stages of a recipe wrote, by stage name."""
 
     benches: dict[str, Benchmark] = field(default_factory=dict)
     pairwise: dict[str, Document] = field(default_factory=dict)
@@ -129,8 +129,8 @@ _PAPERS_SCORES = (*model_uris("Vera"), *model_uris("Grammar"))
 
 
 def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
-    """Return GPT-4V's rows from the answers that SugarCrepe's authors released: means of both caption orders, and their
-    mean over the subsets if all are there.
+    """Return GPT-4V's rows from the answers that SugarCrepe's authors released: means over both caption orders and, if
+    all subsets are there, the mean over these.
     """
     rows = []
     subsets = {s for c in published_table("sugarcrepe/6").columns for s in c.subsets if c.measured}
@@ -335,7 +335,7 @@ class _SubsetMean(NamedTuple):
 
 
 def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
-    """Return for each model the mean over the subsets of a form of foil, in percent, with its interval."""
+    """Return, for each model, its mean over the subsets with a form of foil, in percent, with an interval."""
     means = {}
     for model, on, results in findings.runs:
         own = [r for r in results if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
@@ -348,8 +348,8 @@ def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dic
 
 
 def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    """Return the mean of shares of subsets, each given with its interval, and the mean's interval: the subsets are
-    independent (Zou and Donner's MOVER).
+    """Return the mean of several subsets' proportions, given with intervals, and the interval of the mean, which takes
+    the subsets as independent (Zou and Donner's MOVER).
     """
     mean = sum(value for value, _, _ in shares) / len(shares)
     below = math.hypot(*(value - low for value, low, _ in shares)) / len(shares)
@@ -358,7 +358,7 @@ def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float,
 
 
 def _sade_1(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SADE's Table 1: sizes and chance by branch, people's ratings before and after filtering."""
+    """Return the rows of SADE's Table 1: sizes and chance by branch; people's ratings before and after filtering."""
     rows = []
     for stage, bench in findings.benches.items():
         if stage in findings.people:  # rated items, before filtering
@@ -428,7 +428,7 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _alone(sample: str) -> str:
-    """Return the paper's model that a one-model sample corresponds to; empty for the sample of all models."""
+    """Return the paper's name of the model in a one-model sample; empty for the sample of all models."""
     if sample == "all models":
         return ""
     named = {"flava": "FLAVA", "locked-image": "LiT", "clip": "CLIP", "plain": "CLIP"}
@@ -459,7 +459,7 @@ def _printed_effects(analysis: str, alone: str, effect: str) -> Iterator[tuple[s
 
 
 def _effect_name(name: str) -> str | None:
-    """Return the paper's name of a term; None if the paper does not print it.
+    """Return the paper's name for a term of a model; None if the paper does not print the term.
 
     >>> _effect_name("grammaticality[equal]"), _effect_name("type[passive]")
     ('grammaticality equal', None)

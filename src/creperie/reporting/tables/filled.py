@@ -90,7 +90,7 @@ class OurRow:
         return self.row is not None and not self.stands_in and cell is not None and cell.published
 
     def printed(self, name: str) -> float | None:
-        """Return the printed figure that ours is compared with; None if there is none or they are not comparable."""
+        """Return the printed figure that ours is compared with; None if there is none or the two are not comparable."""
         cell = self.row.cells.get(name, "") if self.row and self.compared(name) else ""
         return float(cell) if cell else None
 
@@ -102,7 +102,7 @@ class OurRow:
 
 @dataclass(frozen=True)
 class FilledTable:
-    """A published table with our rows."""
+    """A published table with rows of our own figures."""
 
     table: PublishedTable
     ours: tuple[OurRow, ...] = ()
