@@ -224,7 +224,7 @@ def overlap(
     progress: Progress = ...,
     near: float = 0.7,
 ) -> Overlap:
-    """Find the captions of a benchmark in a corpus and return what they share."""
+    """Return which captions of a benchmark occur in a corpus, and how many items this concerns."""
 
 # from creperie.statistics.planning import power as power
 def power(
