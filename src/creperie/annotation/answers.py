@@ -37,8 +37,8 @@ class Receipt:
 def answer(
     desk: Desk, token: str, key: str, given: Mapping[str, Any], comment: str, visible: float | None = None
 ) -> Receipt:
-    """Store an answer to the slot with this token and return its receipt. A paused study still accepts the current
-    answer.
+    """Store an answer to the slot with this token and return the receipt. A paused study still accepts the answer to
+    the current question.
     """
     if isinstance(slot := _slot_held(desk, token, key, ANSWER), Receipt):
         return slot

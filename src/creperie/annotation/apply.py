@@ -152,7 +152,7 @@ OF_ALL_CAPTIONS = ("decidable", "undecided_because")
 
 
 def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undecided: str) -> tuple[Item | None, str]:
-    """Return an item after its verdicts (None if it is removed), and what happened to it."""
+    """Return an item after people's verdicts on it (None if it is removed), and what happened to it."""
     if all(s.how == UNANSWERED for _, s in asked):
         return item, "not judged"
     open_ = [s for _, s in asked if s.value is None or s.value["verdict"] == "unsure"]
@@ -173,8 +173,8 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
 
 
 def _without_columns(item: Item, columns: set[int]) -> Item | None:
-    """Return an item without the foils that turned out true; None if none is left, or if several images share its
-    captions.
+    """Return an item without the foils that turned out to be true; None if no foil is left, or if several images share
+    the item's captions.
     """
     if len(item.images) > 1:
         return None
@@ -203,7 +203,7 @@ def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | No
 
 
 def _apply_ratings(bench: Benchmark, document: StudyRecord, questions: Sequence[Judged], about: Json) -> Applied:
-    """Return the table of a comparison, and the items with their ratings as tags."""
+    """Return the result of a comparison or rating of texts: a table, and the items with the answers as tags."""
     tags: dict[tuple[str, str], dict[str, str | float]] = defaultdict(dict)
     if document["task"] == FOILS:
         preferences = _preferences(questions)
@@ -238,7 +238,7 @@ def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
 
 
 def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Json]:
-    """Return, by subset and evaluation, how many questions each source's foil won, and how many were ties."""
+    """Return, by subset and evaluation, how many questions each source's foil won, and how many ended in a tie."""
     rows: dict[tuple[bool, str, str], Json] = {}
     for one, name, winner in preferences:
         for subset in (one.subset, ALL):
@@ -250,7 +250,7 @@ def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Jso
 
 
 def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
-    """Return the mean rating by source and subset, with its 95 % interval; every item has the same weight."""
+    """Return the mean rating by source and subset, with a 95 % interval; every item has the same weight."""
     groups: dict[tuple[str, bool, str], list[float]] = defaultdict(list)
     for one, rating in ratings:
         for subset in (one.subset, ALL):
@@ -267,7 +267,7 @@ def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
 
 
 def bench_of(db: Database, name: str, spec: str | None = None, images: str | None = None) -> Benchmark:
-    """Return the benchmark on which a study is based."""
+    """Return the benchmark on which a study is based, loaded again."""
     with db.read() as session:
         study = study_named(session, name)
     where = spec or study.bench.get("spec")

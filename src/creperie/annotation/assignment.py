@@ -88,9 +88,9 @@ def preferred(
 ) -> list[int]:
     """Return questions in the order in which an annotator should get them.
 
-    `candidates` are pairs of copy and question, in random order. `common` says, by question, how many questions the
-    annotator shares with the people who have it: the largest number, and the sum. Questions whose largest number is
-    `cap` or more are left out.
+    `candidates` are pairs of copy and question, in random order. `common` says, for each question, how many questions
+    the annotator shares with the people who already have it: the largest number, and the sum. Questions whose largest
+    number is `cap` or more are left out.
     """
     ranked = sorted((copy, *common.get(q, (0, 0)), place, q) for place, (copy, q) in enumerate(candidates))
     return [question for _, most, _, _, question in ranked if most < cap]
@@ -98,7 +98,7 @@ def preferred(
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """The progress of an annotator. Attention checks count like other questions."""
+    """The progress of an annotator. Attention checks are counted like other questions."""
 
     done: int
     total: int | None

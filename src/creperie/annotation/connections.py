@@ -59,7 +59,7 @@ class Places:
         self._welcome: dict[str, float] = {}  #: by address, until when its last valid link counts
 
     def welcome(self, address: str) -> None:
-        """Note that a valid link was shown from an address."""
+        """Note that somebody at this address has shown a valid link."""
         now = time.monotonic()
         if len(self._welcome) > 10_000:
             self._welcome = {one: until for one, until in self._welcome.items() if until > now}
@@ -94,7 +94,7 @@ class Places:
 
 
 def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEFAULT_LIMITS) -> type[Any]:
-    """Return uvicorn's protocol with these limits. Trusted proxies may open as many connections as they need."""
+    """Return uvicorn's protocol with these limits. Trusted proxies may open as many connections as they like."""
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     is_trusted, places = members(trusted), Places(limits)
@@ -151,7 +151,7 @@ def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEF
 
 
 def members(proxies: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that returns True for an address in one of these networks."""
+    """Return a function that tells whether an address is in one of these networks."""
     networks = [ip_network(one, strict=False) for one in proxies]
 
     def contains(address: str) -> bool:

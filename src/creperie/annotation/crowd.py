@@ -58,7 +58,7 @@ class EntryError(CreperieError):
 
 
 def crowd_address(db: Database, name: str, actor: str = "cli") -> str:
-    """Create the address that all workers of a study share and return its token. It replaces the previous one."""
+    """Create the address that all workers of a study share, in place of any earlier one, and return its token."""
     token = secrets.token_urlsafe(32)
     with db.write() as session:
         change_settings(session, study_named(session, name), actor, {"crowd_address": hashed(token)})
@@ -66,7 +66,7 @@ def crowd_address(db: Database, name: str, actor: str = "cli") -> str:
 
 
 def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli") -> int:
-    """Allow these ids to enter a study, once each; return how many are new. Only keyed hashes of them are stored."""
+    """Let workers with these ids enter a study, once each; return how many are new. Only keyed hashes are stored."""
     wanted = [one for one in map(str.strip, ids) if one]
     if len(wanted) > MOST_IDS or any(not is_worker(one) for one in wanted):
         what = f"the list is empty, has more than {MOST_IDS:,} ids, or an id is not 1 to 128 printable characters"
@@ -90,15 +90,15 @@ def is_worker(worker: str) -> bool:
 
 
 def study_of_address(session: Session, token: str) -> StudyRow | None:
-    """Return the study with this shared address; None if there is none."""
+    """Return the study with this shared address; None if no study has it."""
     # Few studies have one, and settings are JSON: a linear search is enough.
     wanted, studies = hashed(token), session.scalars(select(StudyRow))
     return next((s for s in studies if s.settings.get("crowd_address") == wanted), None)
 
 
 def worker_hash(study: StudyRow, worker: str) -> str:
-    """Return the keyed hash of a worker's id, which is what is stored; it cannot be recovered without the study's
-    secret.
+    """Return the keyed hash of a worker's id. Only the hash is stored; without the study's secret, the id cannot be
+    recovered from it.
     """
     return hmac.new(study.secret.encode(), worker.encode(), hashlib.sha256).hexdigest()
 
@@ -153,7 +153,7 @@ def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator,
 
 
 def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterable[str] = ()) -> list[Json]:
-    """Return what each annotator is owed, from the rows of `overview`; `workers` are matched with the stored hashes."""
+    """Return what each annotator is owed, from the rows of `overview`; stored hashes are looked up among `workers`."""
     known = {worker_hash(study, worker): worker for worker in map(str.strip, workers) if worker}
     return [_payment(settings_of(study.settings), row, known) for row in rows]
 

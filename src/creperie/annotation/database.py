@@ -68,7 +68,7 @@ def database_place(folder: str | Path = "", place: str | None = None) -> str:
 
 
 def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
-    """Return the database at a path or URL, with its tables brought up to date."""
+    """Return the database at a path or URL, after bringing its tables up to date."""
     url = _url(str(place))
     where = url.render_as_string(hide_password=True)
     try:
@@ -134,7 +134,7 @@ def _set_up_sqlite(engine: Engine) -> None:
 
 
 def upgrade(engine: Engine, where: str) -> None:
-    """Create the tables, or migrate those of an earlier version; refuse a database of a later version."""
+    """Create the tables, or migrate those of an earlier version; raise an error for a database of a later version."""
     from alembic import command
     from alembic.config import Config
     from alembic.util.exc import CommandError

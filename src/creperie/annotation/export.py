@@ -92,7 +92,7 @@ def exported(record: StudyRecord) -> Json:
 
 
 def digest_of(document: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a record as canonical JSON, without its own digest."""
+    """Return the SHA-256 of a record as canonical JSON, leaving out the digest that the record itself holds."""
     plain = {k: v for k, v in document.items() if k != "digest"}
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -130,7 +130,7 @@ def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> Jso
 
 
 def answer_rows(document: StudyRecord) -> list[Json]:
-    """Return one flat row, in order of time, for every answer, skip and undo that was not erased."""
+    """Return one flat row for every answer, skip and undo that was not erased, in order of time."""
     questions = {q["ordinal"]: q for q in document["questions"]}
     excluded = {p["annotator"]: p["excluded"] is not None for p in document["people"]}
     rows = []

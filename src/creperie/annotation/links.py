@@ -53,7 +53,7 @@ BIRDS = (
 
 @dataclass(frozen=True)
 class Visitor:
-    """The person behind a request, with the link they used."""
+    """The person behind a request, with the link that this person used."""
 
     link: Link
 
@@ -70,14 +70,14 @@ class Visitor:
 
 @dataclass(frozen=True)
 class Participant(Visitor):
-    """The annotator behind a request, with their study."""
+    """The annotator behind a request, with the study that the annotator takes part in."""
 
     annotator: Annotator
     study: StudyRow
 
     @property
     def takes_part(self) -> bool:
-        """True unless the annotator was excluded or withdrew."""
+        """True unless the annotator was excluded or has withdrawn."""
         return not (self.annotator.excluded or self.annotator.withdrawn)
 
     @property
@@ -89,7 +89,7 @@ class Participant(Visitor):
 
 @dataclass(frozen=True)
 class Invitation:
-    """A name and the token of its link, which cannot be read again later."""
+    """A name, and the token of the link made for it, which cannot be read again later."""
 
     pseudonym: str
     token: str
@@ -104,7 +104,7 @@ def hashed(token: str) -> str:
 
 
 def csrf_token(secret: str) -> str:
-    """Return the CSRF token of a browser's forms, signed with the secret in its cookie."""
+    """Return the CSRF token for the forms of a browser whose cookie holds the secret."""
     return Signer(secret, salt="creperie.form").get_signature("form").decode()
 
 
@@ -246,7 +246,7 @@ def annotators_link(session: Session, study: StudyRow, annotator: Annotator, day
 
 
 def reissue(db: Database, name: str, pseudonym: str, actor: str = "cli") -> Invitation:
-    """Create a new link for an annotator who lost theirs; the old one and its sessions end."""
+    """Create a new link for an annotator who lost the old one, which ends together with its sessions."""
     with db.write() as session:
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
@@ -302,7 +302,7 @@ def visitor(session: Session, cookie: str, *, lock: bool = False) -> Visitor | N
 
 
 def visitor_named(session: Session, name: str) -> Visitor | None:
-    """Return the owner or adjudicator with the name that an identity proxy gives."""
+    """Return the owner or adjudicator whose name an identity proxy gives; None if there is nobody of this name."""
     return _visitor(session, _OWNERS.where(Link.name == name))
 
 
@@ -319,7 +319,7 @@ def _visitor(session: Session, wanted: Select[Link], lock: bool = False) -> Visi
 
 
 def open_visit(session: Session, link: Link) -> str:
-    """Start a session for a browser and return the token of its cookie. Expired sessions are removed."""
+    """Start a session for a browser and return the cookie's token. Expired sessions are removed."""
     token, now = secrets.token_urlsafe(32), time.time()
     session.execute(delete(Visit).where(Visit.expires < now))
     session.add(Visit(token_hash=hashed(token), link_id=link.id, expires=min(link.expires, now + LASTS[link.kind])))
@@ -337,7 +337,7 @@ def end_visit(db: Database, cookie: str) -> None:
 
 
 def remember_address(db: Database, url: str) -> None:
-    """Store the address at which the server is reached, for links that are made on the command line."""
+    """Store the address at which people reach the server, for links that are made on the command line."""
     with db.write() as session:
         if served_at(session) != url:
             log(session, "server", "serve", None, url=url)

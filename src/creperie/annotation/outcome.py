@@ -54,7 +54,7 @@ class Judged:
 
     @property
     def complete(self) -> bool:
-        """True if the question can be settled: by an owner's decision, or because all requested answers are there."""
+        """True if the question can be settled: an owner has decided it, or all requested answers are there."""
         return self.decision is not None or len(self.answers) >= self.asked
 
 
@@ -72,7 +72,7 @@ def counting(record: StudyRecord) -> set[str]:
 
 
 def without(record: StudyRecord, names: Collection[str]) -> StudyRecord:
-    """Return the record with these people excluded."""
+    """Return the record with the people in `names` excluded."""
     people = [{**p, "excluded": True} if p["annotator"] in names else p for p in record["people"]]
     return {**record, "people": people}
 
@@ -133,7 +133,7 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
 
 
 def _most_frequent(values: Sequence[Value]) -> Value | None:
-    """Return the most frequent of values with the same verdict; None if two corrections are equally frequent."""
+    """Return the most frequent of values that have the same verdict; None if two corrections are equally frequent."""
     texts = [json.dumps(value, sort_keys=True) for value in values]
     ranked = Counter(texts).most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
@@ -152,5 +152,5 @@ def _disagree(task: StudyTask, one: Judged) -> bool:
 
 
 def disagreements(task: StudyTask, questions: Sequence[Judged], *, undecided_only: bool = False) -> list[Judged]:
-    """Return the questions on which annotators disagree."""
+    """Return the questions on which annotators disagree; with `undecided_only`, only those that nobody has decided."""
     return [one for one in questions if _disagree(task, one) and not (undecided_only and one.decision)]

@@ -25,7 +25,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """The setup of a study: task, answers per question, practice, checks, skips."""
+    """The setup of a study: the task, the number of answers per question, practice, checks, skips."""
 
     task: str = option("", "What people are asked.", choices=TASK_NAMES)
     overlap: int = option(2, "Answers per question.", minimum=1)

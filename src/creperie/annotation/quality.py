@@ -77,7 +77,7 @@ COMMON, PACE_SECONDS = 6, 20.0
 
 
 def agreement(record: StudyRecord) -> list[Json]:
-    """Return every agreement coefficient for every dimension, with intervals clustered by picture or item."""
+    """Return every agreement coefficient for every dimension; the intervals are clustered by picture or item."""
     questions = judged(record)
     # Questions about one picture, or about one item, are not independent.
     keys = [tuple(one.payload["images"]) or (one.source, one.subset, one.item) for one in questions]
@@ -90,7 +90,7 @@ def agreement(record: StudyRecord) -> list[Json]:
 
 
 def rating_matrix(dimension: Dimension, questions: Sequence[Judged]) -> tuple[np.ndarray, list[str]]:
-    """Return a matrix of questions × annotators, NaN for no answer, and the names of the annotators."""
+    """Return a matrix of questions × annotators, with NaN for no answer, and the names of the annotators."""
     names = sorted({s.annotator for one in questions for s in one.answers})
     matrix = np.full((len(questions), len(names)), np.nan)
     for row, one in enumerate(questions):
@@ -168,7 +168,7 @@ def evidence_of(record: StudyRecord) -> AnswerEvidence:
 
 
 def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
-    """Return, by question number, the probabilities of its codes, with people weighted by competence."""
+    """Return, by question number, the probability of each code, with people's answers weighted by competence."""
     evidence = evidence_of(record)
     rows = zip(evidence.questions, evidence.estimate.posterior.tolist())
     return {one.ordinal: dict(zip(evidence.codes, row)) for one, row in rows if one.answers}
@@ -178,7 +178,7 @@ def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
 
 
 def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
-    """Return, per annotator, answers, skips, speed, checks passed, competence, and log-odds of answering by habit."""
+    """Return, for each annotator: answers, skips, speed, checks passed, competence, log-odds of answering by habit."""
     task = task_named(record["task"])
     odds = _odds_of_habit(task, evidence)
     estimates = dict(zip(evidence.names, zip(evidence.estimate.accuracy.tolist(), odds)))
@@ -254,7 +254,7 @@ def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, l
 
 
 def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Return True if all common questions came in one order, a nearly constant time apart: one person, two accounts."""
+    """Return True if two annotators did all common questions in one order and at one pace: perhaps one person."""
     ordered = sorted(pairs)
     gaps = [y - x for x, y in ordered]
     in_order = all(p[1] < q[1] for p, q in itertools.pairwise(ordered))
@@ -264,7 +264,7 @@ def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
 def rule_breakers(record: StudyRecord) -> list[Json]:
     """Return the people whose answers count although they break a rule of the study, with the reason and the round.
 
-    After each round the others are judged again without the answers of these people, until nobody breaks a rule.
+    After each round, the others are judged again without the answers of the people found, until nobody breaks a rule.
     """
     settings = settings_of(record["revisions"][-1]["settings"])
     breakers: list[Json] = []
@@ -346,7 +346,7 @@ def overview(session: Session, study: StudyRow) -> Json:
 def annotator_rows(
     session: Session, study: StudyRow, record: StudyRecord, breakers: Sequence[Mapping[str, Any]]
 ) -> list[Json]:
-    """Return the measurements of each annotator, with quota, note, entry and links from the tables."""
+    """Return the measurements of each annotator, with quota, note, entry and links from the database."""
     last = select(Link.annotator_id, func.max(Link.expires)).where(Link.revoked.is_(None)).group_by(Link.annotator_id)
     open_links: dict[int | None, float] = dict(session.execute(last).all())
     everybody = session.scalars(select(Annotator).where(Annotator.study_id == study.id))

@@ -48,7 +48,7 @@ Order = Annotated[list[int], mapped_column(JSON(none_as_null=True))]
 
 
 class SchemaTable(DeclarativeBase):
-    """The base class of all tables. Times are seconds since 1970, UTC."""
+    """The base class of all tables. Times are in seconds since 1970, UTC."""
 
     metadata = MetaData(naming_convention=NAMES)
     type_annotation_map = {Json: JSON, list[int]: JSON, float: Double, str: Text}  # noqa: RUF012  SQLAlchemy's own form
@@ -79,7 +79,7 @@ class StudyRow(SchemaTable):
 
 
 class Revision(SchemaTable):
-    """A version of settings and instructions; every answer names the revision under which it was given."""
+    """A version of settings and instructions; every answer states the revision under which it was given."""
 
     __tablename__ = "revision"
     __table_args__ = (UniqueConstraint("study_id", "number"),)
@@ -145,7 +145,7 @@ class Listed(SchemaTable):
 
 
 class Link(SchemaTable):
-    """A personal credential. Only the hash of its token is stored; `name` is a person's name, or a pseudonym."""
+    """A personal credential. Only the hash of the token is stored; `name` is a person's name or a pseudonym."""
 
     __tablename__ = "link"
     __table_args__ = (Index("ix_link_name", "kind", "name"), Index("ix_link_annotator", "annotator_id"))
@@ -161,7 +161,7 @@ class Link(SchemaTable):
 
 
 class Visit(SchemaTable):
-    """A session of a browser that opened a link: the hash of its cookie."""
+    """The session of a browser that opened a link, with the hash of the session's cookie."""
 
     __tablename__ = "visit"
 
@@ -225,7 +225,7 @@ class Answer(SchemaTable):
 
 
 class Decision(SchemaTable):
-    """The decision of an owner or adjudicator about a question; the last one counts."""
+    """The decision of an owner or adjudicator on a question; the last decision counts."""
 
     __tablename__ = "decision"
     __table_args__ = (Index("ix_decision_question", "question_id"),)

@@ -16,7 +16,7 @@ from creperie.core import UsageError
 
 
 def serve(db: Database, address: Address) -> None:
-    """Serve the annotation pages until interrupted, by default to this machine only. Prints the owner's link."""
+    """Print the owner's link and serve the annotation pages until interrupted, by default only to this machine."""
     import uvicorn
 
     if bool(address.certificate) != bool(address.key):

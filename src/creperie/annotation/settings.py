@@ -24,7 +24,7 @@ BOUNDS: dict[str, tuple[type, float, float]] = {
 
 @dataclass(frozen=True)
 class StudySettings:
-    """The settings of a study. All can be changed while it runs; each change makes a new revision."""
+    """The settings of a study. All of them can be changed while the study runs; each change makes a new revision."""
 
     consent: str = ""  #: accepted before anything is stored
     information: str = ""  #: who runs the study, why, and what is stored
@@ -56,7 +56,7 @@ class StudySettings:
 
     @property
     def consent_version(self) -> str:
-        """The version of the consent text; empty if no consent is asked for."""
+        """The version of the consent text; empty if the study asks for no consent."""
         return hashlib.sha256(self.consent.encode()).hexdigest()[:12] if self.consent else ""
 
 

@@ -130,7 +130,7 @@ def _check_study(session: Session, row: StudyRow, before: Json) -> None:
 
 
 def _permit(session: Session, study: int, action: str) -> None:
-    """Raise an error if the stored state of the study (not a pending change of it) does not allow the action."""
+    """Raise an error if the study's stored state does not allow the action; a pending change of state is ignored."""
     row = session.get_one(StudyRow, study)
     state = (inspect(row).attrs.state.history.deleted or [row.state])[0]
     if action not in PERMITTED[state]:
@@ -164,8 +164,8 @@ def set_state(session: Session, study: StudyRow, state: str, actor: str) -> None
 
 
 class OldRevisionError(StateError):
-    """Raised if somebody else saved the settings in the meantime. `both` maps the names of the settings in conflict to
-    the stored and the rejected value.
+    """Raised if somebody else saved the settings in the meantime. `both` maps the name of each setting in conflict to
+    its stored and its rejected value.
     """
 
     def __init__(self, study: str, both: dict[str, tuple[Any, Any]]) -> None:
@@ -174,9 +174,10 @@ class OldRevisionError(StateError):
 
 
 def change_settings(session: Session, study: StudyRow, actor: str, changes: Json, revision: int | None = None) -> None:
-    """Change settings or `instructions` under a new revision; see `StudySettings` for their names.
+    """Change settings or `instructions` under a new revision; `changes` uses the names in `StudySettings`.
 
-    With `revision`, the one on which the changes are based, they are refused if the study has another one by now.
+    `revision` is the one on which the changes are based: if it is given and is no longer the study's, the changes are
+    refused.
     """
     before, others = changed(study.settings, {}), dict(changes)
     now = before | {"instructions": study.instructions}

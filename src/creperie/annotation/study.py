@@ -197,7 +197,7 @@ Made = tuple[QuestionDraft, list[QuestionDraft]]
 
 
 def _pool(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[QuestionDraft]:
-    """Return one question per item, in random order."""
+    """Return one of the drafts for each item, in random order."""
     return list({draft.key: draft for draft in dice.sample(drafts, len(drafts))}.values())
 
 
@@ -229,7 +229,7 @@ def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator
 def contradicts(own: Json, other: Json) -> bool:
     """Return True if the true captions of another item are false of an item's picture.
 
-    They are taken as false if the benchmark itself lists one as false, or if they have no content word in common with
+    They are taken as false if the benchmark itself lists one of them as false, or if they share no content word with
     the true captions of the picture.
 
     >>> [contradicts({"true": "a red circle"}, {"true": text}) for text in ("a blue square", "two circles")]
@@ -294,7 +294,7 @@ def count_questions(session: Session, study: StudyRow) -> Counter[str]:
 
 
 def all_studies(session: Session) -> list[Json]:
-    """Return every study with its number of answers, newest first."""
+    """Return every study with the number of its answers, newest first."""
     done = func.count().filter(Slot.state == DONE)
     rows = session.execute(
         select(StudyRow, func.count(Slot.id), done)

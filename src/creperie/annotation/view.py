@@ -23,14 +23,14 @@ from creperie.annotation.tasks.performance import picture_order
 
 @dataclass(frozen=True, kw_only=True)
 class SlotView(PageForm):
-    """A question as its annotator sees it. Options are identified by their places on the page, pictures by number."""
+    """A question as its annotator sees it. Options are identified by their position on the page, pictures by number."""
 
     slot: str
     practice: bool
 
 
 def view_of(study: StudyRow, slot: Slot) -> SlotView:
-    """Return the view of a slot."""
+    """Return what the annotator may see of a slot."""
     form = form_of(study, slot.question, slot.order)
     return SlotView(slot=slot.token or "", practice=slot.kind == PRACTICE, **vars(form))
 
@@ -80,8 +80,8 @@ def own_data(session: Session, study: StudyRow, annotator: Annotator) -> Json:
 
 
 def _own_answer(study: StudyRow, answer: Answer) -> Json:
-    """Return an answer as the page showed it, in the order stored with the answer, since the slot's order may have
-    changed.
+    """Return an answer as the page showed it, with the order of options stored with the answer, since the slot's order
+    may have changed.
     """
     shown = None
     if answer.shown_order is not None:

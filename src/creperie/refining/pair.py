@@ -43,7 +43,7 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
 
 
 def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
-    """Return the indices of the largest set of items in which every pair's surplus occurs with both signs."""
+    """Return the indices of the largest set of items in which every surplus also occurs with the opposite sign."""
     left = [i for i, s in enumerate(surplus) if s.pairs]
     while True:
         ways: dict[tuple[str, ...], set[bool]] = {}

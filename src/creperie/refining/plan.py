@@ -15,7 +15,7 @@ FRESH = 7919
 
 @dataclass(frozen=True)
 class RefinePlan:
-    """The options of a refinement. Empty names mean the method's default."""
+    """The options of a refinement. Where names are empty, the method's defaults are used."""
 
     method: str = option(
         "grid", "How to choose. " + " ".join(f"{m.name}: {m.does}." for m in METHODS.values()), choices=METHODS

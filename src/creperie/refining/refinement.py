@@ -45,7 +45,7 @@ from creperie.refining.standing import ALL, AttackerStanding, figures_in, figure
 
 @dataclass(frozen=True)
 class Removal:
-    """An item that was removed, and the reason."""
+    """An item that was removed, and the reason why."""
 
     row: int  #: index in the original benchmark
     reason: str  #: a key of `REASONS`

@@ -43,7 +43,7 @@ class AttackerStanding:
 
     @property
     def silent(self) -> bool:
-        """True if the attacker has no preference on any item, before or after."""
+        """True if the attacker prefers neither caption of any item, before or after."""
         figures = (*self.before.values(), *self.after.values())
         return all(f.accuracy == 0.5 and f.p == 1.0 for f in figures)
 

@@ -33,7 +33,7 @@ def _verdict(task: str) -> Field:
 
 
 def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for every image and caption that should not match.
+    """Yield one question for every image and every caption that should not match this image.
 
     A caption that is true of the image is used for attention checks; it is never shown beside the foil.
     """
@@ -62,7 +62,7 @@ def _known_foil(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _ask_positives(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for every further true caption of an item with at most one image."""
+    """Yield one question for every true caption after the first, of an item with at most one image."""
     true = [j for j, fits in enumerate(item.match[0]) if fits]
     for j in true[1:] if len(item.match) == 1 else ():
         captions = [item.captions[true[0]], item.captions[j]]
@@ -101,7 +101,7 @@ def _known_positive(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _ask_triplet(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for an item with at most one image, true captions and false ones."""
+    """Yield one question for an item with at most one image that has both true and false captions."""
     row = item.match[0]
     if len(item.match) == 1 and any(row) and not all(row):
         payload = {"images": list(item.images), "captions": list(item.captions), "match": list(row)}

@@ -16,7 +16,7 @@ LONGEST = 2000
 
 
 class AnswerError(DataError):
-    """Raised for an answer that does not fit its question."""
+    """Raised for an answer that does not fit the form of its question."""
 
 
 @dataclass(frozen=True)

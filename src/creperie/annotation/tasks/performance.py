@@ -41,7 +41,7 @@ def _show_odd(payload: Payload, order: Order) -> PageForm:
 
 
 def _ask_choice(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for an item with one true caption per image, and false ones."""
+    """Yield one question for an item with one true caption per image and some false captions."""
     if item.images and len(item.captions) >= 2 and all(sum(row) == 1 for row in item.match):
         truth = [row.index(True) for row in item.match]
         yield {"images": list(item.images), "captions": list(item.captions), "truth": truth}

@@ -86,7 +86,7 @@ def _known_foils(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _and_disorder(text: str) -> list[list[str]]:
-    """Return a sentence with a copy in which neighbouring words are swapped; an empty list if the two are equal.
+    """Return a sentence and a copy with neighbouring words swapped; an empty list if the two are equal.
 
     >>> _and_disorder("a dog bites a man.")
     [['a dog bites a man.', 'dog a a bites man.']]
@@ -104,7 +104,7 @@ def _and_disorder(text: str) -> list[list[str]]:
 def _ask_bias(item: Item, with_image: bool) -> Iterator[Json]:
     """Yield one question about the first true caption and the first foil.
 
-    In an item with two images neither caption is a foil, so the first is taken as the true one.
+    In an item with two images neither caption is a foil, so the first one is taken as the true one.
     """
     if len(item.match) == 1 and item.positives and item.negatives:
         yield {"images": [], "captions": [item.positives[0], item.negatives[0]]}
@@ -120,7 +120,7 @@ def _show_bias(payload: Payload, order: Order) -> PageForm:
 
 
 def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
-    """Return the rating of the true caption: above zero, it is the more reasonable text."""
+    """Return the rating with its sign turned to the true caption: above zero, that is the more reasonable text."""
     return {"rating": read["rating"] if order[0] == 1 else -read["rating"]}
 
 

@@ -49,7 +49,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class StudyTask:
-    """A task, defined by its functions."""
+    """A task of annotators, defined by functions: how items become questions, and what answers mean."""
 
     name: str
     #: what `apply` makes of the answers: "check" changes the benchmark, "run" makes human runs, "rate" makes ratings
@@ -75,14 +75,14 @@ class StudyTask:
         return texts()[self.name]
 
     def draft(self, source: str, items: Iterable[Item], with_image: bool = True) -> list[QuestionDraft]:
-        """Return the questions about the items of a benchmark that have the form this task needs."""
+        """Return the questions about those items of a benchmark that have the form needed for this task."""
         asked = ((item, payload) for item in items for payload in self.questions(item, with_image))
         return [QuestionDraft(source, item.subset, item.id, payload) for item, payload in asked]
 
 
 @cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
-    """Return the texts of the pages, by task."""
+    """Return the texts that pages show, by task."""
     words: dict[str, Json] = yaml.safe_load(packaged("creperie.annotation.tasks", "texts.yaml"))
     return words
 

@@ -29,8 +29,8 @@ Comment = Annotated[Text, Field(max_length=2000)]
 
 
 class StateOut(BaseModel):
-    """What the annotator has to do now. Without a question, `standing` says whether the study is stopped or more
-    questions will open; if neither, the work is done.
+    """What the annotator has to do now. If there is no question, `standing` says whether the study is stopped or more
+    questions will open; if neither is so, the work is done.
     """
 
     question: SlotView | None
@@ -78,13 +78,13 @@ def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
 
 @router.post("/api/next")
 def next_question(request: Request) -> StateOut:
-    """Return the current question, or the next one."""
+    """Return the question that the annotator holds, or give out the next one."""
     return _state(request, lambda desk: None)
 
 
 @router.post("/api/answer")
 def take_answer(request: Request, one: AnswerIn) -> StateOut:
-    """Store an answer, durably once this returns; a repeated request with the same key stores it only once."""
+    """Store an answer, which is durable once this returns; a repeated request with the same key stores it only once."""
     return _state(request, lambda desk: answer(desk, one.slot, one.key, one.fields, one.comment, one.seconds))
 
 
@@ -96,7 +96,7 @@ def take_skip(request: Request, one: SkipIn) -> StateOut:
 
 @router.post("/api/undo")
 def take_undo(request: Request, one: UndoIn) -> StateOut:
-    """Take back the last answer or skip; its question is asked again."""
+    """Take back the last answer or skip; the question is asked again."""
     return _state(request, lambda desk: undo(desk, one.key))
 
 

@@ -27,7 +27,7 @@ from creperie.core import CreperieError, __version__, render
 
 
 def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
-    """Return the server's application. `hosts` are the host names it accepts; empty means any."""
+    """Return the server's application. `hosts` are the host names that it accepts; an empty sequence accepts any."""
     app = FastAPI(
         title="creperie people",
         version=__version__,
@@ -127,7 +127,7 @@ def face(request: Request) -> Response:
 
 @router.get("/health")
 def health(site: SiteHere) -> Response:
-    """Return status 200 if the database responds."""
+    """Respond with status 200 if the database responds."""
     with site.db.read() as session:
         session.execute(text("SELECT 1"))
     return JSONResponse({"status": "ok"})

@@ -54,7 +54,7 @@ Consent = Annotated[str, Form(max_length=16)]
 
 
 def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
-    """Return the visitor to whom a link belongs. Attempts with unknown links are counted and limited."""
+    """Return the visitor whose link has this token. Attempts with unknown tokens are counted and limited."""
     with site.db.read() as session:
         who = recognised(request, link_of(session, token))
     if who is None:
@@ -85,7 +85,7 @@ def _entry_page(
 
 
 def _about(study: StudyRow) -> Json:
-    """Return what the pages for annotators say about a study."""
+    """Return the facts about a study that annotators' pages show."""
     return {"study": study, "task": task_named(study.task).words, "settings": settings_of(study.settings)}
 
 
@@ -99,7 +99,7 @@ def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") 
 
 
 def _consents(site: SiteHere, who: Participant, given: str) -> bool:
-    """Return True if the current consent text was accepted, now or before; acceptance is stored."""
+    """Return True if the annotator accepts the current consent text now or did before; a new acceptance is stored."""
     if not who.consent_due:
         return True
     if given == who.consent_due:
@@ -110,7 +110,7 @@ def _consents(site: SiteHere, who: Participant, given: str) -> bool:
 
 
 def _let_in(request: Request, site: SiteHere, who: Visitor, response: Response | None = None) -> Response:
-    """Set the session cookie, which expires with the link."""
+    """Set the session cookie, which expires with the link, on a response, and return the response."""
     with site.db.write() as session:
         token = open_visit(session, who.link)
     mine = who.link.kind == ANNOTATOR
@@ -171,7 +171,7 @@ def home(request: Request) -> Response:
 
 @router.get("/work")
 def work_page(request: Request, who: AnnotatorHere) -> Response:
-    """Show the page on which annotators work; if the consent text has changed, show that first."""
+    """Show the page on which annotators work; if the consent text has changed, show the new text first."""
     if who.consent_due:
         return _entry_page(request, who.study, "/consent", who=who)
     return page(request, "work.html", **_about(who.study), annotator=who.annotator, stopped=who.study.state != OPEN)
@@ -206,7 +206,7 @@ def my_data(site: SiteHere, who: AnnotatorHere) -> Response:
 @router.post("/leave")
 @router.post("/owner/logout")
 def leave(request: Request, site: SiteHere) -> Response:
-    """End the session of this browser; the link starts a new one."""
+    """End the session of this browser; opening the link again starts a new one."""
     area = OWNED if request.url.path.startswith("/owner") else SESSION
     end_visit(site.db, cookie(request, area))
     response = to("/")

@@ -108,7 +108,7 @@ def busy() -> Response:
 
 
 def _parsed(url: str) -> SplitResult:
-    """Return the parts of a URL; all of them are empty if it is not valid."""
+    """Return the parts of a URL; all parts are empty if the URL is not valid."""
     try:
         return urlsplit(url)
     except ValueError:

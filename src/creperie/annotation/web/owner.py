@@ -153,7 +153,7 @@ def change_annotator(
 
 @router.post("/studies/{name}/rules")
 def run_rules(here: OwnerHere) -> Response:
-    """Exclude every annotator who breaks an exclusion rule of the study."""
+    """Exclude every annotator who breaks one of the study's exclusion rules."""
     exclude_by_rules(here.site.db, here.name, here.who.actor)
     return here.to("#annotators")
 
@@ -163,7 +163,7 @@ def run_rules(here: OwnerHere) -> Response:
 
 @router.get("/studies/{name}/settings")
 def settings_page(here: OwnerHere) -> Response:
-    """Show instructions, consent, crowd and exclusion rules."""
+    """Show the form for instructions, consent, crowd and exclusion rules."""
     return _settings_page(here)
 
 
@@ -219,7 +219,7 @@ def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] 
 
 @router.get("/studies/{name}/adjudicate")
 def next_dispute(here: AdjudicatorHere) -> Response:
-    """Redirect to the next disagreement that nobody has decided."""
+    """Redirect to the next question to decide, on which people disagree; if there is none, show the dashboard."""
     left = disagreements(task_named(here.study.task), _judged(here), undecided_only=True)
     if not left:
         return _dashboard(here, notice="There is nothing left to decide.")
@@ -275,7 +275,7 @@ def decide(here: AdjudicatorHere, ordinal: Ordinal, given: Posted) -> Response:
 
 @router.get("/studies/{name}/pictures/{ordinal}/{place}")
 def question_picture(here: AdjudicatorHere, ordinal: Ordinal, place: Place) -> Response:
-    """Return a picture of a question, in the benchmark's order."""
+    """Return a picture of a question; `place` counts pictures in the benchmark's order."""
     images = _question_of(_judged(here), ordinal).payload["images"]
     if place >= len(images):
         raise HTTPException(404, "no such picture")

@@ -106,7 +106,7 @@ def to(place: str) -> RedirectResponse:
 
 
 def set_cookie(response: Response, request: Request, name: str, value: str, seconds: float | None = None) -> None:
-    """Set a cookie that scripts and other sites cannot read; 0 seconds remove it."""
+    """Set a cookie that scripts and other sites cannot read; a lifetime of 0 `seconds` removes it."""
     response.set_cookie(
         cookie_name(request, name),
         value,
@@ -118,7 +118,7 @@ def set_cookie(response: Response, request: Request, name: str, value: str, seco
 
 
 def cookie_name(request: Request, name: str) -> str:
-    """Return a cookie's name. Over TLS, its prefix makes browsers refuse the cookie from any other host."""
+    """Return the full name of a cookie. Over TLS, a prefix makes browsers refuse the cookie from any other host."""
     return f"__Host-{name}" if _is_secure(request) else name
 
 
@@ -131,12 +131,12 @@ def _is_secure(request: Request) -> bool:
 
 
 def _secret(request: Request) -> str:
-    """Return the secret of the CSRF token: the session cookie, or a separate cookie before there is a session."""
+    """Return the secret of the CSRF token: the session cookie, or before there is a session, a separate cookie."""
     return cookie(request, OWNED if request.url.path.startswith("/owner") else SESSION) or cookie(request, FORM)
 
 
 async def posted(request: Request) -> dict[str, str]:
-    """Return the texts of a form."""
+    """Return the text fields of a form that was sent."""
     form = await request.form()
     return {key: value for key, value in form.items() if isinstance(value, str)}
 
@@ -145,7 +145,7 @@ Posted = Annotated[dict[str, str], Depends(posted)]
 
 
 async def check_csrf(request: Request, form: Posted) -> None:
-    """Refuse a post without the CSRF token of one of our pages, in the form or in a header."""
+    """Raise an error for a post whose form or header lacks the CSRF token of one of our pages."""
     given = request.headers.get("x-csrf-token") or form.get("csrf", "")
     secret = _secret(request)
     wanted = csrf_token(secret) if secret else ""
@@ -161,7 +161,7 @@ CSRF = [Depends(check_csrf)]
 
 
 def current_visitor(request: Request, area: str) -> Visitor | None:
-    """Return the visitor behind a request: by the cookie or, for owners, by the name from the identity proxy."""
+    """Return the visitor behind a request, by the cookie or, for owners, by the name that the identity proxy gives."""
     site, token = request.app.state.site, cookie(request, area)
     name = request.headers.get(site.trusted_header, "") if site.trusted_header and area == OWNED else ""
     if not token and not name:
