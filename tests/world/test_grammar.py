@@ -106,8 +106,8 @@ RED, BLUE = (Desc("candle", colour, state=state) for colour, state in (("red", "
         ),
         (
             LogicalForm((Desc("cup", "red"), Desc("cup", "blue"), Desc("hat", "red"), Desc("hat", "pink"))),
-            SentencePlan(),
-            "Two cups, one red and one blue, and two hats, one red and one pink.",
+            SentencePlan("there"),
+            "There are two cups, one red and one blue, and two hats, one red and one pink.",
         ),
         (
             LogicalForm((Desc("sign", "red", "TEA"), Desc("sign", "blue", "ZOO"))),

@@ -130,6 +130,8 @@ def test_a_hidden_thing_and_one_that_is_cut_off_are_seen_to_be() -> None:
     hidden, cut = Room((MUG, at(box, 0, -20)), slope=5, away=200), Room((at(MUG, 60), box), away=100)
     assert RoomGraph(hidden).seen[0].share < 0.3
     assert not fits_in_view([space.Seen(0.7, 900, True)], [MUG])  # two thirds of a thing are not enough
+    assert fits_in_view([space.Seen(1.0, 900, True)], [MUG])
+    assert not fits_in_view([space.Seen(1.0, 100, True)] * 2, [MUG, BOOK])  # too small in an empty picture
     assert not RoomGraph(cut).seen[0].whole
 
 
@@ -143,6 +145,13 @@ def test_every_thing_stands_on_the_ground() -> None:
     edge = np.abs(cushion.points[..., :2]).min(2) > 19.5
     assert cushion.points[edge][:, 2].max() < 4, "its corners are in the air"
     assert np.abs(boat["paper"].points[..., 0] - 0.5).min() < 0.35, "its sail does not touch the mast"
+
+
+def test_a_folded_umbrella_stands_on_its_tip_and_a_closed_box_has_a_plain_lid() -> None:
+    height = {paint: patches.points[..., 2] for paint, patches in parts_of("umbrella", "closed")}
+    assert height["steel"].min() == pytest.approx(0, abs=1e-6)
+    assert height["bark"].min() > 50
+    assert [paint for paint, _ in parts_of("box", "closed")] == ["main"]
 
 
 def test_large_patches_are_split_for_their_texture() -> None:
@@ -234,7 +243,21 @@ def test_a_rug_lies_under_all_things_and_has_none_of_their_colours() -> None:
     assert (boxes[:, 3:5].max(0) < high[:2]).all()
     assert 0 < high[2] < 0.1
     assert border[1].rgb[0] < border[1].rgb[2]  # not the red one
-    assert len(studio._surroundings(replace(red, wall=0))) == 2
+    bare = studio._surroundings(replace(red, wall=0))
+    assert not {look for _, look in bare} & {*studio._rug_looks()}
+
+
+def test_a_table_ends_before_its_things_and_is_not_made_of_floorboards() -> None:
+    room = Room((at(MUG, -20), at(BALL, 20)), ground=0, away=220)
+    tops = [(p, look) for p, look in studio._surroundings(room) if look.texture == "large board"]
+    front = min(patches.points[..., 1].min() for patches, _ in tops)
+    assert front < min(box_of(thing)[1] for thing in room.things)
+    assert max(patches.points[..., 1].max() for patches, _ in tops) == space.WALL["table"]
+    down = space.project(np.array([[0, front, 0.0]]), room)[0][1, 0]
+    assert 0.85 < down < 0.95, "its edge is not in the picture"
+    floor = [look.texture for _, look in studio._surroundings(replace(room, setting="room"))]
+    assert "large planks" in floor
+    assert "large board" not in floor
 
 
 def test_very_bright_things_glow() -> None:

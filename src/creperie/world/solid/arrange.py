@@ -35,7 +35,7 @@ from creperie.world.solid.space import (
 
 Box = tuple[float, ...]
 #: setting → half the width of the ground that is used, its near and far end, gaps between things
-_GROUND = {"table": (30, -20, 26, 2, 5), "room": (100, 0, 115, 5, 14)}
+_GROUND = {"table": (30, -20, 26, 2, 4), "room": (100, 0, 115, 5, 10)}
 _FAR = 1.6  #: of a front thing's gap, so that it hides less of what is behind
 
 
@@ -47,7 +47,7 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
             turns[1] = 0
         slots = [tuple(replace(look, turn=turn) for look in slot) for slot, turn in zip(draft.slots, turns)]
         hulls = [_hull([box_of(look) for look in slot]) for slot in slots]
-        mains = _mains(draft, hulls, tape)
+        mains = _mains(draft, slots, hulls, tape)
         if mains is None:
             return None
         slope, spare = tape.pick((20, 23, 26, 30)), 1.1 + tape.roll(4) / 100
@@ -148,8 +148,10 @@ def _wall_y(setting: str, hull: Box) -> float:
     return WALL[setting] - hull[4] - 0.5
 
 
-def _mains(draft: Draft, hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] | None:
-    """Return, for each of the two scenes, the positions of the things in its relation; None if they do not fit."""
+def _mains(draft: Draft, slots: Sequence[Sequence[Solid]], hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] | None:
+    """Return, for each of the two scenes, the positions of the things in its relation; None if they do not fit. Things
+    that are all exchanged are as close as each scene allows; otherwise what stays the same keeps its position.
+    """
     if not draft.arity:
         return [[], []]
     setting = draft.setting
@@ -163,12 +165,14 @@ def _mains(draft: Draft, hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] |
     if draft.relations[0] in ("depth", "between"):
         return [_row(draft.relations[0], hulls, gap, shift, left)] * 2
     spots = []
+    exchanged = all(one.kind != two.kind for one, two in slots[:2])
     for side, relation in enumerate(draft.relations):
         lower = draft.slots[1][side]
-        spot = _beside(relation, hulls, anchor, lower, (gap, shift, left), setting)
+        own = [box_of(slot[side]) for slot in slots[:2]] if exchanged else hulls
+        spot = _beside(relation, own, anchor, lower, (gap, shift, left), setting)
         if spot is None:
             return None
-        spots.append(_centred([spot, anchor], hulls, anchored))
+        spots.append(_centred([spot, anchor], own, anchored))
     return spots
 
 
@@ -242,21 +246,30 @@ def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bo
 def _free_spot(
     setting: str, slot: Sequence[Solid], hull: Box, placed: Sequence[Sequence[Solid]], tape: Tape
 ) -> Spot | None:
-    """Return the most central position where a bystander has room in both scenes and hides little, or None."""
+    """Return where a bystander fits into both scenes, hides little and needs the narrowest picture; or None."""
     wide, near, far, low, high = _GROUND[setting]
     taken = [box_of(thing) for things in placed for thing in things] or [(0.0, (near + far) / 2, 0.0) * 2]
     x0, y0, _, x1, y1, _ = _hull(taken)
     first, gap = 2 * math.pi * tape.roll(1000) / 1000, low + (high - low) * tape.roll(1000) / 1000
     back, up = against_wall(slot[0]), 85 + tape.roll(25) if "wall" in SOLIDS[slot[0].kind].place else 0
+    best, least = None, math.inf
     for k in range(160):
         out, way = math.sqrt(k / 160), first + 2.4 * k
         x = (x0 + x1) / 2 + 1.4 * wide * out * math.cos(way)
         y = _wall_y(setting, hull) if back else (y0 + y1) / 2 + (far - near) * out * math.sin(way)
         box = _at(hull, Spot(x, y, up))
         free = abs(x) < wide and (back or near < y < far) and box[4] < WALL[setting]
-        if free and all(_gap(box, other) >= gap and not _hides(box, other) for other in taken):
-            return Spot(x, y, up)
-    return None
+        width = _width([*taken, box]) if free else math.inf
+        if width < least and all(_gap(box, other) >= gap and not _hides(box, other) for other in taken):
+            best, least = Spot(x, y, up), width
+    return best
+
+
+def _width(boxes: Sequence[Box]) -> float:
+    """Return about how wide a picture of all boxes has to be, in centimetres; rows are wider than groups."""
+    x0, _, _, x1, _, _ = _hull(boxes)
+    up = max(0.4 * box[4] + 0.9 * box[5] for box in boxes) - min(0.4 * box[1] + 0.9 * box[2] for box in boxes)
+    return max(x1 - x0, up) + 0.3 * min(x1 - x0, up)
 
 
 def _hides(a: Box, b: Box) -> bool:

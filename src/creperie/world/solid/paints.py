@@ -188,6 +188,8 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
         tone = np.array([1, 0.93, 1.04, 0.96, 0.9, 1.02, 0.95, 0.99])[row]
         seam = (y % 64 < 2) | ((x + row * 190) % 512 < 2)
         shade = (0.45 + 0.55 * moved) * tone * np.where(seam, 0.7, 1.05)
+    if style == "board":  # one wide piece of wood, without seams
+        shade = 0.4 + 0.62 * np.tile(_grain().repeat(2, 1), (2, 1))
     if style == "cloth":
         shade = shade * (0.93 + 0.07 * np.sin(x * np.pi / 2) * np.sin(y * np.pi / 2))
     return np.clip(np.array(colour, float) * shade[..., None], 0, 255).astype(np.uint8)

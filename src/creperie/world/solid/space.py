@@ -23,6 +23,7 @@ from creperie.world.truth import Desc, and_
 CENTIMETRES = 0.5  #: of a step of a position
 DEGREES = 5  #: of a step of a turn
 RASTER = 40  #: width and height of the identity picture
+FULL = 290  #: least number of its pixels that things cover
 VIEW = 25.0  #: field of view in degrees
 WALL = {"table": 75.0, "room": 150.0}  #: distance of the wall behind
 
@@ -315,5 +316,10 @@ def _mounted(thing: Solid) -> bool:
 
 
 def fits_in_view(seen: Sequence[Seen], things: Sequence[Solid]) -> bool:
-    """Return whether each thing is wholly in the picture, large enough, and not much hidden by other things."""
-    return all(s.whole and s.pixels >= 14 and s.share >= (0.4 if t.inside else 0.82) for s, t in zip(seen, things))
+    """Return whether each thing is wholly in the picture, large enough, and not much hidden by other things, and
+    whether all things together cover enough of the picture.
+    """
+    return sum(s.pixels for s in seen) >= FULL and all(
+        s.whole and s.pixels >= (14 if t.inside else 28) and s.share >= (0.4 if t.inside else 0.82)
+        for s, t in zip(seen, things)
+    )

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from io import BytesIO
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ class RenderOptions:
 
     def photograph(self, room: Room, size: int) -> bytes:
         """Return the picture of a room as a PNG file, from the cache if it is there."""
-        file = cache_home() / "rooms-5" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-6" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -252,16 +253,35 @@ def _surroundings(room: Room) -> list[tuple[Patches, Surface]]:
     back, wide, table = WALL[room.setting], 1400.0, room.setting == "table"
     paper = large_look("walls", room.wall, 14)
     below = large_look("grounds", room.ground, 10 if table else 24)
-    parts = [
-        (_plane((-wide / 2, back, 0), (wide, 0, 0), (0, 0, 600)), paper),
-        (_plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below),
-    ]
+    parts = [(_plane((-wide / 2, back, 0), (wide, 0, 0), (0, 0, 600)), paper)]
+    if table:
+        look = replace(below, texture=_TOPS.get(below.texture, below.texture))
+        front, edge = _front_edge(room), 0.35  # rounded a little
+        outline = [(front, -3.2), (front, -edge), (front + edge, 0.0), (back, 0.0)]
+        for (y, z), (y1, z1) in pairwise(outline):
+            parts.append((_plane((-250, y, z), (500, 0, 0), (0, y1 - y, z1 - z)), look))
+        parts.append((_plane((-wide / 2, -500, -72), (wide, 0, 0), (0, 500 + back, 0)), Surface((116, 98, 84), 0.8)))
+    else:
+        parts.append((_plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below))
     if (room.wall + room.ground) % 2:
         parts += _rug(room)
     if not table:
         board = _plane((-wide / 2, back - 0.8, 0), (wide, 0, 0), (0, 0, 9))
         parts += [(p, Surface((206, 198, 182), 0.4)) for p in ([board] if room.wall % 2 else [board, *_panels(back)])]
     return parts
+
+
+#: Floors, and what table tops are made of instead.
+_TOPS = {"large planks": "large board", "large tiles": "large terrazzo"}
+
+
+def _front_edge(room: Room) -> float:
+    """Return where a table ends towards the camera: just inside the picture, and before all things."""
+    eye, aim = camera_of(room)
+    ahead = (aim - eye) / np.linalg.norm(aim - eye)
+    low = ahead - 0.92 * math.tan(math.radians(VIEW / 2)) * np.cross([1.0, 0, 0], ahead)
+    seen = eye[1] - eye[2] / low[2] * low[1] if low[2] < 0 else math.inf
+    return min(seen, *(box_of(thing)[1] - 1.5 for thing in room.things))
 
 
 def _panels(back: float) -> list[Patches]:
@@ -287,6 +307,7 @@ def _rug(room: Room) -> list[tuple[Patches, Surface]]:
     border = 3.0 if table else 14.0
     x0, x1 = (-300.0, 300.0) if table else (x0 - 2 * border, x1 + 2 * border)
     y0, y1 = y0 - 2 * border, min(y1 + 2 * border, WALL[room.setting] - 4)
+    y0 = max(y0, _front_edge(room) + 1) if table else y0
     red, green, blue = (round(0.55 * v) for v in best.rgb)
     trim = replace(best, rgb=(red, green, blue), texture="weave")
     stripes = [(0.0, best), (0.45 * border, trim), (0.75 * border, best)]
