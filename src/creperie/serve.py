@@ -10,8 +10,9 @@ The module that is served has a function `load()`. It returns an object with any
 - `score(image, captions)`: one number per caption; `score_texts(captions)`: the same without an image
 - `generate(prompts)`: one text per prompt, a dict with `messages`, `images`, `temperature`, `max_tokens` and `seed`
 
-An attribute `fingerprint` (text) of the object names its weights; otherwise its arrays and those of its torch modules
-are hashed. If it holds anything else than these and plain values, its results are never taken from the store.
+A text attribute `fingerprint` of the object names its weights; without it, the object's arrays and those of its torch
+modules are hashed. If the object then holds anything besides these and plain values, its results are never taken from
+the store.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def find_module(name: str) -> ModuleType:
-    """Return the module with this name, or the module in this file."""
+    """Return the module with this name, or the module in the file with this path."""
     if not name.endswith(".py"):
         return importlib.import_module(name)
     sys.path.insert(1, str(Path(name).resolve().parent))
@@ -76,7 +77,7 @@ def find_module(name: str) -> ModuleType:
 
 
 def hello(model: Any, module: ModuleType) -> dict[str, Any]:
-    """Return what the model can do, the hash of its code and weights, and the versions that it runs with."""
+    """Return what the model can do, the hash of its code and weights, and the versions of the packages that it uses."""
     digest = hashlib.sha256(f"{type(model).__qualname__} {getattr(model, 'fingerprint', '')}".encode())
     digest.update(Path(str(module.__file__)).read_bytes())
     if not hasattr(model, "fingerprint"):
@@ -96,7 +97,7 @@ def hello(model: Any, module: ModuleType) -> dict[str, Any]:
 
 
 def answer(replies: IO[bytes], model: Any, request: dict[str, Any], path: str) -> None:
-    """Call a method of the model and send its result."""
+    """Call the model's method that a request names and send the result."""
     names = METHODS[request["do"]]
     method = next(getattr(model, name) for name in names if callable(getattr(model, name, None)))
     images = read_images(path, request.get("images", []))
@@ -118,7 +119,7 @@ def answer(replies: IO[bytes], model: Any, request: dict[str, Any], path: str) -
 
 
 def in_one_call(method: Callable[[Any], Any], items: Sequence[Any]) -> np.ndarray:
-    """Return the vectors of all items, one by one if the method takes a single item."""
+    """Return the vectors of all items from one call, or from one call per item if the method takes a single item."""
     try:
         vectors = as_array(method(items))
         if vectors.ndim > 1 and len(vectors) == len(items):
@@ -130,7 +131,7 @@ def in_one_call(method: Callable[[Any], Any], items: Sequence[Any]) -> np.ndarra
 
 
 def read_images(path: str, sizes: Iterable[tuple[int, int]]) -> list[Image.Image]:
-    """Return copies of the images that lie one after the other in the file, each (width, height)."""
+    """Return copies of the images that lie one after another in the file; `sizes` are (width, height)."""
     images: list[Image.Image] = []
     if not sizes:
         return images
@@ -146,7 +147,7 @@ def read_images(path: str, sizes: Iterable[tuple[int, int]]) -> list[Image.Image
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Return numbers, tensors or lists of them as an array."""
+    """Return an array of `values`, which are numbers, tensors or lists of them."""
     if isinstance(values, (list, tuple)):
         return np.asarray([as_array(value) for value in values])
     return np.asarray(values.detach().float().cpu() if hasattr(values, "detach") else values)

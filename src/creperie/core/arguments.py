@@ -1,7 +1,7 @@
 """Say which argument has the wrong type when a public function fails, instead of where inside the library it failed.
 
 Nothing is checked before a call. If a call ends in an error that is not creperie's, its arguments are compared with the
-annotations of the function: the first that does not fit is named. If all fit, the error is raised unchanged.
+function's annotations, and the first argument that does not fit is named. If all fit, the error is raised unchanged.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def sha256_of(path: Path) -> str:
 
 
 def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return a JSON document with its checksum and those of the files beside it.
+    """Return a JSON document with its own checksum and those of the files beside it.
 
     >>> marked = with_checksums({"accuracy": 0.5})
     >>> checked(marked, "run.json")
@@ -46,10 +46,10 @@ def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None 
 
 
 def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[str, str] | None]:
-    """Verify a document; return it without checksums, and the checksums of the files beside it (None if it has none).
+    """Verify a document; return it without checksums, and the checksums of the files beside it (None if unchecked).
 
     Raise a DataError if the content does not match its checksum. The hint says how to make the file again: by the
-    command that the document states, or else as `again` says.
+    command that the document states, or else as `again` says. A document without checksums counts as unchecked.
     """
     # Damage to one of the two names must not make the document look like one of an older version.
     marked = isinstance(document, dict) and (
@@ -67,7 +67,7 @@ def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[st
 
 
 def check_files(folder: Path, sums: Mapping[str, str] | None, again: str = "") -> None:
-    """Raise a DataError if one of the files in a folder is missing or does not have its checksum."""
+    """Raise a DataError if one of the files in `sums` is missing from the folder or does not have its checksum."""
     for name, digest in (sums or {}).items():
         path = folder / name
         try:

@@ -39,8 +39,8 @@ def _as_json(value: Any) -> Any:
 def file_state(path: Path, stat: os.stat_result | None = None) -> str:
     """Return a text that changes whenever the file's content does; empty if no such text can be relied on.
 
-    It consists of the path, inode, size, and the times of modification and of change of status. The last of these
-    cannot be set: it also changes when a file is replaced by one of the same size and modification time. The text is
+    It consists of the path, the inode, the size, and the times when content and status last changed. The status time
+    cannot be set, so it changes even when a file is replaced by one of the same size and modification time. The text is
     empty for a file that changed in the last two seconds, since the clock of a file system may be that coarse.
     """
     known = stat or path.stat()

@@ -19,14 +19,15 @@ _LINE = re.compile(r"^(?:# )?from (\S+) import (\w+) as (\w+)\r?$", re.MULTILINE
 
 
 def late(package: str, name: str) -> Any:
-    """Import a public name of a package only now; methods use it where an import at the top would be circular."""
+    """Import a public name of a package only when it is needed, where an import at the top would be circular."""
     return getattr(import_module(package), name)
 
 
 def front_door(
     package: str, *, public: bool = False
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package. With `public`, its functions explain wrong arguments.
+    """Return `__all__`, `__getattr__` and `__dir__` of a package. With `public`, functions' errors name wrong
+    arguments.
 
     >>> names, get, _ = front_door("creperie.metrics")
     >>> "wilson" in names, get("wilson").__module__

@@ -29,7 +29,7 @@ class CreperieError(Exception):
 
 
 class DataError(CreperieError):
-    """Raised for a file or record that does not follow its format."""
+    """Raised for a file or record that violates its format."""
 
 
 class UsageError(CreperieError):
@@ -82,7 +82,7 @@ EXTRAS = {
 
 
 def missing_module(error: ImportError, extra: str = "") -> MissingExtraError:
-    """Return the error for a failed import; it names the extra of creperie that installs the package.
+    """Return the error for a failed import; it names the missing package and the extra of creperie that installs it.
 
     >>> print(missing_module(ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")))
     this needs the Python package 'torch', which is not installed; install it with: pip install 'creperie[models]'

@@ -22,8 +22,8 @@ BUSY_HINT = "wait for it, or write to another folder"
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """Yield a hidden path beside `path` to write a file or folder to. When the block ends, it is flushed to disk and
-    replaces `path`; when the block fails, it is removed and `path` stays as it was.
+    """Yield a hidden path beside `path` for writing a file or folder. When the block ends, the draft is flushed to disk
+    and replaces `path`; if the block fails, the draft is removed and `path` stays as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
@@ -74,12 +74,12 @@ def json_bytes(document: Any, *, indent: int | None = None) -> bytes:
 
 
 def packaged(package: str, *path: str) -> str:
-    """Return the text of a data file that comes with a package."""
+    """Return the text of a data file that is part of a package."""
     return str(pkgutil.get_data(package, "/".join(path)) or b"", "utf-8")
 
 
 def packaged_toml(package: str, *path: str) -> dict[str, Any]:
-    """Return the content of a TOML file that comes with a package."""
+    """Return the content of a TOML file that is part of a package."""
     import tomllib
 
     return tomllib.loads(packaged(package, *path))
@@ -95,8 +95,8 @@ def read_json(path: Path, *, strict: bool = False, again: str = "") -> Any:
 
 
 def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | None]:
-    """Return the content of a JSON file as `read_json` does, and the checksums of the files beside it; None if the file
-    has no checksums.
+    """Return the content of a JSON file as `read_json` does, and the checksums of the files beside it; None in their
+    place if the file has no checksums.
     """
     try:
         document = parse_json(read_text(path), str(path))
@@ -106,9 +106,9 @@ def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | Non
 
 
 def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
-    """Raise a UsageError if the target is a file, or a folder that is not empty and may not be replaced.
+    """Raise a UsageError if the target is a file, or a folder that is not empty and must not be replaced.
 
-    A folder may be replaced with `force`, and only if it holds one of the files in `written`.
+    A folder may be replaced only with `force`, and only if it holds one of the files in `written`.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError("expected a folder, found a file", where=str(folder), hint="give the path of a folder")

@@ -59,7 +59,7 @@ def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line) of a UTF-8 file, without line endings and byte order mark; only a line feed ends
+    """Yield (line number from 1, line) of a UTF-8 file, without line endings and byte order mark. Only a line feed ends
     a line.
     """
     number = 0
@@ -179,7 +179,7 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
 
 
 def _expanded(node: yaml.Node, sizes: dict[int, int], where: str) -> int:
-    """Return the number of values of a node with its aliases expanded; raise a DataError if it contains itself."""
+    """Return how many values a node has when its aliases are expanded; raise a DataError if a node contains itself."""
     if id(node) not in sizes:
         sizes[id(node)] = 0  # not known yet: still 0 if the node contains itself
         value: list[Any] = node.value if isinstance(node.value, list) else []
@@ -265,6 +265,6 @@ def check_columns(count: int, where: str, most: int = MAX_COLUMNS) -> None:
 
 
 def check_members(count: int, where: str) -> None:
-    """Raise a DataError if an archive has more than `MAX_MEMBERS` files."""
+    """Raise a DataError if an archive has more than `MAX_MEMBERS` files in it."""
     if count > MAX_MEMBERS:
         raise DataError(f"has more than {MAX_MEMBERS:,} files", where=where, hint="unpack it and name the folder")

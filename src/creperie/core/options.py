@@ -45,8 +45,8 @@ def option(
 ) -> Any:
     """Return a dataclass field that is an option.
 
-    Its annotation is the type of the value: bool, int, float, str, Path, a Literal, a tuple of names, or one of these
-    or None. `flags` are given only where they differ from the field's name, as in "--model -m" or
+    The field's annotation is the type of the value: bool, int, float, str, Path, a Literal, a tuple of names, or one of
+    these or None. `flags` are given only where they differ from the field's name, as in "--model -m" or
     "--matched/--unmatched". A tuple of names is written with commas or by repeating the flag; with `whole` a comma is
     part of the name, as in a model URI.
     """
@@ -95,7 +95,7 @@ class OptionField:
         return (self.flags.split("/")[0].split() or [self.name])[0].strip("-").replace("-", " ").replace("_", " ")
 
     def _typed(self, value: Any) -> Any:
-        """Return the value converted to the option's type; None if it has another type."""
+        """Return the value converted to the option's type; None if it cannot be converted."""
         if self.kind is tuple and isinstance(value, str):
             value = (value,) if value else ()
         if not isinstance(value, _TYPES[self.kind][1]) or (isinstance(value, bool) and self.kind is not bool):
@@ -111,7 +111,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def options_in(kind: type) -> dict[str, OptionField]:
-    """Return the options that a dataclass declares, by name."""
+    """Return the options that a dataclass declares, by field name."""
     declared = {f.name: (f.default, f.metadata["option"]) for f in fields(kind) if "option" in f.metadata}
     hints = _hints(kind) if declared else {}
     return {name: _field(name, hints[name], default, dict(about)) for name, (default, about) in declared.items()}
@@ -129,7 +129,7 @@ def _field(name: str, hint: Any, default: Any, about: dict[str, Any]) -> OptionF
 
 
 def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = None, where: str = "") -> T:
-    """Return the dataclass with these values, checked; other fields come from `base`, or are the defaults.
+    """Return an instance of `kind` with these values, checked; other fields come from `base`, or are the defaults.
 
     >>> @dataclass(frozen=True)
     ... class Bake:
@@ -150,7 +150,7 @@ def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = No
 
 
 def query_options(query: str, where: str) -> dict[str, str]:
-    """Return the options of `name=value&name=value`, as they follow the question mark of a URI or spec."""
+    """Return the options in a text `name=value&name=value`, the part of a URI or spec after the question mark."""
     given: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name in given:

@@ -1,4 +1,4 @@
-"""Parquet: written with a checksum per page, which is verified when a page is read."""
+"""Parquet files, written with a checksum per page, which is verified when the page is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_parquet(file: Any) -> pq.ParquetFile:
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Return the table in a file, or some of its columns."""
+    """Return the table in a file, with all or some of its columns."""
     with open_parquet(path) as file:
         return file.read(columns=columns)
 

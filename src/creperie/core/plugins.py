@@ -64,7 +64,7 @@ def _own_names(group: str) -> set[str]:
 
 
 def _register(group: str, plugin: Any, name: str) -> Any:
-    """Register a plug-in and return it; without one, return a decorator. A repeated name replaces the first."""
+    """Register a plug-in and return it; without one, return a decorator. A name used again replaces the earlier one."""
     if isinstance(plugin, str):
         plugin, name = None, plugin
     if plugin is None:
@@ -112,7 +112,7 @@ def installed_plugins(group: str) -> dict[str, EntryPoint | RegisteredPlugin]:
 
 
 def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
-    """Return the plug-in with this name in any case; if there is none, raise an error that lists the known names."""
+    """Return the plug-in with this name, in any case; if there is none, raise an error that lists the known names."""
     points = {known.lower(): point for known, point in installed_plugins(group).items()}
     name = name.lower()
     if name not in points:
@@ -131,7 +131,8 @@ def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
 def plugins_digest() -> str:
     """Return a digest of the code of all plug-ins, on which results may depend; empty if there are none.
 
-    The code is the file that defines a plug-in. One without a file, as in a notebook, gives a new digest every time.
+    The code is the file that defines a plug-in. A plug-in without a file, as in a notebook, gives a new digest every
+    time.
     """
     found = [(group, *plugin) for group in _GROUPS for plugin in installed_plugins(group).items()]
     code = {f"{group} {name}": [point.value, _code_of(point.value)] for group, name, point in found}

@@ -14,7 +14,7 @@ WIDE = 160
 
 
 def percent(value: float | None, digits: int = 1, missing: str = "–") -> str:
-    """Return a share as a percentage, without the sign; `missing` if there is no number.
+    """Return a fraction as a percentage without the percent sign; `missing` if it is None or NaN.
 
     >>> percent(0.4567), percent(None), percent(float("nan"), missing=""), percent(1.0, 0)
     ('45.7', '–', '', '100')
@@ -29,7 +29,7 @@ def with_interval(
     digits: int = 1,
     form: Callable[[float | None, int], str] = percent,
 ) -> str:
-    """Return a share as a percentage with its interval, if there is one. `form` formats values that are not shares.
+    """Return a fraction as a percentage with its interval, if it has one. `form` formats values that are not fractions.
 
     >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6, 0), with_interval(None, 0.4, 0.6)
     ('50.0 [40.0, 60.0]', '50', '–')
@@ -39,7 +39,7 @@ def with_interval(
 
 
 def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> str:
-    """Return a difference of shares in percentage points with its interval, if there is one.
+    """Return a difference of two fractions in percentage points with its interval, if it has one.
 
     >>> points(-0.0001, -0.05, 0.25), points(0.1, float("nan"), float("nan"))
     ('+0.0 [-5.0, +25.0]', '+10.0')
@@ -51,7 +51,7 @@ def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> 
 
 
 def decimal(value: float | None, digits: int = 3) -> str:
-    """Return a number with this many decimals; a dash if there is none.
+    """Return a number with this many decimals; a dash if it is None or NaN.
 
     >>> decimal(0.12345), decimal(None), decimal(float("nan"), 1)
     ('0.123', '–', '–')
@@ -98,7 +98,7 @@ def one_line(text: object, most: int = 200) -> str:
 
 
 def listing(names: Iterable[object], most: int = 3) -> str:
-    """Return the first names separated by commas, and how many more there are.
+    """Return the first `most` names, separated by commas, and how many more there are.
 
     >>> listing(["a", "b"]), listing("abcdef")
     ('a, b', 'a, b, c and 3 more')
@@ -136,7 +136,7 @@ def word_differences(text: str, other: str) -> list[tuple[str, bool]]:
 
 
 def split_names(values: str | Iterable[str]) -> list[str]:
-    """Return the names of an option that may be repeated, or written once with commas. A single string is one value.
+    """Return the names in the values of an option; each value may hold several names, separated by commas.
 
     >>> split_names(["length-words, surface", "learned"]), split_names("length-words")
     (['length-words', 'surface', 'learned'], ['length-words'])
@@ -167,7 +167,7 @@ _FORMULA = re.compile(r"(?![+-][\d., \[\]+-]*\Z)[=+\-@\t\r\n'|%]")
 
 
 def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return rows as CSV: lists and objects as JSON, line breaks as spaces, an apostrophe before formulas.
+    """Return rows as CSV: lists and objects become JSON, line breaks become spaces, formulas follow an apostrophe.
 
     >>> csv_text("abc", [["=1+1", "+1.5 [0.2]", "x\\r=2+2"]])
     "a,b,c\\n'=1+1,+1.5 [0.2],x =2+2\\n"

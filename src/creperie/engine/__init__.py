@@ -1,5 +1,7 @@
-"""Where batches run: in this process, in worker processes, or on a Ray cluster, with the same output. A *stage* maps a
-table to a table, *pieces* are a source cut into numbered tables, and an *engine* applies a stage to pieces.
+"""Where batches run: in this process, in worker processes, or on a Ray cluster, always with the same output.
+
+A *stage* maps a table to a table, *pieces* are the numbered tables into which a source is cut, and an *engine* applies
+a stage to pieces.
 """
 
 from creperie.core.doors import front_door

@@ -1,7 +1,8 @@
 """The Ray engine: actors of Ray compute the pieces.
 
 Every actor opens the stage once (a model is loaded once per worker) and reads its pieces itself, so that sources in
-files do not pass through the driver. If a worker dies, alone or with its node, others compute its pieces.
+files do not pass through the driver. If a worker dies, whether its node survives or not, other workers compute its
+pieces.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Ray:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Run the block in a Ray session; a session that was started here is shut down at the end."""
+        """Run the block in a Ray session; a session that this method started is shut down at the end."""
         try:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
@@ -90,7 +91,7 @@ class Ray:
 
 
 class _Actor:
-    """The driver's handle on an actor. An actor that cannot read the files, on another machine, is sent the pieces."""
+    """The driver's handle on an actor. An actor on a machine that cannot read the source's files is sent the pieces."""
 
     def __init__(self, actor: Any, job: Any, pieces: Pieces) -> None:
         self.actor, self.pieces = actor.remote(job), pieces
@@ -118,7 +119,7 @@ class _Worker:
         self.work: Work | None = None
 
     def reads(self) -> bool:
-        """Return whether this actor, which has now started, can read pieces itself."""
+        """Return whether this actor can read pieces itself. An answer also shows that the actor has started."""
         try:
             return self.pieces is not None and self.pieces.piece(self.first) is not None
         except (CreperieError, OSError):

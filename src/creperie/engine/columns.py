@@ -1,4 +1,4 @@
-"""Captions, or the items of a benchmark, in Parquet files. To read a piece, at most one row group is read."""
+"""Captions, or the items of a benchmark, in Parquet files. Reading a piece reads at most one row group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RowsPlace = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
 @dataclass(frozen=True)
 class Columnar:
-    """Parquet files as a source of pieces. Ids are a column, or built from file, row group and row."""
+    """Parquet files as a source of pieces. The ids are read from a column, or made from file, row group and row."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
@@ -53,8 +53,8 @@ class Columnar:
             raise DataError(what, where=self.files[file], hint="name columns of text: ?text=COLUMN") from None
 
     def _images(self, table: pa.Table, number: int) -> pa.Array:
-        """Return the names of images: paths or URLs as they are in the column; for embedded pictures, their paths or,
-        like image stores, `COLUMN/ROW`.
+        """Return the names of the images: paths or URLs as the column has them; for embedded pictures, their paths or,
+        if they have none, `COLUMN/ROW` as in image stores.
         """
         column = table.column(self.image)
         if not pa.types.is_struct(column.type):
@@ -66,7 +66,7 @@ class Columnar:
 
 @dataclass(frozen=True, eq=False)
 class ItemPieces:
-    """Some columns of a benchmark on disk, a row group per piece; with `keep`, a mask over all items, only those."""
+    """Some columns of a benchmark on disk, one row group per piece; `keep` is a mask that selects items, if given."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
@@ -94,7 +94,9 @@ class ItemPieces:
 
 
 def item_pieces(bench: Benchmark, columns: Sequence[str]) -> Pieces:
-    """Return some columns of a benchmark's items as pieces that workers read themselves if it is on disk."""
+    """Return some columns of a benchmark's items as pieces; if the benchmark is on disk, workers read them from
+    there.
+    """
     source = bench.source
     if not isinstance(source, Parquet):
         return Held(source.select(list(columns)), ROW_GROUP)

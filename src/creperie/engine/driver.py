@@ -19,7 +19,7 @@ AHEAD = 2
 
 
 class Worker(Protocol):
-    """Computes one piece after another, in the order in which they are begun."""
+    """A worker that computes one piece after another, in the order in which they are begun."""
 
     def begin(self, number: int | None) -> Future[Any]:
         """Begin a piece; with None, only answer once the worker has started. The future fails if the worker dies."""
@@ -39,10 +39,10 @@ class _Hired:
 def driven(
     hire: Callable[[], Worker], workers: int, numbers: Iterable[int], lost: type[Exception]
 ) -> Iterator[tuple[int, Any]]:
-    """Yield (number, answer) in order of completion, each number once; a worker that dies (`lost`) is replaced.
+    """Yield (number, answer) in order of completion, each number once; a worker that dies (raises `lost`) is replaced.
 
-    Each step costs the same however many workers there are. A worker that starts late, or never, holds no piece. The
-    pieces of a dead worker go to others; a piece at which `LIVES` workers died ends the run.
+    Each step costs the same however many workers there are. A worker that starts late, or never, holds no piece back.
+    The pieces of a dead worker go to others; a piece during which `LIVES` workers died ends the run.
     """
     waiting, deaths = deque(numbers), Counter[int | None]()
     left, ended = len(waiting), SimpleQueue[tuple[int, int | None, Any]]()

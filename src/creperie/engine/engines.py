@@ -36,8 +36,8 @@ class Lasting(Protocol):
 
 
 def session(engine: Engine | None) -> AbstractContextManager[None]:
-    """Return a context manager within which all runs share one session of the engine; for other engines it does
-    nothing.
+    """Return a context manager within which all runs share one session of the engine; for an engine without sessions,
+    it does nothing.
     """
     return engine.session() if isinstance(engine, Lasting) else nullcontext()
 
@@ -57,7 +57,7 @@ def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, g
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options of an engine: where batches run."""
+    """The options that choose an engine, that is, where batches run."""
 
     engine: str = option("local", "Where the work runs.", metavar="local|ray")
     address: str = option("", "A Ray cluster (default: one started here).", metavar="HOST:PORT")
@@ -65,12 +65,12 @@ class EngineOptions:
     gpus: float = option(0.0, "GPUs for every worker of Ray.", minimum=0)
 
     def choose(self, *, many: bool = False) -> Engine:
-        """Return the engine; `workers` defaults to all cores for Ray and for much work (`many`), else to one."""
+        """Return the engine. By default it has a worker per core for Ray and for much work (`many`), else one."""
         workers = self.workers or (os.cpu_count() or 1 if many or self.engine == "ray" else 1)
         return choose_engine(self.engine, address=self.address, workers=workers, gpus=self.gpus)
 
     def unless_plain(self) -> Engine | None:
-        """Return the engine, or None if the work runs in this process alone."""
+        """Return the engine; None if all work runs in this process."""
         chosen = self.choose()
         return None if isinstance(chosen, Local) and chosen.workers == 1 else chosen
 
@@ -107,7 +107,7 @@ class Local:
 
 
 class _Process:
-    """A worker process in a pool of its own, so that its death does not end the others."""
+    """A worker process in a pool of its own, so that its death does not end the other workers."""
 
     def __init__(self, stage: Stage, pieces: Pieces) -> None:
         from concurrent.futures import ProcessPoolExecutor

@@ -1,4 +1,4 @@
-"""Files of captions: the files that a path refers to, and how one is opened, here or remotely, plain or compressed."""
+"""Files of captions: which files a path refers to, and how a local, remote or compressed file is opened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEFT_OPEN: dict[str, tuple[int, IO[bytes]]] = {}
 
 
 def open_file(path: str) -> IO[bytes]:
-    """Return a file opened for reading; one that is not compressed has random access.
+    """Return a file opened for reading; it has random access unless it is compressed.
 
     Paths such as hf://… and s3://… are opened by fsspec.
     """
@@ -50,8 +50,8 @@ def _remote(path: str) -> Any:
 
 
 def open_at(path: str, position: int) -> IO[bytes]:
-    """Return a file opened at a byte position of its contents. A compressed file is decompressed up to there, starting
-    where the last read ended.
+    """Return a file opened at a byte position of its uncompressed contents. A compressed file is decompressed up to
+    there, from where the last read ended.
     """
     if not is_compressed(path):
         file = open_file(path)
@@ -69,7 +69,7 @@ def open_at(path: str, position: int) -> IO[bytes]:
 
 
 def leave_open(path: str, position: int, file: IO[bytes]) -> None:
-    """Keep a compressed file open for the next piece; close any other."""
+    """Keep a compressed file open for the next piece; close a file that is not compressed."""
     if is_compressed(path):
         _LEFT_OPEN.clear()
         _LEFT_OPEN[path] = position, file

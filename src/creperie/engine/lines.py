@@ -63,7 +63,7 @@ class Lines(FilePieces):
         return str(number), cells[self.text], None if self.image is None else cells[self.image]
 
     def _fields(self, record: Any, number: str, where: str) -> tuple[str, str, str | None]:
-        """Return id, caption and image from the fields of an object."""
+        """Return the id, caption and image (or None) of a record; the id is `number` unless the record has one."""
         names = [name for name in (self.text, self.image, self.id) if isinstance(name, str)]
         if not isinstance(record, dict):
             raise DataError("is not a JSON object", where=where, hint="write one object per line")

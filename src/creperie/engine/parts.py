@@ -1,7 +1,7 @@
 """Results that workers write themselves: one Parquet file per piece in a staging folder.
 
-The driver only learns that a part is there. A worker that cannot see the folder, on another machine without a shared
-file system, returns its table instead, and the driver writes it: the files are the same.
+The driver only learns that a file has been written. A worker that cannot see the folder, because it is on another
+machine without a shared file system, returns its table instead, and the driver writes it: the files are the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PIECE, _WRITTEN = b"creperie.piece", b"creperie.written"
 def write_parts(
     stage: Stage, pieces: Pieces, numbers: Iterable[int], folder: Path, *, engine: Engine | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Apply a stage to pieces and write the results into a folder, by workers; yield number and rows of each part."""
+    """Apply a stage to pieces and let workers write the results into a folder; yield number and rows of each part."""
     folder.mkdir(parents=True, exist_ok=True)
     sign = folder / f".sign-{uuid4().hex}"  # workers that see it share this file system
     sign.touch()
@@ -40,7 +40,7 @@ def write_parts(
 
 @dataclass(frozen=True)
 class Addressed:
-    """Pieces that carry their number."""
+    """Pieces whose tables carry their number as metadata."""
 
     pieces: Pieces
 
@@ -66,7 +66,7 @@ class Addressed:
 @dataclass(frozen=True)
 class Writing:
     """A stage for workers that share a disk with the driver: it writes the result of another stage to a file and
-    returns only a receipt. If the file `sign` is not visible to the worker, it returns the result itself.
+    returns only a receipt. A worker that cannot see the file `sign` returns the result itself.
     """
 
     stage: Stage
@@ -96,7 +96,7 @@ def write_part(folder: Path, number: int, table: pa.Table) -> None:
 
 
 def read_part(folder: Path, number: int, columns: list[str] | None = None) -> pa.Table | None:
-    """Return the part of a piece, or some of its columns; None if it is missing or damaged."""
+    """Return the part of a piece, with all or some of its columns; None if the part is missing or damaged."""
     try:
         return read_parquet(part_path(folder, number), columns)
     except (OSError, pa.ArrowException, ValueError):

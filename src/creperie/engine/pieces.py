@@ -1,6 +1,6 @@
 """What engines work on: sources cut into numbered pieces, and stages, the functions that are applied to every piece.
 
-Any piece can be read alone, by any worker, any number of times. A stage is sent to other processes, so it must be
+Any worker can read any piece by itself, any number of times. A stage is sent to other processes, so it must be
 picklable.
 """
 
@@ -29,7 +29,7 @@ class WorkerLostError(CreperieError):
 
 
 class Pieces(Protocol):
-    """A source cut into numbered pieces; every reader gets the same pieces."""
+    """A source cut into numbered pieces; everyone who reads a number gets the same piece."""
 
     @property
     def rows(self) -> int:
@@ -78,7 +78,7 @@ class Held:
 
 
 def is_held(pieces: Pieces) -> bool:
-    """Return True if pieces are in this process's memory; others are small to send, and any worker can read them."""
+    """Return True if the pieces are in this process's memory, so that workers cannot read them themselves."""
     return bool(getattr(pieces, "in_memory", False))
 
 
@@ -100,7 +100,7 @@ class FilePieces:
 
 
 def even_counts(rows: int, size: int) -> list[int]:
-    """Return the number of rows of each piece if rows are cut into pieces of `size`.
+    """Return the number of rows of each piece if `rows` rows are cut into pieces of `size` rows.
 
     >>> even_counts(5, 2)
     [2, 2, 1]
@@ -128,7 +128,7 @@ Numbered = Iterator[tuple[int, pa.Table]]
 
 @runtime_checkable
 class Opening(Protocol):
-    """A stage that loads something heavy, such as a model: `open`, called once per worker, returns the function."""
+    """A stage that loads something heavy, such as a model: `open`, called once per worker, returns its function."""
 
     def open(self) -> Work: ...
 

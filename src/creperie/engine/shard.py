@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Shard:
-    """Part `number` of `count`, counted from one. Shards are contiguous, so that merging them preserves order."""
+    """Part `number` of `count`, counted from one. Shards are contiguous, so that merging them preserves the order."""
 
     count: int
     number: int
@@ -54,7 +54,7 @@ def parse_shard(text: str) -> Shard:
 
 
 def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> None:
-    """Raise a DataError if shards, given as (shard, place, job), have gaps, overlaps or different jobs."""
+    """Raise a DataError if shards, given as (shard, place, job), leave gaps, overlap or belong to different jobs."""
     places: dict[int, str] = {}
     count = 0
     first: tuple[str, Mapping[str, Any]] | None = None

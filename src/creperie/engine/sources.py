@@ -35,7 +35,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Joined:
-    """Several sources as one; unless ids are `given`, they begin with the number of the source."""
+    """Several sources as one. Unless ids are `given`, each id is prefixed with the number of its source."""
 
     parts: tuple[Pieces, ...]
     given: bool = False
@@ -64,8 +64,8 @@ class Joined:
 
 
 def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
-    """Return the captions of a file, a folder or a pattern, or of several, one per line of `spec`, as pieces with the
-    columns id, text and image.
+    """Return captions as pieces with the columns id, text and image. Each line of `spec` is a file, a folder or a
+    pattern.
     """
     if len(several := spec.splitlines()) > 1 and not Path(spec).exists():
         return Joined(tuple(open_captions(one, size=size) for one in several))
@@ -105,7 +105,7 @@ def _open_text(path: str, kind: str, options: Mapping[str, str], spec: str, size
 
 
 def kind_of(path: str) -> str | None:
-    """Return the kind of a file by its suffix, compressed or not; None if it is none of them.
+    """Return the kind of a file by its suffix, even if it is compressed; None for an unknown suffix.
 
     >>> kind_of("cc3m.tsv.gz"), kind_of("notes.doc")
     ('tsv', None)

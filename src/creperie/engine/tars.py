@@ -1,4 +1,4 @@
-"""Captions in WebDataset shards: tar files in which the files of a sample share a name and follow each other."""
+"""Captions in WebDataset shards: tar files in which the files of one sample share a name and follow each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PICTURES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
 
 @dataclass(frozen=True)
 class Samples(FilePieces):
-    """A tar file in pieces. `text` is the suffix of the caption file (txt), or suffix and field (json.caption)."""
+    """A tar file in pieces. `text` names the caption by a file's suffix (txt), or a suffix and field (json.caption)."""
 
     text: str = "txt"
 
@@ -55,7 +55,7 @@ class Samples(FilePieces):
 
 
 def samples_of(file: IO[bytes], path: str, text: str) -> Iterator[tuple[str, int, bytes | None, str | None]]:
-    """Yield the samples of a tar file: key, first byte, content of the caption file, and name of the image."""
+    """Yield the samples of a tar file: key, position of the first byte, content of the caption file, image's name."""
     ending, begin = text.partition(".")[0], file.tell()
     try:
         with tarfile.open(fileobj=file, mode="r:") as tar:
@@ -76,7 +76,7 @@ def samples_of(file: IO[bytes], path: str, text: str) -> Iterator[tuple[str, int
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return a name up to the first dot of its last part, and what follows.
+    """Return the part of a name up to the first dot after its last slash, and the part after that dot.
 
     >>> _split("00/0017.cap.txt")
     ('00/0017', 'cap.txt')

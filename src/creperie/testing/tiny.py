@@ -85,7 +85,7 @@ def clip_processor(size: int = IMAGE) -> Any:
 
 
 def enliven(model: Any, seed: int) -> Any:
-    """Return the model with seeded random weights, large enough that different inputs give different outputs."""
+    """Return the model with seeded random weights, so large that different inputs give different outputs."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -101,7 +101,7 @@ def enliven(model: Any, seed: int) -> Any:
 
 
 def save(folder: Path, model: Any, *processors: Any) -> Path:
-    """Write a model and its processors by `save_pretrained` and return the folder."""
+    """Write a model and its processors with `save_pretrained` into a folder and return the folder."""
     from creperie.models import quiet_libraries
 
     with quiet_libraries():

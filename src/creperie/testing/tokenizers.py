@@ -18,7 +18,9 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'\"!?
 
 
 def clip_tokenizer(context: int = 77) -> Any:
-    """Return a byte-level BPE tokenizer as in CLIP: end-of-word marks, start and end tokens with the highest ids."""
+    """Return a byte-level BPE tokenizer as in CLIP, with marked word ends; start and end tokens have the highest
+    ids.
+    """
     from transformers import CLIPTokenizer
 
     words, merges = byte_pairs("</w>")
@@ -42,10 +44,10 @@ def sentence_words() -> list[str]:
 
 
 def byte_pairs(suffix: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the pieces and merges of a byte-level BPE that joins the words of the sentences from the left.
+    """Return the pieces and merges of a byte-level BPE that joins each word of the sentences from the left.
 
-    It is not trained by a library, because libraries break ties differently in every run. Without a suffix, a word is
-    marked by the space before it.
+    It is not trained by a library, because libraries break ties differently in every run. With an empty `suffix`, a
+    word is marked by the space before it.
     """
     from tokenizers.pre_tokenizers import ByteLevel
 
