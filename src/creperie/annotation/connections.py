@@ -36,7 +36,7 @@ DEFAULT_LIMITS = ConnectionLimits()
 
 
 def network_of(address: str) -> str:
-    """Return the /24 or /64 network of an address; limits on unknown visitors count per network.
+    """Return the /24 or /64 network of an address; connections of unknown visitors are limited by network.
 
     >>> network_of("192.0.2.77"), network_of("2001:db8:1:2:3::4"), network_of("::ffff:192.0.2.5"), network_of("")
     ('192.0.2.0/24', '2001:db8:1:2::/64', '192.0.2.0/24', '')

@@ -60,8 +60,8 @@ def store_study(
 ) -> StudyRow:
     """Store a study: its questions, in random but balanced order, and a slot for every requested answer.
 
-    `spec` names the benchmark, so that it can be loaded again when the answers are applied. `pictures=False` does not
-    check the images, for programs that answer in place of people.
+    `spec` names the benchmark, so that it can be loaded again when the answers are applied. With `pictures=False` the
+    images are not checked, for programs that answer in place of people.
     """
     if not NAME.fullmatch(name):  # it is part of URLs and file names
         raise UsageError(

@@ -65,7 +65,7 @@ def _last(spec: str) -> str:
 
 def advice_on(judgement: Judgement, before: int = 0, *, english: bool = True) -> Advice:
     """Return what to do after a verdict. `before` is the number of items before a refinement; without `english` the
-    advice is never to make captions, since makers know only English.
+    advice never is to make captions, since makers know only English.
     """
     advice = _advice_on(judgement, before)
     return advice if english or advice.action not in ("new foils", "more items") else Advice("write foils")

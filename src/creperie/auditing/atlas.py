@@ -77,8 +77,8 @@ def _cells(row: Sequence[str], families: Sequence[str], mine: Mapping[str, Docum
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
-    """Return the command that reproduces an audit, or one cell of it. A cell of a sampled attacker or of the ensemble
-    needs the whole audit.
+    """Return the command that reproduces an audit or, if `cell` is given, that cell of it. A cell of a sampled attacker
+    or of the ensemble needs the whole audit.
     """
     words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
     if cell is None or cell["attacker"] == ENSEMBLE or entry_of(cell["attacker"]).sampled:

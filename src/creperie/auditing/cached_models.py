@@ -83,8 +83,8 @@ def _reduced(model: TextScorer, reduce: str) -> Fingerprint:
 def kept(
     store: ResultStore | None, fingerprint: Fingerprint, kind: str, texts: Sequence[str], compute: Compute
 ) -> np.ndarray:
-    """Return one float32 row per text: stored ones are read, the others computed in batches and stored. Without a
-    store, all are computed.
+    """Return one float32 row per text: stored rows are read, the others computed in batches and stored. Without a
+    store, all rows are computed.
     """
     if not texts:
         return np.zeros(0, dtype=np.float32)

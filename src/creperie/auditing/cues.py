@@ -119,8 +119,8 @@ def strongest_cue(
 
 
 def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return the cues to list in a table. A cue above the threshold is listed only if it is significant after
-    correction for all tests of the audit: it is then a leak.
+    """Return the cues to list in a table. A cue above the threshold is listed only if it is a leak: significant after
+    correction for all tests of the audit.
     """
     sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
     return _different(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)

@@ -34,7 +34,7 @@ WAITING = 1 << 13
 
 @dataclass(frozen=True)
 class Couple:
-    """The similarities of one kind of caption pair: P1-N, P1-P2, N-N …"""
+    """The similarities of one kind of caption pair, such as P1-N, P1-P2 or N-N."""
 
     kind: str
     measures: dict[str, Distribution]

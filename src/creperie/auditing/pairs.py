@@ -102,8 +102,8 @@ class Pairs:
 
     @cached_property
     def group(self) -> np.ndarray:
-        """A group number per item: items joined by a shared image or caption, directly or through others, have the
-        same.
+        """A group number per item: the same for items that share an image or a caption, directly or through other
+        items.
 
         Folds keep groups together, so that no attacker is asked about a caption that it was trained on.
         """
@@ -112,8 +112,8 @@ class Pairs:
 
     @cached_property
     def own_group(self) -> np.ndarray:
-        """`group`, computed within each training block, so that the folds of a subset do not depend on the other
-        subsets.
+        """The group of each item as in `group`, but computed within each training block, so that the folds of a subset
+        do not depend on the other subsets.
         """
         groups = np.zeros(self.n_items, dtype=np.int64)
         for keep in training_blocks(self):
@@ -301,8 +301,8 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
 
 
 def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return a number per item, the same for items that are connected by shared keys. A link is an array of items and
-    one of their keys; keys of different links are different.
+    """Return a number per item, the same for items connected by shared keys. A link is an array of items and an array
+    with one key of each; keys of different links are different.
     """
     owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, dtype=np.int64)
     for _, key in links:
@@ -311,9 +311,9 @@ def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
 
 
 def clusters(bench: Benchmark, shapes: CaptionShapes) -> np.ndarray:
-    """Return a cluster number per item: items joined by a shared image, directly or through others, have the same.
+    """Return a cluster number per item: the same for items that share an image, directly or through other items.
 
-    Items without images are joined by a shared first caption: they were made from the same text.
+    Items without images are clustered by their first caption: those that share it were made from the same text.
     """
     offsets, images = bench.ragged("images")
     counts, image = np.diff(offsets), distinct(images)[1]

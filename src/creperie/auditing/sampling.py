@@ -66,7 +66,7 @@ def looks_of(items: int) -> int:
 
 
 def last_look(looks: int) -> float:
-    """Return the factor for the p-values of the last of `looks` looks, given what the earlier ones used up.
+    """Return the factor for the p-values of the last look, which shares the error with the `looks` - 1 earlier ones.
 
     >>> round(last_look(3), 4)
     1.0417

@@ -188,8 +188,8 @@ class Benchmark(Framed):
         return self.table.column(name)
 
     def pieces(self, columns: list[str], rows: int = PIECE) -> Iterator[pa.Table]:
-        """Yield tables of the given columns, at most `rows` rows at a time. A benchmark on disk is streamed, not
-        loaded.
+        """Yield tables of the given columns, at most `rows` rows at a time; a benchmark on disk is never read as a
+        whole.
         """
         if not isinstance(self.source, Parquet) or "table" in self.__dict__:
             for start in range(0, len(self), rows):

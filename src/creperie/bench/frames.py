@@ -183,8 +183,7 @@ def _picture_key(cell: Any, where: str) -> str | None:
 def _pictures(
     cells: Sequence[Any], where: str, images: str | Path | None
 ) -> tuple[list[str | None], ImageStore | NoImages]:
-    """Return the keys of images and the store that has them: the given one, the cache, or the common folder of all
-    paths.
+    """Return the keys of images and the store that has them: the given one, the cache, or the paths' common folder.
 
     If some paths exist and others do not, the keys of the latter are None and a warning is issued.
     """

@@ -463,7 +463,7 @@ class ParquetStore(Archive):
         return self._group(f, g, column)[i].as_py()
 
     def _group(self, f: int, g: int, column: str) -> Any:
-        """Return one column of a row group. Recently used ones are cached, since neighbouring rows are often read in
+        """Return one column of a row group. Groups used recently are cached, since neighbouring rows are often read in
         sequence.
         """
         import pyarrow as pa

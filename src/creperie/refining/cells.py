@@ -76,7 +76,7 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
 
 
 def first_of_each(rows: np.ndarray, codes: np.ndarray, amounts: np.ndarray) -> np.ndarray:
-    """Return the rows to keep: for each code c, the first `amounts[c]` of the `rows` with that code."""
+    """Return the rows to keep: for each code c, the first `amounts[c]` of the rows whose code it is."""
     order = np.argsort(codes, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
     return rows[order][rank < amounts[codes[order]]]

@@ -21,7 +21,7 @@ REPORT = "refine.json"
 
 def write_refined(refined: Refined, folder: str | Path, *, force: bool = False, place: str | Path = "") -> Benchmark:
     """Write the refined benchmark with removed.parquet and refine.json, atomically, and return it as loaded. `place` is
-    its later location, if not this folder.
+    the folder's later location, if it will be moved.
     """
     folder, images = Path(folder), refined.bench.images.location
     inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())

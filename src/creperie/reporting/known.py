@@ -125,8 +125,8 @@ def _definition(column: Column) -> Definition:
 
 
 def known_places(run: RunHeader) -> list[KnownPlace]:
-    """Return the run's place among the published results, for each definition it fits. Definitions that ask for items
-    which the run lacks are left out.
+    """Return the run's place among the published results of each definition, leaving out definitions that ask for items
+    which the run lacks.
     """
     return [place for column in _columns_of(run.benchmark) if isinstance(place := _place(run, column), KnownPlace)]
 
@@ -196,7 +196,8 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     """Write a run's figures as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
 
     In the file, `dataset_revision` is the hash of the items that were scored: they need not be those of MIEB's own
-    revision.
+    revision. As in MIEB, the first of equal scores is taken, and the k-th image must find the k-th caption: a measure
+    is 0 where there are more or fewer images than captions.
     """
     tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
     known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")

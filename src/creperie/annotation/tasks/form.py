@@ -31,7 +31,7 @@ class AnswerOption:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a form. `when` names another field and the value of it that makes this field required.
+    """A field of a form. `when` names another field, and the value in it that makes this field required.
 
     Kinds: `choice` of one option, `text`, or `scale` from `low` to `high`.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CatalogPictures:
-    """The images of a benchmark: the store to use (None: the one that the format found) and the number of images in it.
+    """The images of a benchmark: the store to use (None: the one that the format found), and how many are there.
 
     `missing` lists the images that could not be fetched, each with the reason and the items that need it.
     """

@@ -59,7 +59,7 @@ def find_installed(name: str) -> Path:
 
 
 def how_to_get(entry: CatalogEntry) -> str:
-    """Return a short instruction on how to get a benchmark."""
+    """Return a short instruction on how to download or import a benchmark."""
     if entry.how == "download":
         return f"run `creperie data get {entry.name}`"
     if entry.how == "import":

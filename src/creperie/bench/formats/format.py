@@ -86,8 +86,8 @@ def _about() -> Mapping[str, Any]:
 
 
 def parse_source(format: Format, text: str) -> FormatSource:
-    """Return the source for a text `PATH?option=value&option=value`. If the whole text is an existing path, it has no
-    options.
+    """Return the source for a text `PATH?option=value&option=value`; there are no options if the whole text is an
+    existing path.
     """
     path, mark, query = text.rpartition("?")
     if not mark or Path(text).exists():

@@ -102,8 +102,8 @@ Place = tuple[str, RecordKind, Callable[[Item], Mapping[str, Any]]]
 
 
 def writer(place: Callable[[str], Place]) -> Callable[[Benchmark], Files]:
-    """Return the function that writes a format, one file per subset; `place` returns the file name, kind and record
-    function of a subset.
+    """Return the function that writes a format as one file per subset; `place` returns the file name, kind and record
+    function for a subset.
     """
 
     def write(bench: Benchmark) -> Files:
@@ -122,7 +122,7 @@ def writer(place: Callable[[str], Place]) -> Callable[[Benchmark], Files]:
 
 
 def lines_writer(row: Callable[[Item], Mapping[str, Any]]) -> Callable[[Benchmark], Files]:
-    """Return the function that writes a format of one JSON Lines file per subset, with one line per item."""
+    """Return the function that writes a format as one JSON Lines file per subset, with one line per item."""
     return writer(lambda subset: (f"{subset}.jsonl", "lines", row))
 
 

@@ -124,8 +124,8 @@ def picture_key(cell: Any, column: str, row: int) -> str:
 
 
 def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns: Sequence[str] = ()) -> bytes:
-    """Return the content of a file with these (key, record) pairs. A table has the given columns, by default those of
-    the first record.
+    """Return the content of a file with these (key, record) pairs. A table gets the given columns, or without any,
+    those of the first record.
     """
     if kind == "lines":
         return b"".join(json_bytes(value) for _, value in records)

@@ -50,8 +50,8 @@ def _plugin(name: str, loaded: object) -> Format:
 def read_format(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
     """Return the benchmark read from a file or folder, given as `PATH?option=value`.
 
-    Without `images`, images stored beside the files are used (images, images.zip, or at the paths that the items
-    state).
+    Without `images`, images stored beside the files are used: those in images or images.zip, or at the paths that the
+    items state.
     """
     source = parse_source(format, path)
     bench = format.read(source)

@@ -63,7 +63,7 @@ def read_table(
 def benchmark_of_table(
     name: str, table: TableSource, roles: Roles, detail: dict[str, Any], *, progress: Progress = silent
 ) -> Benchmark:
-    """Return a benchmark with the rows of a table as items; other rows become skipped records.
+    """Return a benchmark whose items are the rows of a table; rows that are not items become skipped records.
 
     `detail` is stored in the provenance.
     """

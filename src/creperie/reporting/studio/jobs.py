@@ -79,7 +79,7 @@ class StudioJob:
 
     @contextmanager
     def progress(self, label: str, total: int | None, unit: str) -> Iterator[Advance]:
-        """Report the progress of the current step: a `Progress` that stores it for the job's page."""
+        """A `Progress`: stores how far the current step is, for the job's page."""
         self.step, self.total, self.done, self.begun = label, total or 0, 0, time.monotonic()
 
         def advance(n: int) -> None:

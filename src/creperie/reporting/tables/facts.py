@@ -241,8 +241,8 @@ def _sugarcrepe_10(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _scpp_9(findings: RecipeFindings) -> list[FactRow]:
-    """Return the lexical similarities of SugarCrepe++'s Table 9 from the captions of its released items; the syntactic
-    ones need the paper's parser. Like the paper's, they are cut off after two digits.
+    """Return the lexical similarities of SugarCrepe++'s Table 9 from the captions of its released items, cut off after
+    two digits like the paper's; the syntactic similarities need the paper's parser.
     """
     rows = []
     printed = [row.model for row in published_table("sugarcrepe++/9").rows]
@@ -389,8 +389,8 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_2(findings: RecipeFindings) -> list[FactRow]:
-    """Return counts of captions with both constructions, by tag `source`; `world-as-cc` stands in for `cc`. A stage
-    with one source has no total.
+    """Return counts of captions with both constructions, by the tag `source`; `world-as-cc` stands in for `cc`. There
+    is no total for a stage with one source.
     """
     rows = []
     for stage, bench in findings.benches.items():
