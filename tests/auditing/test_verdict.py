@@ -315,7 +315,7 @@ def test_too_few_items_say_where_and_never_ask_for_fewer_than_there_are() -> Non
     assert (few.measured.items, few.strongest.measure.accuracy, few.verdict) == (5, 0.8, "not shown")
     assert few.needed == 11  # of 10.67 by Wilson: 1.96² × 0.25 / 0.3²
     assert "length-words may reach 96.4 % on few" in found.text
-    assert "it reaches 80.0 % there: if that stays so, more items can only show a leak" in found.text
+    assert "it reaches 80.0 % there, on 5 items: if that stays so, more items can only show a leak" in found.text
     assert "would decide" not in found.text  # no number of items excludes 55 % at an estimate of 80 %
     assert "on few P2-N); it reaches 80.0 %" in replace(found.whole, strongest=replace(few.strongest, view="P2-N")).text
     for n in (8, 104, 260, 380, 400):  # 8 items asked for 260, at which 130 right still reach 56.0 %

@@ -27,6 +27,7 @@ from creperie.bench import (
 )
 from creperie.bench.cards import licence_id, size_category
 
+SCRIPT = "lm:pkg:creperie.testing.scripted_writer"
 INFO = Info(
     "Mine: a benchmark | with odd: signs", "What it is.\nAnd more.", "CC BY 4.0", "https://example.org/mine, 2024", "Me"
 )
@@ -119,7 +120,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         ProvenanceStep("read", {"format": "coco-captions", "sha256": {"captions.json": "ff"}}),
         ProvenanceStep("read", {"format": "vsr", "sha256": {"places.jsonl": "ee"}, "note": "never drawn"}),
         ProvenanceStep("make", made),
-        ProvenanceStep("make", {"maker": "llm:x", "settings": {"model": "lm:pkg:creperie.testing.scripted_writer"}}),
+        ProvenanceStep("make", {"maker": "llm:x", "made": 1, "settings": {"model": SCRIPT}}),
         ProvenanceStep("validate", {"removed": 2, "model": "lm:judge"}),
         ProvenanceStep("annotate", {**people, "fates": {"confirmed": 9, "removed": 1}}),
         ProvenanceStep("refine", {"method": "grid", "attackers": ["lm-mean"], "removed": {"cell": 4}}),
@@ -143,7 +144,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         "- by the language model `lm:writer`, with the instructions of maker `llm:add-object`, which "
         "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): "
         "12 captions made, 3 rejected",
-        "- by the script `lm:pkg:creperie.testing.scripted_writer`, with the instructions of maker `llm:x`: 0 captions",
+        f"- by the script `{SCRIPT}`, with the instructions of maker `llm:x`: 1 caption made",
         "- the validator model `lm:judge` left out 2 items",
         "- 3 people in the task `foil-check`: 30 answers, Krippendorff's alpha 0.71, about 10 items as they were then "
         "(9 confirmed, 1 removed); of the 4 items here they judged 2",  # of 535 items, none of which were left, it said

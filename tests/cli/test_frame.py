@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -258,3 +259,18 @@ def test_a_wide_matrix_is_printed_in_parts(capsys: pytest.CaptureFixture[str], m
     assert len(heads) > 1
     assert all(sum(line.startswith(name) for line in lines) == len(heads) for name in ("hf:…/first ", "st:/one/twin "))
     assert sum(line.count("benchmark-") for line in lines) == 20
+
+
+def test_a_log_tells_a_slow_rate_by_the_minute(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A language model that wrote three foils in a minute and a half was reported as "0/s"."""
+    from creperie.cli import output
+
+    clock = itertools.count(0.0, 30.0)
+    monkeypatch.setattr("creperie.cli.output.time.monotonic", lambda: next(clock))
+    with output.bar("make", 3, "captions") as advance:
+        for _ in range(3):
+            advance(1)
+    told = capsys.readouterr().err.splitlines()
+    assert told[1:] == ["make: 2 of 3 captions, 2/min, 30 s left", "make: 3 of 3 captions, 2/min"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from creperie.core import CreperieError, ModelError
-from creperie.models import Prompt, load_model, writing
+from creperie.models import Prompt, check_uri, load_model, writing
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -185,8 +185,11 @@ def test_llama_cpp_gets_the_file_as_it_is(tmp_path: Path, monkeypatch: pytest.Mo
     gc.collect()
     assert calls[-1] == "closed"  # at exit it is too late: the library's modules are gone, and it shows a traceback
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
-    with pytest.raises(CreperieError, match="pip install llama-cpp-python"):
-        load_model(f"lm:{tmp_path}/a.gguf?engine=llama.cpp", device="cpu")
+    for needs in (load_model, check_uri):  # `cook --plan` says it, before hours of other stages
+        with pytest.raises(CreperieError, match="pip install llama-cpp-python"):
+            needs(f"lm:{tmp_path}/a.gguf?engine=llama.cpp")
+        with pytest.raises(CreperieError, match=f"no file {tmp_path}/b.gguf"):
+            needs(f"lm:{tmp_path}/b.gguf")
     with pytest.raises(CreperieError, match="'reduce' does not apply to engine=llama"):
         load_model(f"lm:{tmp_path}/a.gguf?engine=llama.cpp&reduce=sum", device="cpu")
 

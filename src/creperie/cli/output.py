@@ -14,7 +14,7 @@ from typing import Any, Literal, ParamSpec
 
 import click
 
-from creperie.core import WIDE, Advance, json_text, printable
+from creperie.core import WIDE, Advance, json_text, pace, printable
 
 P = ParamSpec("P")
 SHORT = 20  #: characters of a cell that stay on one line
@@ -160,7 +160,7 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:,.0f} {unit}/s" if task.speed else f"– {unit}/s")
+            return Text(f"{unit}: {pace(task.speed)}" if task.speed else unit)
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -184,7 +184,7 @@ def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
                 return
             last = now
             rate = done / (now - start)
-            left = f", {(total - done) / rate:,.0f} s left" if total and rate else ""
-            echo(f"{label}: {done:,} of {total or '?'} {unit}, {rate:,.0f}/s{left}", error=True)
+            left = f", {(total - done) / rate:,.0f} s left" if total and 0 < done < total else ""
+            echo(f"{label}: {done:,} of {total or '?'} {unit}, {pace(rate)}{left}", error=True)
 
     yield advance

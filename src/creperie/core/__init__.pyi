@@ -83,6 +83,7 @@ from creperie.core.plugins import register_model as register_model
 from creperie.core.progress import Advance as Advance
 from creperie.core.progress import Progress as Progress
 from creperie.core.progress import automatic as automatic
+from creperie.core.progress import pace as pace
 from creperie.core.progress import silent as silent
 from creperie.core.text import WIDE as WIDE
 from creperie.core.text import counted as counted

@@ -63,5 +63,17 @@ def bar_html(label: str, done: int, total: int | None, unit: str, seconds: float
     """
     whole = f' max="{total}"' if total else ""
     of = f" of {total:,}" if total else ""
-    rate = f", {done / seconds:,.0f}/s" if seconds and done else ""
+    rate = f", {pace(done / seconds)}" if seconds and done else ""
     return f'<progress value="{done}"{whole}></progress> {html.escape(f"{label}: {done:,}{of} {unit}{rate}")}'
+
+
+def pace(rate: float) -> str:
+    """Return a rate per second as text; slow ones, such as a language model's, per minute or hour.
+
+    >>> pace(24.2), pace(0.031), pace(0.002)
+    ('24/s', '2/min', '7/h')
+    """
+    for factor, unit in ((1, "s"), (60, "min")):
+        if rate * factor >= 1:
+            return f"{rate * factor:,.0f}/{unit}"
+    return f"{rate * 3600:,.0f}/h"

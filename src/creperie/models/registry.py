@@ -130,13 +130,19 @@ def missing_packages(uri: ModelURI) -> list[tuple[str, str]]:
     elif uri.kind == "st" and uri.options.get("backend") == "onnx":
         wanted, extra = ["onnxruntime", "transformers"], "onnx"
     elif uri.options.get("engine") == "llama.cpp":
-        wanted = ()  # it says itself what it lacks
+        wanted = ()  # no extra installs it
     return [(package, extra) for package in wanted if find_spec(package) is None]
 
 
 def _check_place(uri: ModelURI, text: str) -> None:
     """Raise an error if a package with weights, or a path, is missing; names on the hub are not looked up here."""
-    if uri.name.startswith("pkg:"):
+    from creperie.models.lm.gguf import gguf_file, no_llama_cpp
+
+    if uri.options.get("engine") == "llama.cpp" and find_spec("llama_cpp") is None:
+        raise no_llama_cpp(text)
+    if uri.kind == "lm" and uri.name.endswith(".gguf"):
+        gguf_file(uri.name, text)
+    elif uri.name.startswith("pkg:"):
         package = uri.name.removeprefix("pkg:")
         if find_spec(package) is None:
             raise UsageError(

@@ -118,7 +118,7 @@ def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
         if not absent:
             yield Shortfall(stage, "package", e.what, e.hint)
     except CreperieError as e:
-        yield Shortfall(stage, "model", str(e))
+        yield Shortfall(stage, "model", f"{e.where}: {e.what}" if e.where else e.what, e.hint)
         return
     parsed = parse_uri(uri)
     if parsed.name.startswith("pkg:"):

@@ -39,6 +39,11 @@ def gguf_file(name: str, uri: str) -> Path:
     return files[0]
 
 
+def no_llama_cpp(uri: str) -> UsageError:
+    """Return the error for `engine=llama.cpp` without its library, which none of creperie's extras installs."""
+    return UsageError("needs llama-cpp-python", where=uri, hint="pip install llama-cpp-python")
+
+
 def converted(file: Path, uri: str) -> Path:
     """Return the folder converted from a GGUF file; convert it on first use (a minute or two per billion weights).
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from creperie.core import ModelError, UsageError, remembered_sha256
+from creperie.core import ModelError, remembered_sha256
 from creperie.models.device import Place
-from creperie.models.lm.gguf import gguf_file
+from creperie.models.lm.gguf import gguf_file, no_llama_cpp
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.models.thoughts import reply_of
 from creperie.models.uri import ModelURI, refuse_unused
@@ -63,7 +63,7 @@ def load_llama(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Llama
         library = import_module("llama_cpp")
         model = library.Llama(str(file), **settings, verbose=False)
     except ModuleNotFoundError as e:
-        raise UsageError("needs llama-cpp-python", where=text, hint="pip install llama-cpp-python") from e
+        raise no_llama_cpp(text) from e
     except ValueError as e:
         raise ModelError(
             f"llama.cpp cannot read it ({e})", where=text, hint="download it again, or update llama.cpp"
