@@ -1,6 +1,6 @@
 """Numbers from (match, scores): outcomes, accuracies, ties, intervals, paired tests, agreement. Pure functions on
-arrays, which need only numpy. A `Layout` of match matrices and a flat column of scores go into `evaluate`, which
-returns one `Result` per task and subset; `outcomes` returns what `compare` takes.
+arrays, which need only numpy. `evaluate` takes a `Layout` of match matrices and a flat array of scores, and returns one
+`Result` per subset; `outcomes` returns what `compare` takes.
 """
 
 from creperie.core.doors import front_door

@@ -2,8 +2,8 @@
 
 Ratings are a matrix (items, raters) of numbers; NaN marks a missing rating. For nominal ratings, and for perfect
 agreement on any scale, the interval comes from the likelihood of the agreeing and disagreeing pairs (kappa.py): it is
-wide if all raters agree but nearly all answers are the same. Other ordinal and numeric coefficients are scaled to
-[0, 1] and get the interval of a share.
+wide if all raters agree but nearly all answers are the same. In all other cases the coefficient is scaled to [0, 1] and
+gets the interval of a proportion.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Scale = Literal["nominal", "ordinal", "interval"]
 
 @dataclass(frozen=True)
 class Agreement:
-    """A coefficient over `n` items that at least two raters rated, with its interval.
+    """A coefficient of agreement over the `n` items that at least two raters rated, with its interval.
 
     `interval` names the method, or says why `low` and `high` are NaN.
     """
@@ -41,7 +41,7 @@ class Agreement:
 def percent_agreement(
     ratings: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> Agreement:
-    """Return the share of pairs of raters that agree, with equal weight for each item."""
+    """Return the fraction of pairs of raters that agree, with equal weight for each item."""
     matrix, own = _rated(ratings, clusters)
     counts = _counts(matrix)
     raters = counts.sum(axis=1)
@@ -59,7 +59,7 @@ def cohen_kappa(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Agreement:
-    """Return Cohen's kappa of two raters; weights use the distance between the ranks of the distinct ratings.
+    """Return Cohen's kappa of two raters; `weights` says how the distance between two ratings (in ranks) counts.
 
     >>> round(cohen_kappa(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])).value, 3)
     0.5
@@ -146,7 +146,7 @@ def krippendorff_alpha(
 
 
 def _ordinal_distance(each: np.ndarray) -> np.ndarray:
-    """Return the squared distance between every two values, where `each` is the number of ratings with each value: the
+    """Return the squared distance between every two values, where `each` is the number of ratings with each value. The
     distance is the number of ratings from the middle of one value to the middle of the other.
     """
     middle = np.cumsum(each, axis=-1) - each / 2
@@ -171,7 +171,7 @@ def _interval_alpha(sums: np.ndarray) -> np.ndarray:
 
 
 def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ratings of items that at least two raters rated, and the clusters of these items."""
+    """Return the ratings of the items that at least two raters rated, and the clusters of these items."""
     matrix = np.asarray(ratings, np.float64)
     if matrix.ndim != 2:
         raise UsageError(
@@ -182,7 +182,7 @@ def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray
 
 
 def _counts(matrix: np.ndarray) -> np.ndarray:
-    """Return how often each item was given each value, an array (items, values) with values in sorted order."""
+    """Return how often each item was given each value: an array (items, values), with the values in sorted order."""
     values = np.unique(matrix[~np.isnan(matrix)])
     counts = np.zeros((len(matrix), len(values)))
     for place, value in enumerate(values):

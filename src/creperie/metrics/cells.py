@@ -1,4 +1,4 @@
-"""Statistics of cells rather than items: one threshold for all, calibration, the ceiling without word order."""
+"""Statistics of cells instead of items: one threshold for all, calibration, the ceiling without word order."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class OneThreshold:
     """The result of strict classification: an item is right if all its true cells lie above one threshold and all its
     false cells below it.
 
-    `best` is the highest share of right items that any threshold reaches on these items, an upper bound; `accuracy` is
-    the share when the threshold for each cluster is chosen on the other clusters. `chance` is the share expected if a
-    coin decides every cell. A score equal to the threshold is wrong.
+    `best` is the highest fraction of right items that any threshold reaches on these items, an upper bound; `accuracy`
+    is the fraction if the threshold for each cluster is chosen on the other clusters. `chance` is the fraction expected
+    if a coin decides every cell. A score equal to the threshold is wrong.
     """
 
     threshold: float
@@ -34,8 +34,7 @@ class OneThreshold:
 def one_threshold(
     layout: Layout, scores: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> OneThreshold:
-    """Classify every image–caption pair with one threshold for the whole set, and return the share of items that are
-    entirely right.
+    """Classify all image–caption pairs with one threshold; return the fraction of items that are entirely right.
 
     >>> from creperie.metrics.layout import layout_of
     >>> result = one_threshold(layout_of([[[1, 0]]] * 4), np.array([0.8, 0.1, 0.9, 0.2, 0.7, 0.3, 0.2, 0.1]))
@@ -83,7 +82,7 @@ def one_threshold(
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """A bin of answers with similar confidence: their number, mean confidence, accuracy and its Wilson interval."""
+    """A bin of answers with similar confidence: their number, mean confidence, and accuracy with Wilson interval."""
 
     n: int
     confidence: float
@@ -94,7 +93,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """The expected calibration error over bins of equal size, and the Brier score.
+    """The expected calibration error, over bins with equal numbers of answers, and the Brier score.
 
     `expected` is the error that a perfectly calibrated model would show on as many answers, from sampling noise alone.
     """
@@ -107,7 +106,7 @@ class CalibrationError:
 
 
 def calibration(probabilities: np.ndarray, truth: np.ndarray, bins: int = 15) -> CalibrationError:
-    """Return the calibration error of probabilities against the truth, in bins of equal size; NaN is left out.
+    """Return the calibration error of probabilities, in bins with equal numbers of answers; NaNs are ignored.
 
     >>> result = calibration(np.array([0.9] * 10), np.array([1] * 5 + [0] * 5), bins=1)
     >>> round(result.error, 3), round(result.brier, 3)
@@ -131,8 +130,8 @@ def calibration(probabilities: np.ndarray, truth: np.ndarray, bins: int = 15) ->
 def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return the softmax probability of each image's preferred caption, and whether that caption is true.
 
-    `scale` multiplies scores before the softmax (the logit scale of a model whose scores are cosines). There is one
-    value per image; if a true and a false caption share the highest score, the false one counts as preferred.
+    `scale` multiplies scores before the softmax (the logit scale of a model whose scores are cosines). Each array has
+    one value per image; if a true and a false caption share the highest score, the false one counts as preferred.
     """
     sure, right = [], []
     for group, cells in layout.blocks("image_text", scores):
@@ -146,7 +145,7 @@ def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0)
 
 
 def scores_blind_to(layout: Layout, keys: np.ndarray) -> np.ndarray:
-    """Return the best image × caption scores of a model that cannot distinguish an item's captions with equal keys.
+    """Return the best image × caption scores for a model to which an item's captions with equal keys are the same.
 
     `keys` holds one number per caption, item after item. With one number per bag of words, `evaluate` on these scores
     gives the highest accuracy that a model without word order can reach, with ties counted by the tie rule.

@@ -23,9 +23,9 @@ class Contest:
 def chance_of(contests: Sequence[Contest]) -> float:
     """Return the probability that independent continuous scores win all contests.
 
-    Contests over separate cells are independent; within connected cells all orders are equally likely, so the level is
-    the share of orders that satisfy the contests. NaN if a cell must both win and lose, or if the count would take too
-    long.
+    Contests without common cells are independent. For contests with common cells, all orders of the cells are equally
+    likely, so the probability is the fraction of orders that satisfy the contests. It is NaN if a cell must both win
+    and lose, or if the count would take too long.
 
     >>> cells = np.array
     >>> chance_of([Contest(cells([0, 1]), cells([2]))])  # both positives above the negative
@@ -43,7 +43,7 @@ def chance_of(contests: Sequence[Contest]) -> float:
 
 
 def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
-    """Return the losers with the winners above them, split into connected parts that share no cell."""
+    """Return the mapping from losers to the winners above them, split into parts that have no cell in common."""
     parts: list[tuple[set[int], dict[int, set[int]]]] = []
     for loser, winners in above.items():
         cells, members = {loser} | winners, {loser: winners}
@@ -59,9 +59,9 @@ def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
 
 
 def _agreeing(above: dict[int, set[int]]) -> float:
-    """Return the share of the rankings of all cells that put every loser below its winners (`above`: loser → winners).
+    """Return the fraction of rankings of all cells that put every loser below its winners (`above`: loser → winners).
 
-    NaN if a cell is both winner and loser, or if there are too many cells to count.
+    The fraction is NaN if a cell is both winner and loser, or if there are too many cells to count.
     """
     winners = set().union(*above.values())
     if winners & above.keys():
@@ -78,7 +78,7 @@ def _agreeing(above: dict[int, set[int]]) -> float:
 
 
 def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
-    """Return the share of orders in which each loser is below its winners, counted exactly; NaN if that takes too long.
+    """Return the exact fraction of orders in which each loser is below its winners; NaN if counting takes too long.
 
     The count fills the ranks from the top; its state is the set of winners placed and the number of losers placed.
     """
@@ -103,7 +103,7 @@ def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
 
 
 def best_within(k: int, true: int, false: int) -> float:
-    """Return the probability that the best of the true candidates is among the k highest, if scores are random.
+    """Return the probability, with random scores, that the best of the true candidates is among the k highest of all.
 
     >>> best_within(1, 1, 5)
     0.16666666666666666

@@ -24,7 +24,7 @@ MANY = 30
 
 @dataclass(frozen=True)
 class McNemar:
-    """McNemar's test; `only_a` and `only_b` count the items that only one of the two models gets right."""
+    """The result of McNemar's test. `only_a` and `only_b` count the items that only one of two models gets right."""
 
     only_a: int
     only_b: int
@@ -36,9 +36,9 @@ class McNemar:
 class Comparison:
     """A comparison of model a with model b on the items that both cover.
 
-    `difference` is a's accuracy minus b's, with its interval over clusters; `p` is one minus the level at which that
-    interval just touches 0, so that interval and p-value never disagree. `mcnemar` treats items as independent.
-    `p_holm` is set by `compare_all`: the p-value with Holm's correction over all pairs.
+    `difference` is a's accuracy minus b's, with its interval over clusters. `p` is one minus the confidence level at
+    which that interval just touches 0, so the interval and the p-value never disagree. `mcnemar` treats items as
+    independent. `p_holm` is set by `compare_all`: the p-value with Holm's correction over all pairs.
     """
 
     a: str
@@ -56,10 +56,10 @@ class Comparison:
 
 
 def mcnemar(only_a: int, only_b: int, method: str = "auto") -> McNemar:
-    """Return McNemar's two-sided test from the counts of items that only one of two models gets right.
+    """Return McNemar's two-sided test, given how many items only one of the two models gets right.
 
-    `exact` is the binomial test, `mid-p` its less conservative form, `chi2` the chi-squared test with continuity
-    correction; `auto` is exact up to ten thousand such items, chi2 above.
+    Of the methods, `exact` is the binomial test, `mid-p` its less conservative form, and `chi2` the chi-squared test
+    with continuity correction; `auto` is exact up to ten thousand such items and chi2 above.
 
     >>> print(f"{mcnemar(2, 9).p:.6f}")
     0.065430
@@ -163,7 +163,7 @@ def compare_subsets(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values of a family of tests with Holm's correction, in the same order; NaN stays and is ignored.
+    """Return the p-values of a family of tests, in the same order, with Holm's correction; NaN stays and is ignored.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]

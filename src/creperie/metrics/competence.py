@@ -1,9 +1,9 @@
-"""The accuracy of annotators, and whether somebody's answers depend on the questions at all.
+"""The accuracy of annotators, and whether a person's answers depend on the questions at all.
 
 Accuracy is estimated by the one-coin model of Dawid and Skene (1979): each person is right with an individual
 probability, and all wrong answers are equally likely. Questions with a known answer take part with that answer fixed.
-crowd-kit has the same model, but needs transformers and nltk, which an annotation server does not; the tests compare
-with its figures.
+crowd-kit has the same model, but requires transformers and nltk, which an annotation server should not need; the tests
+compare results with crowd-kit's.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ CHANCE = 0.01
 
 @dataclass(frozen=True)
 class Votes:
-    """Answers as arrays of question, person and label, one entry per answer; `truth` is the known label of a question,
-    or -1.
-    """
+    """Answers as arrays of question, person and label, one entry each. `truth` is a question's known label, or -1."""
 
     question: np.ndarray
     person: np.ndarray
@@ -42,14 +40,14 @@ class Votes:
 
 @dataclass(frozen=True)
 class Competence:
-    """The probability of each label of a question, and the probability that each person is right."""
+    """The probability of each label for each question, and the probability that each person is right."""
 
     posterior: np.ndarray
     accuracy: np.ndarray
 
 
 def dawid_skene(votes: Votes, rounds: int = 100, prior: tuple[float, float] = PRIOR) -> Competence:
-    """Return accuracies and labels, estimated by expectation maximisation that starts from the shares of votes.
+    """Return accuracies and labels, estimated by expectation maximisation that starts from the proportions of votes.
 
     >>> question, person = np.divmod(np.arange(30), 3)
     >>> label = np.where(person < 2, question % 2, 0)
@@ -90,18 +88,18 @@ def _softmax(logs: np.ndarray) -> np.ndarray:
 
 
 def _with_known(posterior: np.ndarray, votes: Votes) -> np.ndarray:
-    """Return the posterior with the known labels set to certainty."""
+    """Return the posterior with probability 1 for the labels that are known."""
     known = np.flatnonzero(votes.truth >= 0)
     posterior[known] = np.eye(votes.labels)[votes.truth[known]]
     return posterior
 
 
 def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
-    """Return, for each person, the log-odds that they answer by habit, ignoring the questions, against honest work.
+    """Return, for each person, the log-odds of answering by habit, ignoring the questions, against honest work.
 
-    Honest work gives the right answer with nearly the usual accuracy or a higher one, whichever fits best: where all
-    agree, a habit explains the answers no better than honest work. The right answer is inferred from the known answers
-    and from the other people.
+    Honest work gives the right answer with nearly the usual accuracy or a higher accuracy, whichever fits best, so that
+    a habit explains the answers no better where all people agree. The right answer is the known one or is inferred from
+    the other people's answers.
     """
     logs = np.log(np.maximum(estimate.posterior[votes.question], 1e-12)) - _likelihood(votes, estimate.accuracy)
     others = _softmax(logs)
@@ -123,7 +121,7 @@ def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
 
 
 def _habit_evidence(votes: Votes) -> np.ndarray:
-    """Return the log-probability of each person's answers under an unknown habit (Krichevsky-Trofimov)."""
+    """Return the log-probability of each person's answers if they follow an unknown habit (Krichevsky-Trofimov)."""
     counts = np.zeros((votes.people, votes.labels))
     np.add.at(counts, (votes.person, votes.label), 1.0)
     half = votes.labels / 2
@@ -132,7 +130,7 @@ def _habit_evidence(votes: Votes) -> np.ndarray:
 
 
 def too_alike(votes: Votes, estimate: Competence) -> list[tuple[int, int, float]]:
-    """Return pairs of people who agree more often than their accuracies explain, with the p-value."""
+    """Return the pairs of people who agree more often than their accuracies explain, each with the p-value."""
     given = np.full((len(votes.truth), votes.people), -1)
     given[votes.question, votes.person] = votes.label
     wrong = (1 - estimate.accuracy) / max(1, votes.labels - 1)
@@ -148,7 +146,7 @@ def too_alike(votes: Votes, estimate: Competence) -> list[tuple[int, int, float]
 
 
 def _tail(chances: Iterable[float], agreed: int) -> float:
-    """Return the probability of at least `agreed` agreements, given the probability of each.
+    """Return the probability of at least `agreed` agreements; `chances` are the probabilities of the single agreements.
 
     >>> round(_tail([0.5, 0.5], 2), 4)
     0.25

@@ -22,9 +22,9 @@ from creperie.metrics.settings import DEFAULT, MetricSettings
 class PairAgreement:
     """The agreement of two models (or people) on the items that both answered.
 
-    `agree` is the share of items that both get right or both get wrong, `expected` the share that two models with these
-    accuracies would agree on by chance, `kappa` the agreement beyond that: 0 if errors are independent, 1 if they are
-    the same.
+    `agree` is the fraction of items that both get right or both get wrong; `expected` is the fraction on which two
+    models with these accuracies would agree by chance. `kappa` is the agreement beyond chance: 0 if errors are
+    independent, 1 if they are the same.
     """
 
     a: str
@@ -40,7 +40,7 @@ class PairAgreement:
 def pair_agreements(
     outcomes: Mapping[str, np.ndarray], clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> list[PairAgreement]:
-    """Return the agreement of each pair on which items are right; a tie counts as right only if ties are worth 1."""
+    """Return how far each two agree on which items are right; a tie counts as right only if ties are worth 1."""
     rows = []
     for a, b in combinations(outcomes, 2):
         both = (outcomes[a] != VOID) & (outcomes[b] != VOID)
@@ -98,10 +98,10 @@ def equivalence(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Equivalence:
-    """Return the result of two one-sided tests (TOST) whether two models' accuracies differ by less than the margin.
+    """Return the result of two one-sided tests (TOST) of whether two models' accuracies differ by less than the margin.
 
     `p` is the larger of the two one-sided p-values, from the interval that `compare` gives; the models are equivalent
-    if it is below 0.05.
+    if `p` is below 0.05.
     """
     both = (a != VOID) & (b != VOID)
     own = cluster_labels(clusters, len(a))

@@ -15,7 +15,7 @@ from creperie.metrics.special import normal_quantile, student_two_sided
 
 @dataclass(frozen=True)
 class Correlation:
-    """A correlation over `n` pairs, its interval, the p-value against no correlation, and the interval's method."""
+    """A correlation over `n` pairs, its interval and the method of that, and the p-value against no correlation."""
 
     value: float
     low: float
@@ -29,7 +29,7 @@ class Correlation:
 def pearson(
     x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
 ) -> Correlation:
-    """Return Pearson's correlation, with Fisher's z interval; pairs with a NaN are left out.
+    """Return Pearson's correlation with Fisher's z interval; pairs with a NaN are left out.
 
     >>> round(pearson([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
     0.8
@@ -42,7 +42,7 @@ def spearman(
 ) -> Correlation:
     """Return Spearman's rank correlation (equal values share their mean rank), with Bonett and Wright's z interval.
 
-    Up to nine pairs, p counts all orders of one column.
+    With up to nine pairs, the p-value is exact: all orders of one column are counted.
 
     >>> round(spearman([1, 2, 3, 4], [1, 2, 3, 4]).p, 4)  # 2 of 24 orders
     0.0833
@@ -80,7 +80,7 @@ MOST_ORDERED = 9
 
 
 def _order_p(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the share of all orders of x whose correlation with y is at least as far from 0 as the observed one."""
+    """Return the fraction of all orders of x whose correlation with y is at least as far from 0 as the observed one."""
     orders = np.zeros((1, 1), np.int8)
     for k in range(1, len(x)):
         orders = np.concatenate([np.insert(orders, place, k, axis=1) for place in range(k + 1)])
@@ -93,7 +93,7 @@ def _student_p(value: float, n: int) -> float:
 
 
 def _value(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the correlation of two columns; NaN if one is constant."""
+    """Return the correlation of two columns; NaN if one of them is constant."""
     x, y = x - x.mean(), y - y.mean()
     scale = math.sqrt(float((x * x).sum() * (y * y).sum()))
     return min(1.0, max(-1.0, float((x * y).sum()) / scale)) if scale > 0 else math.nan
@@ -110,8 +110,8 @@ def ranks_of(values: np.ndarray) -> np.ndarray:
 
 
 def _fisher(value: float, n: int, kind: str, level: float, p: float) -> tuple[float, float]:
-    """Return the interval on Fisher's scale. If it and p disagree about whether the value differs from 0, the end next
-    to 0 is computed with the standard error that p implies, so that they agree.
+    """Return the interval on Fisher's scale. If interval and p-value disagree on whether the correlation differs from
+    0, the end next to 0 is recomputed with the standard error that the p-value implies.
     """
     if n < 4 or (kind == "pearson" and abs(value) >= 1):
         return (value, value) if n > 3 else (math.nan, math.nan)
@@ -127,8 +127,8 @@ def _fisher(value: float, n: int, kind: str, level: float, p: float) -> tuple[fl
 
 
 def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return the names that both mappings have, in the order of the first, with their values in each. This aligns a
-    benchmark with an external column such as ImageNet accuracy.
+    """Return the names that both mappings have, in the order of the first, and the values in each mapping. This serves
+    to compare a benchmark with an external column such as ImageNet accuracy.
     """
     names = [name for name in a if name in b]
     return names, np.array([a[n] for n in names], np.float64), np.array([b[n] for n in names], np.float64)
@@ -136,9 +136,9 @@ def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], 
 
 @dataclass(frozen=True)
 class Ranking:
-    """One model's row: its value and rank (1 is the highest, equal values share the better rank) in every column, and
+    """One model's row: in every column its value, its rank (1 is the highest; equal values share the better rank), and
     how many places it gains (+) or loses (−) against the first column. With a baseline, `side` says whether its value
-    is above (1), below (−1) or equal to (0) the baseline's.
+    is above (1), below (−1) or equal to (0) that of the baseline.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Ranking:
 
 
 def rank_table(columns: Mapping[str, Mapping[str, float]], baseline: str = "") -> list[Ranking]:
-    """Return the ranking of models in every column, such as SC, P2-vs-N and SC++, for the models that all columns have.
+    """Return the ranking in each column, such as SC, P2-vs-N and SC++, of the models that all columns have.
 
     >>> for row in rank_table({"SC": {"x": 0.9, "y": 0.8}, "SC++": {"x": 0.4, "y": 0.6}}):
     ...     print(row.name, row.ranks, row.gains)

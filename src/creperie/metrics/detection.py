@@ -11,8 +11,8 @@ from creperie.metrics.intervals import Confidence, over, pulled_confidence
 
 
 def balanced(sums: np.ndarray) -> np.ndarray:
-    """Return the mean of p_c and p_f (the shares of right captions and right foils), from sums of (right captions,
-    right foils, captions, foils).
+    """Return the mean of p_c and p_f (the fractions of captions and of foils that are judged right), from sums of
+    (right captions, right foils, captions, foils).
     """
     return (over(sums[..., 0], sums[..., 2]) + over(sums[..., 1], sums[..., 3])) / 2
 
@@ -23,7 +23,7 @@ def lower(sums: np.ndarray) -> np.ndarray:
 
 
 def precision(sums: np.ndarray) -> np.ndarray:
-    """Return the share of true captions among those above the threshold; NaN if there are none."""
+    """Return the fraction of captions above the threshold that are true; NaN if none is above it."""
     return over(sums[..., 0], sums[..., 0] + sums[..., 3] - sums[..., 1])
 
 
@@ -33,7 +33,7 @@ def f1(sums: np.ndarray) -> np.ndarray:
 
 
 def coin_precision(sums: np.ndarray) -> np.ndarray:
-    """Return the precision of coin flips: the share of true captions, from sums of (captions, foils)."""
+    """Return the precision of coin flips, which is the fraction of true captions, from sums of (captions, foils)."""
     return over(sums[..., 0], sums[..., 0] + sums[..., 1])
 
 
@@ -58,7 +58,7 @@ class Area:
 
 
 def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
-    """Return how often a true cell outranks a false one, a tie counting one half; NaN without true or false cells.
+    """Return how often a true cell outranks a false one; a tie counts one half. NaN without true or false cells.
 
     >>> auroc(np.array([0.9, 0.4, 0.4, 0.1]), np.array([True, True, False, False])).value
     0.875
@@ -85,7 +85,7 @@ def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
 
 def auroc_confidence(area: Area, item: np.ndarray, clusters: np.ndarray) -> Confidence:
     """Return the confidence of an AUROC over items and clusters: DeLong's placement values are summed within items and
-    clusters (Obuchowski 1997), and the interval is that of a share.
+    clusters (Obuchowski 1997), and the interval is that of a proportion.
     """
     if math.isnan(area.value):
         return Confidence(math.nan, "none (only true or only false captions)")

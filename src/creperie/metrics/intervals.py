@@ -50,7 +50,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Confidence:
-    """The interval of a value at every confidence level, and its method; `ends` is None if no valid interval exists."""
+    """A value, its interval at every confidence level, and the method; `ends` is None if there is no valid interval."""
 
     value: float
     method: str
@@ -61,9 +61,7 @@ class Confidence:
         return Interval(low, high, self.method)
 
     def p_against(self, value: float) -> float:
-        """Return the p-value against this value: one minus the level at which the interval just touches it; NaN if
-        there is no interval.
-        """
+        """Return the p-value of `value`: one minus the level whose interval just touches it; NaN without interval."""
         if self.ends is None:
             return math.nan
         if value == self.value:
@@ -97,18 +95,18 @@ def _score_interval(share: float, n: float, z: float) -> tuple[float, float]:
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """Return the share right / n from column sums; NaN where n is 0."""
+    """Return the proportion right / n from column sums; NaN where n is 0."""
     return over(sums[..., 0], sums[..., 1])
 
 
 def over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Return the quotient; NaN where the divisor is 0."""
+    """Return `part` divided by `whole`, with NaN where the divisor is 0."""
     part, whole = np.broadcast_arrays(part, whole)
     return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0)
 
 
 def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return the columns (items, k) summed within clusters; clusters are arbitrary integers, one per item."""
+    """Return the columns (items, k) summed within clusters; `clusters` holds an arbitrary integer for each item."""
     _, codes = np.unique(clusters, return_inverse=True)
     count = int(codes.max()) + 1 if len(codes) else 0
     return np.stack([np.bincount(codes, weights=c, minlength=count) for c in columns.T], axis=1)
@@ -123,7 +121,7 @@ def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None
 
 
 def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None = None) -> Confidence:
-    """Return the confidence of sum(right) / sum(n). Fractions (ties) reduce the variance below the binomial one."""
+    """Return the confidence of sum(right) / sum(n). Fractions (ties) reduce its variance below the binomial."""
     covered = n > 0
     own = np.arange(len(n)) if clusters is None else clusters
     right, n, own = right[covered], n[covered].astype(np.float64), own[covered]
@@ -136,9 +134,9 @@ def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | No
 
 
 def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
-    """Return the confidence of a share whose variance is `spread` times the binomial one, from the items' (right, n).
+    """Return the confidence of a proportion with `spread` times the binomial variance, from the items' (right, n).
 
-    If `what` is "jackknife", there are fewer degrees of freedom if a few clusters make up most of the variance.
+    If `what` is "jackknife", the degrees of freedom are fewer where a few clusters make up most of the variance.
     """
     sums = cluster_sums(answers, clusters)
     count, items, total = len(sums), len(answers), float(answers[:, 1].sum())
@@ -166,7 +164,7 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
 
 
 def _wider(clustered: Ends, alone: Ends) -> Ends:
-    """Return the intervals that cover both: shared images never make an interval narrower than separate ones would."""
+    """Return intervals that cover both given ones, so that shared images never make an interval narrower."""
 
     def ends(level: float) -> tuple[float, float]:
         (low, high), (lowest, highest) = clustered(level), alone(level)
@@ -176,8 +174,8 @@ def _wider(clustered: Ends, alone: Ends) -> Ends:
 
 
 def _freedom(residuals: np.ndarray) -> float:
-    """Return the degrees of freedom of a variance over clusters with these residuals: few if a few clusters make up
-    most of it, as measured by the kurtosis.
+    """Return the degrees of freedom of a variance over clusters with these residuals. They are few if a few clusters
+    make up most of the variance, as measured by the kurtosis.
     """
     fourth = float((residuals**4).sum())
     return max(LEAST_FREEDOM, 1.5 * float((residuals**2).sum()) ** 2 / fourth) if fourth > 0 else math.inf
@@ -198,18 +196,18 @@ def bounded_interval(
     bounds: tuple[float, float] = (0, 1),
     sizes: np.ndarray | None = None,
 ) -> Interval:
-    """Return the interval of a bounded statistic of the columns' sums over items; `sizes` are weights of items."""
+    """Return the interval of a bounded statistic of column sums over items; `sizes` are the weights of the items."""
     sizes = np.ones(len(columns)) if sizes is None else sizes
     value = float(statistic(columns.sum(axis=0))) if len(columns) else math.nan
     return pulled_confidence(value, pulls(columns, statistic, sizes), sizes, clusters, bounds).interval(how.level)
 
 
 def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np.ndarray) -> Confidence:
-    """Return the confidence of a statistic that rises with two shares; the columns are the right answers of the first
-    and the second kind, then all answers of the first and the second kind.
+    """Return the confidence of a statistic that rises with two proportions. The columns are the right answers of the
+    first and the second kind, then all answers of the first and the second kind.
 
-    The shares' intervals are combined (MOVER), so many errors of one kind cannot hide that errors of the other kind are
-    concentrated in a few clusters.
+    The intervals of both proportions are combined (MOVER), so many errors of one kind cannot hide that errors of the
+    other kind are concentrated in a few clusters.
     """
     parts = [share_confidence(columns[:, k], columns[:, 2 + k], clusters) for k in range(2)]
     value, sizes = float(statistic(columns.sum(axis=0))), columns[:, 2:].sum(axis=0)
@@ -232,8 +230,8 @@ def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np
 
 
 def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.ndarray:
-    """Return the influence of each item on the statistic: how much the statistic falls without the item, times one
-    minus the item's share of the sizes; 0 if the statistic is undefined without it.
+    """Return the influence of each item on a statistic: how much the statistic falls if the item is left out, times one
+    minus the item's fraction of all sizes; 0 if the statistic is then undefined.
     """
     if not len(columns):
         return np.zeros(0)
@@ -260,7 +258,7 @@ def pulled_confidence(
 
 
 def scaled(ends: Ends | None, least: float, span: float) -> Ends | None:
-    """Return the interval ends of least + span × share, given those of the share."""
+    """Return the interval ends of least + span × p from those of the proportion p; None if `ends` is None."""
     if ends is None:
         return None
     return lambda level: (least + span * ends(level)[0], least + span * ends(level)[1])
@@ -288,7 +286,7 @@ def mean_over_groups(
     bounds: tuple[float, float] = (0, 1),
 ) -> Confidence:
     """Return the confidence of the unweighted mean of several groups' values, from the influence of each item on its
-    group and the clusters of the items.
+    group's value and the clusters of the items.
 
     If some group has few clusters, its variance cannot be estimated: `_score_mean` then assumes that of right and
     wrong answers.
@@ -315,8 +313,8 @@ def _score_mean(
     clusters: Sequence[np.ndarray],
     bounds: tuple[float, float],
 ) -> Confidence:
-    """Return the confidence of a mean over groups, some with few clusters: a score interval that varies the mean by
-    adding one shift to the logits of all groups.
+    """Return the confidence of a mean over groups of which some have few clusters: a score interval that varies the
+    mean by adding one shift to the logits of all groups.
 
     The variance is that of right and wrong answers, times the variance ratio observed over all answers together.
     Negative correlations between groups count as 0: few clusters cannot show them, and with them the variance could
@@ -358,15 +356,16 @@ def _score_mean(
 
 
 def inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
-    """Return the ratio of the variance with clusters to that of as many independent items; at least 1."""
+    """Return how many times larger the variance is with clusters than with as many independent items; at least 1."""
     alone = float((pull**2).sum())
     together = float((cluster_sums(pull[:, None], clusters) ** 2).sum())
     return max(1.0, together / alone) if alone > 0 else 1.0
 
 
 def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the matrix of correlations between groups' values, caused by clusters with items in several groups. Groups
-    whose answers are all alike are taken to agree."""
+    """Return the correlation matrix of the groups' values, caused by clusters with items in several groups. Groups in
+    which all answers are alike are taken to be fully correlated.
+    """
     groups = len(pulled)
     pulled = [pull if pull.any() else np.ones(len(pull)) for pull in pulled]
     group = np.repeat(np.arange(groups), [len(pull) for pull in pulled])

@@ -35,7 +35,7 @@ def nominal_confidence(
     counts: np.ndarray, value: float, pull: np.ndarray, clusters: np.ndarray, unlike: int
 ) -> Confidence:
     """Return the confidence of a coefficient, from the counts (items, answers), the influence of each item on it, and
-    the number of items with an answer other than the commonest.
+    the number of items that have an answer other than the most common one.
     """
     likelihood, agreed = _log_likelihood(counts)
     place = -np.log(1 - KAPPAS)
@@ -61,7 +61,7 @@ def nominal_confidence(
 
 
 def _log_likelihood(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for every kappa of the grid, its log-likelihood and the log-probability that nobody disagrees. Each item
+    """Return, for every kappa on the grid, its log-likelihood and the log-probability that nobody disagrees. Each item
     counts as half as many pairs as it has answers.
     """
     answers = counts.sum(axis=1, keepdims=True)

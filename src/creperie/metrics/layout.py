@@ -21,7 +21,7 @@ CELLS_AT_ONCE = 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class ShapeGroup:
-    """The items that share one match matrix: the matrix, and the item numbers in order."""
+    """The items that have the same match matrix: the matrix, and the items' numbers in order."""
 
     match: np.ndarray
     items: np.ndarray
@@ -29,7 +29,7 @@ class ShapeGroup:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The match matrices of many items: the number of `rows` and `columns` of each item, and all cells, row-major.
+    """The match matrices of many items: the number of `rows` and `columns` of each, and all cells in row-major order.
 
     >>> layout = layout_of([[[1, 0]], [[1, 0], [0, 1]], [[1, 0]]])
     >>> [(g.match.tolist(), g.items.tolist()) for g in layout.groups]
@@ -67,12 +67,12 @@ class Layout:
         return tuple(groups)
 
     def widths(self, needs: Input) -> np.ndarray:
-        """Return how many scores each item has in this input."""
+        """Return how many scores each item has in the column `needs`."""
         several = {"image_text": self.rows * self.columns, "text_text": self.columns * self.columns}
         return several.get(needs, self.columns)
 
     def starts(self, needs: Input) -> np.ndarray:
-        """Return where each item's scores begin in the flat array of this input."""
+        """Return where each item's scores begin in the flat array of the column `needs`."""
         if needs not in self._starts:
             widths = self.widths(needs)
             self._starts[needs] = np.cumsum(widths, dtype=np.int64) - widths
@@ -83,14 +83,14 @@ class Layout:
         return {}
 
     def cells(self, needs: Input, flat: np.ndarray, items: np.ndarray, width: int) -> np.ndarray:
-        """Return the cells of items with the same shape, cell-major: (width, items)."""
+        """Return the scores of items with the same shape as an array (cells, items); `width` is the number of cells."""
         if len(items) == len(self):
             return flat.reshape(len(self), width).T
         starts = self.starts(needs)[items]
         return flat[starts[None, :] + np.arange(width)[:, None]]
 
     def blocks(self, needs: Input, flat: np.ndarray) -> Iterator[tuple[ShapeGroup, np.ndarray]]:
-        """Yield groups with their scores, cell-major (cells, items), in blocks of bounded size."""
+        """Yield each group with its scores, as an array (cells, items), in blocks of bounded size."""
         self.check(needs, flat)
         for group in self.groups:
             width = int(self.widths(needs)[group.items[0]])
@@ -100,7 +100,7 @@ class Layout:
                 yield part, self.cells(needs, flat, part.items, width)
 
     def check(self, needs: Input, flat: np.ndarray) -> None:
-        """Raise a DataError if the flat scores do not have the length that the shapes require."""
+        """Raise a DataError if the number of flat scores is not the one that the shapes require."""
         expected = int(self.widths(needs).sum())
         if flat.ndim != 1 or len(flat) != expected:
             raise DataError(
@@ -133,7 +133,7 @@ class Layout:
 
 
 def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
-    """Return the layout of match matrices given as lists or tuples."""
+    """Return the layout of match matrices that are given as lists or tuples."""
     rows: list[int] = []
     columns: list[int] = []
     flat: list[bool] = []
@@ -145,7 +145,7 @@ def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
 
 
 def _by_pattern(dense: np.ndarray) -> list[np.ndarray]:
-    """Return the positions of items with equal cells, one array per pattern, first those with a true first cell."""
+    """Return the positions of items with equal cells: one array per pattern, patterns with a true first cell first."""
     width, count = dense.shape
     if width == 0:
         return [np.arange(count)]
@@ -183,7 +183,7 @@ def codes_of(labels: Sequence[Hashable] | np.ndarray) -> tuple[np.ndarray, list[
 
 
 def cluster_labels(clusters: np.ndarray | None, size: int) -> np.ndarray:
-    """Return the cluster of each item; without clusters, every item is its own."""
+    """Return the cluster of each item; if `clusters` is None, every item is a cluster of its own."""
     if clusters is None:
         return np.arange(size)
     if len(clusters) != size:

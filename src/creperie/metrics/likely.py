@@ -1,11 +1,11 @@
-"""The likelihood of a share, given right answers in clusters: a beta-binomial model, profiled over the correlation.
+"""The likelihood of a proportion of right answers in clusters: a beta-binomial model, profiled over the correlation.
 
 Items that share an image are right or wrong together, with an intra-class correlation that is hard to estimate from few
 clusters: if one cluster in twelve is poor, fifteen clusters often contain no poor one, and their variance does not show
 it. In the likelihood, a low share with a strong correlation also explains such data, so the interval extends exactly as
-far as the data allow. The interval is centred on the plain share, which weighs every item equally, and is widened by
-the efficiency that this share loses against the model's estimate. A difference between two models combines two such
-shares: the items on which they differ, and, among these, the items that the first model wins.
+far as the data allow. The interval is centred on the plain proportion, which weighs every item equally, and is widened
+because this is less efficient than the model's estimate. A difference between two models combines two such proportions:
+that of the items on which they differ and, among these, that of the items that the first model wins.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class _Profile:
 
 
 def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.0) -> _Profile:
-    """Return the profile likelihood of the share of right answers (`right` of `n`), centred on `share`; `widened`
-    multiplies its variance."""
+    """Return the profile likelihood of the proportion of right answers (`right` of `n`), centred on `share`, with its
+    variance multiplied by `widened`.
+    """
     total = float(n.sum())
     logits = _logit((right.sum() + 0.5) / (total + 1)) + OFFSETS
     tried = _correlations(right, n, share)
@@ -61,11 +62,12 @@ def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.
 
 
 def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = math.inf, widened: float = 1.0) -> Ends:
-    """Return the interval of a share at any level, from the number of right answers and of all answers of each cluster.
+    """Return a function that gives a proportion's interval at any level, from each cluster's right and all answers.
 
     Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less; `widened` multiplies
-    the variance. Each tail gets half of the error probability. At shares where all answers right (or all wrong) is
-    likelier than that, no data can reject the share on that side: the other tail gets up to the whole (Blaker 2000).
+    the variance. Each tail gets half of the error probability. Where a proportion makes it likelier than that for all
+    answers to be right (or all wrong), no data can reject it on that side, and the other tail gets up to the whole
+    error probability (Blaker 2000).
 
     >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
     >>> round(low, 2), round(high, 2)
@@ -86,7 +88,7 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
 
 
 def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends:
-    """Return the interval of the share of wins minus the share of losses, from the counts in each cluster.
+    """Return a function that gives the interval of wins minus losses, as proportions, from the counts in each cluster.
 
     The difference is the share of items that differ, times (2 × the share of these that are won − 1): two shares whose
     likelihoods multiply. The likelihood of a difference is the highest among the pairs of shares that give it.
@@ -122,14 +124,14 @@ def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends
 
 
 def _log_all(n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return the log-probability that all answers are right, for every share with its correlation."""
+    """Return the log-probability that all answers are right, for every proportion with its correlation."""
     place, times = _draws(n)
     c = correlations[:, None]
     return np.asarray((np.log(shares[:, None] * (1 - c) + c * place) - np.log(1 - c + c * place)) @ times)
 
 
 def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
-    """Return the grid of correlations: a coarse one, refined around the likeliest."""
+    """Return the grid of correlations: a coarse grid, refined around the most likely correlation."""
     middle = np.clip([share], 0.5 / n.sum(), 1 - 0.5 / n.sum())
     top = int(_log_likelihood(right, n, middle, CORRELATIONS)[:, 0].argmax())
     near = CORRELATIONS[max(0, top - 1)], CORRELATIONS[min(len(CORRELATIONS) - 1, top + 1)]
@@ -137,9 +139,7 @@ def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
 
 
 def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return the log-likelihoods (correlations, shares) of an urn model, in which each answer makes further answers of
-    its kind likelier.
-    """
+    """Return log-likelihoods (correlations, shares) of an urn model: an answer makes others of its kind likelier."""
     likelihood = np.zeros((len(correlations), 1))
     for counts, prior, sign in ((right, shares, 1), (n - right, 1 - shares, 1), (n, np.ones(1), -1)):
         place, times = _draws(counts)
@@ -149,8 +149,8 @@ def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correl
 
 
 def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many clusters have a first, a second, … answer of a kind, as (places, counts); fractions of an answer
-    are counted as fractions.
+    """Return how many clusters have a first, a second, … answer of a kind, as (places, counts). A fraction of an answer
+    counts as that fraction.
     """
     whole = np.floor(counts + 1e-9).astype(np.int64)
     most = int(whole.max(initial=0)) + 1
@@ -163,7 +163,7 @@ def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, float]:
-    """Return the position and the height of the peak of a parabola through the highest point and its neighbours."""
+    """Return the position and the height of the peak of the parabola through the highest point and its neighbours."""
     if not 0 < top < len(logits) - 1 or not np.isfinite(profile[top - 1 : top + 2]).all():
         return float(logits[top]), float(profile[top])
     x, y = logits[top - 1 : top + 2] - logits[top], profile[top - 1 : top + 2] - profile[top]
@@ -174,7 +174,7 @@ def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, f
 
 
 def _inflation(n: np.ndarray, correlation: float) -> np.ndarray:
-    """Return the ratio of the variance of each cluster's mean to that of as many independent answers."""
+    """Return the variance of each cluster's mean, as a multiple of that of as many independent answers."""
     return np.asarray(1 + np.maximum(n - 1, 0) * correlation)
 
 

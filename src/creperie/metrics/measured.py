@@ -45,7 +45,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The measurements of a task whose value is a function of column sums; `share` is True if it is right / n."""
+    """The measurements of a task whose value is a function of column sums. `share` is True if that is right / n."""
 
     task: str
     unit: str
@@ -103,7 +103,7 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The measurements of AUROC: all cells of all items in one array; `item` holds the item of each cell."""
+    """The measurements for an AUROC: all cells of all items in one array; `item` holds the item number of each cell."""
 
     task: str
     unit: str
@@ -158,7 +158,7 @@ def of_outcomes(
     applied: np.ndarray | None = None,
     how: MetricSettings = DEFAULT,
 ) -> Sums:
-    """Return outcomes from any source (answers of a chat model or of people) in the form that `summarise` takes."""
+    """Return outcomes from any source (a chat model's or people's answers) in the form that `summarise` takes."""
     n = judged != VOID
     counts = np.stack([judged == HIT, judged == TIE, n], axis=1).astype(np.int64)
     return _shares(name, "items", np.ones(len(judged), bool) if applied is None else applied, counts, chance, how)
@@ -202,8 +202,8 @@ def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSetti
 
 
 def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Return the measurements of a task on the rank of the best true caption; hits are first places, ties are ranks
-    that depend on the tie rule.
+    """Return the measurements of a task on the rank of the best true caption. A hit is a first place; a tie is a rank
+    that depends on the tie rule.
     """
     ranking, size = ranked(layout, scores), len(layout)
     rank = ranking.under(how.tie_weight)

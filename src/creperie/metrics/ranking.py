@@ -15,9 +15,8 @@ from creperie.metrics.rules import along_rows, ranks
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The rank of the best true caption of each image, counted from 1: `best` resolves ties in favour of the caption,
-    `worst` against it, and `item` is the image's item. Void items and images with only true or only false captions are
-    left out.
+    """The rank of the best true caption of each image, from 1. `best` resolves ties in favour of that caption, `worst`
+    against it; `item` is the image's item. Void items, and images with only true or only false captions, are left out.
     """
 
     item: np.ndarray
@@ -25,7 +24,7 @@ class Ranked:
     worst: np.ndarray
 
     def under(self, tie_weight: float) -> np.ndarray:
-        """Return the ranks under a tie rule: weight 0 resolves ties against the true caption, 1 for it, 1/2 halfway."""
+        """Return the ranks under a tie rule: weight 0 counts ties against the true caption, 1 for it, 1/2 halfway."""
         return self.worst + tie_weight * (self.best - self.worst)
 
 
@@ -50,7 +49,7 @@ def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
 
 
 def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that computes the median from counts (…, values) of sorted values; NaN without counts."""
+    """Return a function that computes the median from counts (…, values) of sorted values; NaN if all counts are 0."""
 
     def median(sums: np.ndarray) -> np.ndarray:
         below = np.cumsum(sums, axis=-1)
@@ -65,8 +64,8 @@ def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clusters: np.ndarray) -> Confidence:
-    """Return the confidence of the median of counts (items, values) by Woodruff's method: the interval of the share of
-    values below the median (plus half of those equal to it), mapped back to values.
+    """Return the confidence of the median of counts (items, values) by Woodruff's method: the interval of the
+    proportion of values below the median (plus half of those equal to it), translated back into values.
     """
     n = counts.sum(axis=1)
     below = counts @ ((values < median) + (values == median) / 2)
@@ -85,7 +84,7 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return chance levels summed over each item's rows: expected rank, number of rows, frequency of each rank."""
+    """Return chance levels, summed over each item's rows: expected rank, number of rows, frequency of each rank."""
     longest = max((g.match.shape[1] for g in layout.groups), default=1)
     expected, rows = np.zeros((2, len(layout)))
     shares = np.zeros((len(layout), longest))

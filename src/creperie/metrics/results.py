@@ -24,10 +24,10 @@ ALL, MACRO = "all", "macro"
 class Result:
     """The result of a task on a subset.
 
-    `n` counts what is covered, in `unit`s (items, captions, images or pairs of captions); `void` counts the items that
-    are not covered, `vacuous` those among them with nothing to compare. `accuracy` is the task's value: (hits + w·ties)
-    / n for shares, a rank for mean-rank and median-rank. `interval` names the method, or says why `low` and `high` are
-    NaN; `clusters` is the number of independent units.
+    `n` is the number of `unit`s (items, captions, images or pairs of captions) that the result covers; `void` counts
+    the items that are not covered, and `vacuous` those of them that have nothing to compare. `accuracy` is the task's
+    value: a proportion, (hits + w·ties) / n, or a rank for mean-rank and median-rank. `interval` names the method, or
+    says why `low` and `high` are NaN; `clusters` is the number of independent units.
     """
 
     task: str
@@ -54,7 +54,7 @@ class Result:
 
 @dataclass(frozen=True)
 class MacroRule:
-    """The choice of groups for a macro mean: those with at least `minimum` items, except the excluded ones."""
+    """Which groups a macro mean covers: those with at least `minimum` items, except the excluded ones."""
 
     minimum: int = 1
     exclude: frozenset[Hashable] = frozenset()
@@ -75,7 +75,7 @@ ARO_ATTRIBUTES = MacroRule(minimum=25)
 
 
 def accuracy(outcomes: np.ndarray, ties: Ties = "wrong") -> float:
-    """Return the share of hits among the covered items, with ties counted by the tie rule; NaN if no item is covered.
+    """Return the fraction of hits among covered items, with ties counted by the tie rule; NaN if no item is covered.
 
     >>> accuracy(np.array([HIT, TIE, 0, VOID]), ties="half")
     0.5

@@ -33,7 +33,7 @@ def along_rows(match: np.ndarray) -> list[Contest]:
 
 
 def down_columns(match: np.ndarray) -> list[Contest]:
-    """Return one contest per caption: the images that the caption is true of against the others."""
+    """Return one contest per caption: the images of which the caption is true, against the other images."""
     return _contests(np.arange(match.size).reshape(match.shape).T, match.T)
 
 
@@ -42,7 +42,7 @@ def _contests(cells: np.ndarray, match: np.ndarray) -> list[Contest]:
 
 
 def both_ways(match: np.ndarray) -> list[Contest]:
-    """Return the contests of rows and columns; none if one of the two has nothing to compare."""
+    """Return the contests of rows and of columns; none if either the rows or the columns have nothing to compare."""
     rows, columns = along_rows(match), down_columns(match)
     return rows + columns if rows and columns else []
 
@@ -50,8 +50,8 @@ def both_ways(match: np.ndarray) -> list[Contest]:
 def between_captions(match: np.ndarray) -> list[Contest]:
     """Return one contest per true caption as a query: the image's other true captions against its false ones.
 
-    The scores captions × captions are read as symmetric, from the upper triangle, so that s(a, b) is one number however
-    the product was computed.
+    The captions × captions scores are read from the upper triangle only, so that s(a, b) and s(b, a) are one number
+    however they were computed.
     """
     return [c for n in range(match.shape[1]) for c in _queried_by(match, n)]
 
@@ -102,7 +102,7 @@ class NthCandidate:
 
 @dataclass(frozen=True)
 class CaptionPreference:
-    """Contests of one caption against another, by position, for every image; which of the two is true plays no part.
+    """Contests of one caption against another, by position, for every image; which of the two is true does not matter.
 
     With `of`, only items with exactly that many captions are compared.
     """
@@ -120,7 +120,7 @@ class CaptionPreference:
 
 
 def without_image(match: np.ndarray) -> list[Contest]:
-    """Return one contest between captions: those true of some image against those true of none."""
+    """Return one contest between captions: those that are true of some image against those true of none."""
     true = match.any(axis=0)
     return [Contest(np.flatnonzero(true), np.flatnonzero(~true))] if true.any() and not true.all() else []
 
@@ -149,7 +149,7 @@ Judge = Callable[[np.ndarray, np.ndarray], "bool | None"]
 
 @dataclass(frozen=True)
 class JudgedBy:
-    """The rule of a user's function, which is called for each item that has a true and a false caption."""
+    """The rule of a user's function, which is called for each item that has both a true and a false caption."""
 
     judge: Judge
 
@@ -169,7 +169,7 @@ class JudgedBy:
 
 @dataclass(frozen=True)
 class Outrank:
-    """The rule that an item is a hit if every winner outranks every loser in all contests."""
+    """The rule by which an item is a hit if every winner outranks every loser in all contests."""
 
     contests: Contests
 
@@ -191,7 +191,7 @@ class Outrank:
         return _decided(lost, equal, void)
 
     def margins(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Return the smallest lead of a winner over a loser, per item; NaN for void items."""
+        """Return, for each item, the smallest lead of a winner over a loser; NaN for void items."""
         least = np.full(cells.shape[1], np.inf)
         for contest in self.contests(match):
             low, high = cells[contest.winners].min(axis=0), cells[contest.losers].max(axis=0)
@@ -203,7 +203,7 @@ class Outrank:
 
 @dataclass(frozen=True)
 class Within:
-    """The rule of recall@k: an item is a hit if in every row the best true caption is among the k highest."""
+    """The rule of recall@k: an item is a hit if, in every row, the best true caption is among the k highest."""
 
     k: int
 
@@ -224,9 +224,7 @@ class Within:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The rule of "brittle": an item is a hit if one of two true captions outranks the false one and the other does
-    not. Lower is better.
-    """
+    """The rule of "brittle": a hit if exactly one of two true captions outranks the false one. Lower is better."""
 
     def applies(self, match: np.ndarray) -> bool:
         return match.shape == (1, 3) and int(match.sum()) == 2
@@ -245,7 +243,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Decided:
-    """The rule that an item is a hit if every true cell is above the threshold and every false cell below it."""
+    """The rule by which an item is a hit if every true cell is above the threshold and every false cell below it."""
 
     threshold: float
 
@@ -270,8 +268,8 @@ MOST_ASSIGNMENTS = 720
 class BestAssignment:
     """The rule of GroupMatch: a hit if the true assignment of images to captions has the highest sum of scores.
 
-    An assignment gives each image a different caption (or, with fewer captions, each caption a different image). The
-    rule applies only if each of them has exactly one true partner, and all these partners differ.
+    An assignment gives each image a different caption (or each caption a different image, if there are fewer captions).
+    The rule applies only if each image (or caption) has exactly one true partner, and these partners all differ.
     """
 
     def applies(self, match: np.ndarray) -> bool:
@@ -299,7 +297,7 @@ class BestAssignment:
 
 
 def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
-    """Return the highest sum among assignments that differ from the true one, by forbidding each true cell in turn."""
+    """Return the highest sum of an assignment other than the true one, by forbidding each true cell in turn."""
     from scipy.optimize import linear_sum_assignment
 
     best = -math.inf
@@ -312,8 +310,8 @@ def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return two arrays (rows, items) and one boolean per item: the rank, from 1, of each row's best true caption among
-    the false ones, with ties in its favour and with ties against it; and whether the item is void. Rows with nothing to
+    """Return the rank, from 1, of each row's best true caption among the false ones, as two arrays (rows, items), with
+    ties in its favour and with ties against it; and a boolean per item: whether it is void. Rows with nothing to
     compare are left out.
     """
     contests = along_rows(match)
@@ -333,7 +331,7 @@ def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 @runtime_checkable
 class CountRule(Protocol):
-    """A rule that counts captions: (items, parts, 3) of hits, ties and captions; all 0 if the item is void."""
+    """A rule that counts captions: an array (items, parts, 3) of hits, ties and captions, all 0 for a void item."""
 
     @property
     def parts(self) -> int: ...
@@ -347,7 +345,7 @@ class CountRule(Protocol):
 
 @dataclass(frozen=True)
 class Sides:
-    """The rule that counts cells on the right side of a threshold: true above (part 0), false below (part 1)."""
+    """The rule that counts cells on the right side of a threshold: true above it (part 0), false below it (part 1)."""
 
     threshold: float
     parts: int = 2
@@ -356,7 +354,7 @@ class Sides:
         return match.size > 0
 
     def chance(self, match: np.ndarray) -> float:
-        """Return 0.5, the level of a coin. That of a random scorer depends on the threshold."""
+        """Return 0.5, the chance of a coin flip; that of random scores would depend on the threshold."""
         return 0.5
 
     def counts(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
@@ -373,8 +371,8 @@ class Sides:
 
 @dataclass(frozen=True)
 class Halves:
-    """The rule of BLA: of an image with k true captions, the k captions with the highest scores are judged true, the
-    others false; captions that are judged correctly are counted.
+    """The rule of BLA: of an image's captions, k of which are true, the k with the highest scores are judged true and
+    the others false; right judgements are counted.
     """
 
     parts: int = 1

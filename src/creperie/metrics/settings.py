@@ -17,7 +17,7 @@ TIE_WEIGHTS: dict[str, float] = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class MetricSettings:
-    """The tie rule, the confidence level, and the random seed (used to draw the images of a blind twin)."""
+    """The tie rule, the confidence level, and the random seed, which is used to draw the images of a blind twin."""
 
     ties: Ties = option("wrong", "How a tie between a true and a false caption counts.")
     level: float = 0.95

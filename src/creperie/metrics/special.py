@@ -1,4 +1,4 @@
-"""The few distribution functions that the statistics need; scipy is imported when one of its own is used."""
+"""The few distribution functions that the statistics need; scipy is imported only when one of its functions is used."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def sign_flip_p(values: np.ndarray) -> float:
 
 
 def _common_step(sizes: np.ndarray) -> float:
-    """Return the largest simple fraction that divides all values; else a 2**15th of their sum, or 0 for over 200."""
+    """Return the largest simple fraction that divides all values; else 2**-15 of their sum, or 0 for over 200."""
     for parts in (1, 2, 4, 6, 12, 60):
         if np.allclose(sizes * parts, np.rint(sizes * parts), rtol=0, atol=1e-9):
             return 1 / parts

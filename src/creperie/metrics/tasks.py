@@ -1,4 +1,4 @@
-"""The tasks, as data: the scores that each reads, the rule by which it judges, and its names in the papers."""
+"""The tasks as data: which scores each task reads, by which rule it judges items, and what the papers call it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Value = Literal[
 
 @dataclass(frozen=True)
 class Task:
-    """A way to judge items. `swapped` names the task that replaces this one on items whose P1 and P2 are swapped."""
+    """A way to judge items. On items whose P1 and P2 are swapped, the task named in `swapped` replaces this one."""
 
     name: str
     what: str
@@ -52,16 +52,16 @@ class Task:
 
     @property
     def is_rank(self) -> bool:
-        """True if the value is a rank, from 1 on, and not a share."""
+        """True if the task's value is a rank, from 1 on, instead of a proportion."""
         return self.value in ("mean-rank", "median-rank")
 
     @property
     def has_margins(self) -> bool:
-        """True if every item has a margin: by how much its winners outrank its losers."""
+        """True if every item has a margin, which is how much its winners outrank its losers."""
         return isinstance(self.rule, Outrank) and not self.swapped
 
     def text(self, value: float | None, digits: int = 1) -> str:
-        """Return a value of the task as it is shown: a rank, or a share in percent."""
+        """Return a value of the task as text: a rank, or a percentage."""
         return decimal(value, max(2, digits)) if self.is_rank else percent(value, digits)
 
 
@@ -124,7 +124,7 @@ def task(name: str) -> Task:
 
 
 def _unknown(name: str) -> UnknownNameError:
-    """Return an error that lists the tasks, and an alias only if it is close to the given name."""
+    """Return an error for an unknown name: it lists the tasks, and an alias if that is close to the name."""
     names = [*TASKS, *FAMILIES, "prefer:i-j"]
     return unknown("task", name, names + difflib.get_close_matches(name.lower(), [*names, *_ALIASES], n=1))
 
@@ -162,8 +162,8 @@ def _preferred(name: str, key: str) -> Task:
 def own_task(judge: Judge) -> str:
     """Add a task judged by a function of an item's match matrix and scores, both images × captions; return its name.
 
-    The function returns True, False, or None for a tie. Its name is the task's, its docstring says what it judges, and
-    an attribute `chance`, if it has one, is the chance level.
+    The function returns True, False, or None for a tie. The task gets the function's name; the function's docstring
+    says what is judged, and its attribute `chance`, if there is one, is the chance level.
 
     >>> def clearly(match, scores):
     ...     "the true caption leads by 0.1"
@@ -221,9 +221,10 @@ def _judged(chosen: Task, layout: Layout, scores: np.ndarray) -> np.ndarray:
 
 
 def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray:
-    """Return, per item, the smallest lead of a candidate that should win over one that should lose; NaN for void items.
+    """Return, per item, the smallest lead of a candidate that should win over one that should lose; NaN if void.
 
-    Positive is a hit, zero a tie, negative a miss. Only tasks whose rule is `Outrank` have margins.
+    A positive margin is a hit, zero is a tie, and a negative one is a miss. Only tasks whose rule is `Outrank` have
+    margins.
     """
     chosen = as_task(which)
     if not isinstance(chosen.rule, Outrank):
@@ -246,7 +247,7 @@ def unit_of(tasks: Iterable[str]) -> str:
 
 
 def chances(which: Task | str, layout: Layout) -> np.ndarray:
-    """Return the exact chance level of each item; NaN if the task has nothing to compare in it."""
+    """Return the exact chance level of each item; NaN for an item in which the task has nothing to compare."""
     chosen = as_task(which)
     if chosen.is_rank or chosen.value in ("precision", "f1"):
         raise UsageError(
@@ -260,7 +261,7 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
 
 
 def applies(which: Task | str, layout: Layout) -> np.ndarray:
-    """Return a boolean per item: True if the task has something to compare in it."""
+    """Return a boolean array: True for each item in which the task has something to compare."""
     chosen = as_task(which)
     applied = np.zeros(len(layout), bool)
     for group in layout.groups:
@@ -269,14 +270,14 @@ def applies(which: Task | str, layout: Layout) -> np.ndarray:
 
 
 def applicable(layout: Layout, inputs: Iterable[Input] = INPUTS) -> list[str]:
-    """Return the names of the tasks that apply to some item of the layout, given the available inputs."""
+    """Return the names of the tasks that apply to some item of the layout, given the available score columns."""
     at_hand = set(inputs)
     return [t.name for t in TASKS.values() if t.needs in at_hand and bool(applies(t, layout).any())]
 
 
 def second_is_nearer(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return where VISLA swaps P1 and P2: where the second positive has the smaller character edit distance to N.
+    """Return a boolean array: True where VISLA swaps P1 and P2, as P2 has the smaller character edit distance to N.
 
-    Equal distances keep the published order.
+    If both distances are equal, P1 and P2 are not swapped.
     """
     return np.asarray(second) < np.asarray(first)
