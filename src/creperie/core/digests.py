@@ -20,7 +20,7 @@ LARGE = 2**24
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of named values. The order of the names does not matter; arrays are hashed completely.
+    """Return the SHA-256 of named values, whatever their order. Arrays are hashed completely.
 
     >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": (2,), "a": 1}) != digest_of({"a": "1", "b": [2]})
     True

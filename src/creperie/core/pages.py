@@ -92,7 +92,7 @@ def policy_of(page: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return the text as a sentence, with a capital letter and a full stop.
+    """Return the text with a capital letter at its beginning and a full stop at its end.
 
     >>> _sentence("no attacker leaks")
     'No attacker leaks.'

@@ -146,7 +146,7 @@ def split_names(values: str | Iterable[str]) -> list[str]:
 
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a small HTML table for notebooks. Markup in cells is escaped.
+    """Return a small HTML table to show in a notebook. Markup in cells is escaped.
 
     >>> html_table("2 < 3", ["n"], [[1]])
     '<p><b>2 &lt; 3</b></p><table><thead><tr><th>n</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>'

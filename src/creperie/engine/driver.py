@@ -39,7 +39,7 @@ class _Hired:
 def driven(
     hire: Callable[[], Worker], workers: int, numbers: Iterable[int], lost: type[Exception]
 ) -> Iterator[tuple[int, Any]]:
-    """Yield (number, answer) in order of completion, each number once; a worker that dies (raises `lost`) is replaced.
+    """Yield (number, answer) in order of completion, each number once; a worker whose future raises `lost` is replaced.
 
     Each step costs the same however many workers there are. A worker that starts late, or never, holds no piece back.
     The pieces of a dead worker go to others; a piece during which `LIVES` workers died ends the run.

@@ -264,7 +264,7 @@ class ReadingComparison:
             self.notes.append(f"in other words: {own.words} → {fact.words}")
 
     def _does_both(self, own: Stated, new: Stated) -> bool:
-        """Return whether one of the two captions contains both actions."""
+        """Return whether one of the two captions states both actions."""
         return any(f.name == own.name for f in self.other.facts) or any(f.name == new.name for f in self.own.facts)
 
     def _is_spare(self, fact: Stated) -> bool:

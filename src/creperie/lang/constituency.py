@@ -74,7 +74,7 @@ def _plain(tree: Any) -> Any:
 
 
 class _Grammar:
-    """A PCFG of binary rules with log probabilities; a tag may include the unary chain above it (`NP+NNS`)."""
+    """A PCFG with binary rules and log probabilities; a tag's label may include unary rules above it (`NP+NNS`)."""
 
     def __init__(self, trees: list[Any]) -> None:
         counts: Counter[tuple[str, str, str]] = Counter()
@@ -198,7 +198,7 @@ def stanford_command(folder: Path) -> list[str]:
 
 
 class LineParser:
-    """A parser in a child process that answers each line with a tree. The process starts with the first sentence."""
+    """A parser in a child process that answers each line of text with a tree. The first sentence starts the process."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = list(command)

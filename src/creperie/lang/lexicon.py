@@ -49,7 +49,7 @@ def _listed() -> dict[str, str]:
 
 @cache
 def nouns_of(kind: str) -> tuple[str, ...]:
-    """Return all listed nouns of a kind."""
+    """Return all nouns in the list of a kind."""
     return tuple(noun for noun, own in _listed().items() if own == kind)
 
 

@@ -143,7 +143,7 @@ def _missing(what: str) -> MissingExtraError:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence stdout and stderr during the block: the C library prints messages when it loads its dictionary."""
+    """Silence stdout and stderr during the block; the C library prints messages when it loads its dictionary."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]

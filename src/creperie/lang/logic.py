@@ -82,7 +82,9 @@ def _reading(caption: str, doc: Any) -> Reading:
 
 
 def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
-    """Return the verdict on a caption with `left` and `right` exchanged: their "names", "phrases" or "attributes"."""
+    """Return the verdict on a caption with `left` and `right` exchanged; `exchange`: "names", "phrases" or
+    "attributes".
+    """
     own = read(doc)
     things = (left.head.i, right.head.i) if exchange == "attributes" else (left.i, right.i)
     if not all(thing in own.entities for thing in things):

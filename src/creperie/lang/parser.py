@@ -35,7 +35,7 @@ def default_parser() -> str:
 
 
 def load_parser(name: str = "") -> Any:
-    """Return a spaCy pipeline by package name or folder, cached; without a name, the best one that is installed."""
+    """Return a spaCy pipeline by package name or folder, loaded once; without a name, the best installed one."""
     return _loaded(name or default_parser())
 
 

@@ -61,7 +61,7 @@ _PHASES = frozenset(("go", "begin", "start", "continue", "keep"))
 
 
 def read(doc: Any) -> Reading:
-    """Return the reading of a parsed caption.
+    """Return the reading of a parsed caption, that is, its things and facts.
 
     >>> from creperie.lang import parse
     >>> a, b = (read(d) for d in parse(["A girl is pushed by a boy.", "A boy is pushing a girl."]))

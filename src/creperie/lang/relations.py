@@ -17,7 +17,7 @@ from creperie.core import packaged
 
 @dataclass(frozen=True, slots=True)
 class Spatial:
-    """A spatial caption: subject, relation and object, with their articles."""
+    """A spatial caption, split into subject, relation and object, with the articles."""
 
     subject: str
     relation: str  #: with its verb: "is above", "contains"

@@ -179,7 +179,9 @@ class Entailment:
 
 @cache
 def entailment(uri: str) -> Entailment:
-    """Return the classifier of a URI such as `hf:cross-encoder/nli-deberta-v3-base`, or of a folder, loaded once."""
+    """Return the classifier of a URI such as `hf:cross-encoder/nli-deberta-v3-base`, or of a folder; it is loaded
+    once.
+    """
     network = read_network(uri, "AutoModelForSequenceClassification")
     labels = {str(name).lower(): number for number, name in network.model.config.id2label.items()}
     if LABEL not in labels:

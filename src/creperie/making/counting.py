@@ -209,7 +209,7 @@ def _may_be_several(noun: Any) -> bool:
 
 
 def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
-    """Return the edit that reduces several people, animals or things to one; None if the caption rules this out."""
+    """Return the edit that turns several people, animals or things into one; None if the caption rules this out."""
     sort, base = sort_here(noun), base_of(noun)
     acts = noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ == "ROOT"
     shown = noun.dep_ == "ROOT" and _is_headline(noun) and (is_made(noun) or sort == "food")
@@ -275,7 +275,7 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _counted(number: Any) -> Any | None:
-    """Return the noun that a number or `a` counts."""
+    """Return the noun that a number or `a` counts; None if there is none."""
     doc, i = number.doc, number.i
     near = {t.lower_ for t in doc[max(0, i - 2) : i]}
     if near & {"least", "than", "-", "about", "some", "nearly", "number", "including", "up", "under", "over"}:

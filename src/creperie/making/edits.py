@@ -83,7 +83,7 @@ def scene_of(doc: Any, without: int = -1) -> list[str]:
 
 
 def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that replace an object by another of the same class."""
+    """Yield edits that replace an object by another thing of the same class."""
     bases = [base_of(t) for t in doc]
     named = {base for t, base in zip(doc, bases) if t.tag_ in ("NN", "NNS")}
     tied = {
@@ -257,7 +257,7 @@ def named_noun(modifier: Any) -> Any | None:
 
 
 def stands_alone(adjective: Any) -> bool:
-    """Return True if an adjective is not part of a phrase such as `black and white`, `dark red` or `hot dog`."""
+    """Return True unless an adjective is part of a phrase such as `black and white`, `dark red` or `hot dog`."""
     if dependents(adjective, "conj", "advmod", "amod") or adjective.dep_ == "conj":
         return False
     noun, own = adjective.head, dimension_of(adjective.lower_)

@@ -353,7 +353,7 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> st
 
 
 def _numbered(phrase: Phrase, verb: Any) -> Phrase:
-    """Return the phrase in the number that the verb shows: plural for `a group of people are riding`."""
+    """Return the phrase in the number that the verb shows: plural in `a group of people are riding`."""
     finite = dependent(verb, "aux") or verb
     many = {"VBZ": False, "VBP": True}.get(finite.tag_, {"was": False, "were": True}.get(finite.lower_))
     return phrase if many is None else replace(phrase, plural=many)

@@ -149,7 +149,7 @@ def _box(left: float, top: float, width: float, height: float) -> Box:
 
 
 def _extent(things: Mapping[Any, AnnotatedThing]) -> tuple[float, float]:
-    """Return the smallest size that contains all boxes, for formats without the size of the photograph."""
+    """Return the smallest (width, height) that contains all boxes, for formats that lack the photograph's size."""
     boxes = [thing.box for thing in things.values()]
     return max((b[0] + b[2] for b in boxes), default=0.0), max((b[1] + b[3] for b in boxes), default=0.0)
 

@@ -47,7 +47,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class GrammarEvent:
-    """An event with two arguments that can be exchanged, and the words around them."""
+    """An event with two arguments that can change places, and the words around them."""
 
     voice: str  #: the construction of the source
     first: Phrase

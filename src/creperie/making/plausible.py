@@ -44,8 +44,8 @@ def is_vouched(kind: str, old: Any, change: str) -> bool:
 
 
 def _is_vouched_thing(old: Any, new: str) -> bool:
-    """Return True if one thing can replace another in any such caption: people who differ only in age, sex or family,
-    or two things of one kind that are merely held, carried or washed, stand somewhere, or are beside something.
+    """Return True if one thing can replace another in any caption of this form: people who differ only in age, sex or
+    family, or two things of one kind that are merely held, carried or washed, stand somewhere, or are beside something.
     """
     base, kind = base_of(old), kind_of(base_of(old))
     singular = lemma(new, "NNS")
@@ -92,7 +92,7 @@ def used_alike(noun: str) -> list[str]:
 
 
 def general_pair(doc: Any) -> bool:
-    """Return True if a caption says of two people that they belong together: `a couple`, `twins`."""
+    """Return True if a caption names two people as a pair: `a couple`, `twins`, `parents`."""
     return any(t.lower_ in ("couple", "twin", "twins", "parents") for t in doc)
 
 

@@ -31,7 +31,7 @@ _GROUP = 14
 
 
 def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that replace a preposition by one that excludes it, or a verb by one with the same arguments."""
+    """Yield edits that replace a preposition by one that excludes it, or a verb by another with the same arguments."""
     for preposition in (t for t in doc if t.dep_ == "prep"):
         span, place = prepositional_span(preposition)
         if place is not None and not _is_fixed(span):
@@ -142,7 +142,7 @@ def _is_fixed(span: Sequence[Any]) -> bool:
 
 def _fits_there(span: Sequence[Any], new: str) -> bool:
     """Return True if a thing at the new place would not be at the old one as well. A person who runs on a beach near
-    the ocean does not run in the ocean, and one who rows a boat is always in it.
+    the ocean does not run in the ocean, but one who rows a boat is in it wherever the boat is.
     """
     holder = holder_of(span[0])
     kind = sort_here(holder) if holder is not None else ""

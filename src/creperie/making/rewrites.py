@@ -36,7 +36,7 @@ RARE = 1.5
 
 @dataclass(frozen=True)
 class Rewriter(Maker):
-    """A maker of items with two true captions: the source, and the first proposed text that means the same."""
+    """A maker of items with two true captions: the source, and the first proposed rewording that means the same."""
 
     chunk = 64
 

@@ -205,7 +205,7 @@ def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[State
 
 
 def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
-    """Return True if each of two people has a clause of their own: `A man holds a net while a woman watches.`"""
+    """Return True if two people do something in separate clauses: `A man holds a net while a woman watches.`"""
     if "animal" in map(sort_here, (left, right)):
         return False
     doers = [[f for f, role in scene.facts_of(t) if role == "agent" and not f.is_relation] for t in (left, right)]

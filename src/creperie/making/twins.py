@@ -129,8 +129,8 @@ def _candidate(pair: TwinPair, left: SourceCaption, right: SourceCaption) -> Can
 
 @dataclass
 class TwinSearch:
-    """A search for twins: find neighbouring captions, determine the kind of difference, weigh the evidence, compare the
-    images, and match. Only captions with a neighbour are held in memory.
+    """A search for twins in steps: find neighbouring captions, determine how they differ, weigh the evidence, compare
+    the images, and choose pairs. Only captions with a neighbour are held in memory.
     """
 
     captions: Captions

@@ -100,7 +100,7 @@ def table_contrast(left: str, right: str) -> Contrast | None:
 
 
 def are_compatible(left: str, right: str) -> bool:
-    """Return True if a class says that both words may be true of one thing: "field" and "grass"."""
+    """Return True if an exclusion class lets both words be true of one thing: "field" and "grass"."""
     known = _table().get(left, {})
     shared = [name for name in known if name in _table().get(right, {})]
     return any(right in group for name in shared for group in known[name][1]) or in_one_group("same", left, right)
@@ -198,7 +198,7 @@ def contrast_of(differing: Difference) -> Contrast | str:
 
 
 def replaced_kind(differing: Difference, contrast: Contrast, docs: tuple[Any, Any]) -> tuple[str, str]:
-    """Return (kind, "") for twins that differ in one phrase, or ("", reason)."""
+    """Return (kind of item, "") for twins that differ in one phrase, or ("", the reason why they do not)."""
     sides = [[_token(doc, w) for w in side] for doc, side in zip(docs, (differing.left, differing.right), strict=True)]
     if not all(_is_phrase(side, contrast.kind) for side in sides):
         return "", "more than one phrase differs"

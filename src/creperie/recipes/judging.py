@@ -116,7 +116,7 @@ def run_score(job: StageJob) -> dict[str, Any]:
 
 
 def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
-    """Return what a stage scores: benchmark, models and options."""
+    """Return the benchmark, the models and the options with which a stage scores."""
     from creperie.metrics import MetricSettings
     from creperie.models import prompt_files, with_prompts
 

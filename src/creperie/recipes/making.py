@@ -49,7 +49,7 @@ def run_captions(job: StageJob) -> dict[str, Any]:
 
 
 def caption_source(options: Mapping[str, Any]) -> Benchmark:
-    """Return the benchmark that a `captions` stage reads. `limit` is per subset; lines of text have one limit."""
+    """Return the benchmark that a `captions` stage reads. `limit` counts items per subset, or lines of a text file."""
     from creperie.making import read_captions
 
     limit = options["limit"] or None

@@ -144,8 +144,8 @@ STEPS: dict[str, StageKind] = _read_steps()
 
 
 def models_of(options: Mapping[str, Any]) -> list[str]:
-    """Return the URIs of all models in a stage's options, including models that are named inside other URIs or in JSON
-    files of joined towers.
+    """Return the URIs of all models in a stage's options, including models named inside other URIs, or in JSON files
+    that join two encoders.
     """
     named: list[str] = []
     for name in MODEL_OPTIONS:

@@ -58,7 +58,7 @@ class Zoo:
 
 
 def is_zoo(text: str) -> bool:
-    """Return True if the argument is a zoo file rather than a benchmark.
+    """Return True if the argument names a zoo file rather than a benchmark.
 
     >>> is_zoo("zoo.yaml"), is_zoo("sugarcrepe"), is_zoo("csv:zoo.yml")
     (True, False, False)

@@ -18,7 +18,7 @@ from creperie.world.wording import one_wording, say, two_wordings
 
 @dataclass(frozen=True, slots=True)
 class MadeItem:
-    """An item without an id, with scenes in place of images."""
+    """An item that has no id yet, with scenes in place of images."""
 
     scenes: tuple[Scene | Room, ...]
     captions: tuple[str, ...]

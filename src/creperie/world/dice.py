@@ -18,7 +18,7 @@ def key_of(name: str) -> int:
 
 
 class Dice:
-    """A stream of random integers, determined by its key.
+    """A stream of random integers, determined by its `key`.
 
     >>> dice = Dice(0, key_of("swap_obj"))
     >>> [dice.roll(6) for _ in range(8)] == [Dice(0, key_of("swap_obj")).roll(6)] + [dice.roll(6) for _ in range(7)]
@@ -81,5 +81,5 @@ class Tape(Dice):
         raise TapeEnd
 
     def replay(self) -> Tape:
-        """Return the same tape, from its beginning."""
+        """Return a tape of the same numbers, to be read from its beginning."""
         return Tape(self._values)

@@ -70,7 +70,7 @@ def needs_the(form: LogicalForm) -> bool:
 
 
 def takes_place(form: LogicalForm, setting: str) -> bool:
-    """Return whether a sentence may add a location, such as "on the table" or "in the room"."""
+    """Return whether the sentence of a claim may add a location, such as "on the table" or "in the room"."""
     kind = family(form)
     if kind in ("list", "count"):
         return setting in PLACES

@@ -135,7 +135,7 @@ def _shadow(px: int) -> Sprite:
 
 @lru_cache(maxsize=512)
 def backdrop(number: int, size: int) -> np.ndarray:
-    """Return the sky and ground of a backdrop."""
+    """Return the image of the sky and ground of the backdrop with this number."""
     sky_top, sky_low, ground_top, ground_low = (np.array(c, np.int64) for c in _PALETTES[number % 8])
     horizon = (148 + 4 * (number // 8)) * size // CANVAS
     rows = np.arange(size, dtype=np.int64)[:, None]
@@ -238,7 +238,7 @@ def _speed_lines(thing: Thing) -> Strokes:
 
 
 def _motion(gift: Thing, taker: Thing) -> Strokes:
-    """Return an arrow above the gift that points to the taker."""
+    """Return the strokes of an arrow above the gift that points to the taker."""
     x, y = gift.x, gift.box[1] - 14
     side = 1 if taker.x > gift.x else -1
     grey = (96, 94, 108, 255)

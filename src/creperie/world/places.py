@@ -37,7 +37,9 @@ Box = tuple[int, int, int, int]
 
 
 def pair_places(things: Sequence[Thing], action: str) -> tuple[list[list[str]], list[list[int]]]:
-    """Return the place of each thing relative to each other, and the squared gap between them (0 if they touch)."""
+    """Return two matrices: the place of each thing relative to each other one, and their squared gaps (0 if they
+    touch).
+    """
     n = len(things)
     boxes = [thing.box for thing in things]
     places = [[""] * n for _ in range(n)]

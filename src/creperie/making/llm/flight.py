@@ -26,7 +26,7 @@ Answer = Callable[[Sequence[PendingQuestion]], Iterable[str | None]]
 
 @runtime_checkable
 class ServedModel(Model, Protocol):
-    """A model behind a request queue that threads share."""
+    """A model whose requests go through a queue that threads share."""
 
     @property
     def queue(self) -> RequestQueue: ...

@@ -68,7 +68,7 @@ class PairVerdict:
 
     @property
     def is_fault(self) -> bool:
-        """True if the pair is not as it should be, or the answer about it could not be read."""
+        """True if the pair is not as it should be, or if the model's answer about it could not be read."""
         return self.code not in ("", UNDECIDED)
 
     @property
@@ -96,7 +96,7 @@ class Validation:
 
     @property
     def failed(self) -> set[tuple[str, str]]:
-        """The items with a pair that is not as it should be, as (subset, item)."""
+        """The items with a pair that is not as it should be or has no readable answer, as (subset, item)."""
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.is_fault}
 
     @property
