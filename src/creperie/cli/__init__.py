@@ -1,4 +1,4 @@
-"""The command line: parse into options, call one function, print."""
+"""The command line: every command parses its options, calls one function and prints the result."""
 
 from creperie.cli.app import main
 

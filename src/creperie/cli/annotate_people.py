@@ -1,4 +1,4 @@
-"""`creperie annotate`: the people of a study. Exclusion, crowds, consent, payment, privacy."""
+"""`creperie annotate`: managing the people of a study (exclusion, crowds, consent, payment, privacy)."""
 
 from __future__ import annotations
 

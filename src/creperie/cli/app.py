@@ -37,7 +37,7 @@ REMOVED: dict[str, str] = packaged_toml("creperie.cli", "commands.toml")["remove
 
 
 def removed_name(words: str) -> CreperieError | None:
-    """Return the error for a command or an option that was removed; None if there was none of this name."""
+    """Return the error for a command or an option that was removed; None if the name never existed."""
     name = words.removeprefix("creperie ")
     return UsageError(f"`{words}` was removed", hint=REMOVED[name]) if name in REMOVED else None
 
@@ -79,7 +79,7 @@ def _refuse_repeated(command: click.Command, args: Sequence[str]) -> None:
 
 
 class LazyGroup(CommandGroup):
-    """A group whose commands are imported when they are called."""
+    """A group of commands whose modules are imported only when one of them is called."""
 
     listed: Mapping[str, tuple[str, str, str]] = COMMANDS
 
@@ -140,8 +140,8 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _open_streams() -> None:
-    """Make stdout and stderr accept any text: characters that the console's encoding lacks become ?, and a stream that
-    the caller closed (`>&-`) discards its output.
+    """Make stdout and stderr accept any text: characters that the console's encoding lacks become `?`, and output to a
+    stream that the caller closed (`>&-`) is discarded.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -174,7 +174,7 @@ def _line(error: Exception) -> str:
 
 
 def _within(name: object, folder: Path) -> bool:
-    """Return whether a path is this folder, inside it, or one of its parents."""
+    """Return whether a path is this folder, lies inside it, or is one of its parents."""
     if not isinstance(name, str):
         return False
     path = Path(name).absolute()
@@ -182,7 +182,7 @@ def _within(name: object, folder: Path) -> bool:
 
 
 def _somewhere(error: OSError) -> str:
-    """Return a place for an error that names no file, as when a write to an open file fills the disk."""
+    """Return a place to name in the message for an error without a file name, as when an open file fills the disk."""
     return "the disk of the output or of the cache" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
 
 

@@ -1,6 +1,4 @@
-"""`creperie audit` and `creperie atlas`: whether a benchmark leaks, through what and how certain; many audits as one
-page.
-"""
+"""`creperie audit` and `creperie atlas`: whether a benchmark leaks, how, and how certainly; many audits on one page."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CiOutputs:
-    """The options for continuous integration: the baseline to compare with, and the files to write."""
+    """Options for continuous integration: the baseline to compare with, and the files to write."""
 
     baseline: Path | None = option(None, "Fail only if worse than this file of `audit --json`.", metavar="FILE")
     junit: Path | None = option(None, "Write JUnit XML.", metavar="FILE")
@@ -152,7 +150,7 @@ def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: Attac
 
 @dataclass(frozen=True)
 class AtlasOutput:
-    """The options for where the atlas and its audits are written."""
+    """Options for where the atlas and its audits are written."""
 
     keep: Path | None = option(None, "Store the audits in this folder, and reuse those in it.", metavar="DIR")
     out: Path | None = option(None, "Write the page in Markdown.", metavar="FILE")
@@ -188,7 +186,7 @@ def atlas(
 
 
 def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOptions, models: AttackerModels) -> Any:
-    """Return the audit of a benchmark: the stored one from `keep`, or a new one."""
+    """Return the audit of a benchmark: the one stored in `keep` if it is up to date, otherwise a new one."""
     bench, changed = load_part(spec, part, models.seed), changed_options(options, part, models)
     origin = audit_origin(bench, options, models, changed)
     if keep and (kept := kept_audit(bench.name, origin, keep)):
@@ -200,7 +198,7 @@ def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOpti
 
 
 def _ceilings(bench: Benchmark, options: AuditOptions, models: AttackerModels) -> dict[str, Any]:
-    """Return by subset the highest accuracy of a model that ignores word order, on the items that were attacked."""
+    """Return, by subset, the highest accuracy of a model that ignores word order, on the items that were attacked."""
     from creperie.statistics import ceilings
 
     part = attacked_part(bench, models.seed, full=options.full)

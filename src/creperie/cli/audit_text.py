@@ -44,7 +44,7 @@ def show_audit(audit: Audit, html: Path | None) -> None:
 
 
 def show_verdict(judgement: Judgement, next: str) -> None:
-    """Print the verdict's sentence and the command to run next: the last two lines of every command with a verdict."""
+    """Print the sentence of the verdict and the command to run next, as the last two lines of a command's output."""
     say(f"[bold {COLOURS.get(judgement.verdict, 'yellow')}]verdict: {escape(judgement.text)}[/]")
     say(f"next: {escape(next)}")
 

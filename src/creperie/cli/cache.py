@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def cache(ctx: click.Context, as_json: bool) -> int:
     """The store of embeddings and scores. Without a command: show it.
 
-    It is in CREPERIE_CACHE (else XDG_CACHE_HOME/creperie, else ~/.cache/creperie) and is kept under
-    CREPERIE_CACHE_SIZE (20G): the least recently used entries are removed first.
+    The store is in CREPERIE_CACHE (else XDG_CACHE_HOME/creperie, else ~/.cache/creperie). It is kept smaller than
+    CREPERIE_CACHE_SIZE (20G) by removing the least recently used entries.
     """
     if ctx.invoked_subcommand is None:
         return int(ctx.invoke(show, as_json=as_json) or 0)

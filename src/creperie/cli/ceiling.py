@@ -20,10 +20,11 @@ ACCURACIES = ["model", "task", "subset", "n", "accuracy", "low", "high", "chance
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Also this run's accuracy on half-truths.")
 @answers
 def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> CommandResult:
-    """Compute how far a model that ignores word order can come on a benchmark, from its captions alone.
+    """Compute the highest accuracy that a model without word order can reach, from a benchmark's captions alone.
 
     Same words: items with a true and a false caption of the same words in another order, which such a model can only
-    tie. Half-truths: items whose false captions only add to a true one; `--run` says how often a model rejects them.
+    tie. Half-truths: items whose false captions say all that a true one says, and more; `--run` tells how often a model
+    rejects them.
     """
     from creperie.bench import load
     from creperie.scoring import load_run

@@ -26,7 +26,7 @@ SHOWN = 2  #: of a recipe that is no paper's, most tables of a stage that are pr
 
 @dataclass(frozen=True)
 class CookWay:
-    """The options for where a recipe runs, and whether it is only planned."""
+    """Options for where a recipe runs, and whether it is only planned."""
 
     out: Path | None = option(None, "Output folder (out/cook/RECIPE-PROFILE).", metavar="DIR")
     plan: bool = option(False, "Only show calls, cost, time, and what is missing.", flags="--plan --dry-run")
@@ -111,7 +111,7 @@ def _list_answer() -> CommandResult:
 
 
 def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
-    """Return the status of every table and figure, from the named recipe runs or all under out/cook."""
+    """Return the status of every table and figure, from the given recipe runs or from all runs under out/cook."""
     from creperie.core import write_text
     from creperie.recipes import directions, paper_status, runs_said, status_page, totals
 
@@ -128,7 +128,7 @@ def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
 
 
 def _verify_answer(folders: tuple[str, ...]) -> CommandResult:
-    """Return the comparison of two recipe runs; exit code 1 if a stage differs."""
+    """Return the comparison of two recipe runs; the exit code is 1 if a stage differs."""
     from creperie.recipes import verify_runs
 
     if len(folders) != 2:
@@ -187,7 +187,7 @@ def _plan_row(line: PlanLine) -> list[str]:
 
 
 def _lack_rows(lacks: list[Shortfall]) -> list[list[str]]:
-    """Return one row per missing requirement; weights to download share one row per stage."""
+    """Return one table row per missing requirement; all weights that a stage would download share one row."""
     rows = [[s.stage or "–", s.kind, s.message, s.hint] for s in lacks if s.kind != "weights"]
     for stage in dict.fromkeys(s.stage for s in lacks if s.kind == "weights"):
         own = [s.message.partition(": ")[0] for s in lacks if s.kind == "weights" and s.stage == stage]
@@ -208,7 +208,7 @@ def _span(seconds: float | None) -> str:
 
 
 def show_stages(title: str, folder: Path, served: list[StageResult], main: list[str]) -> None:
-    """Print what came of every stage, and the paper's main tables in full; others stay in their folders."""
+    """Print the outcome of every stage, and the paper's main tables in full; other tables stay in their folders."""
     say(f"[bold]{title}[/bold]\n")
     rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _numbers_of(s)] for s in served]
     print_table(["stage", "does", "", "time", "what came of it"], rows, right=["time"])
@@ -236,7 +236,7 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _numbers_of(s: StageResult) -> str:
-    """Return the summary of a stage in one line."""
+    """Return a one-line summary of what a stage did."""
     from creperie.reporting import model_label
 
     summary = s.summary

@@ -8,7 +8,7 @@ from creperie.cli.app import LazyGroup, listed_commands
 
 
 class DataGroup(LazyGroup):
-    """The commands of `creperie data`."""
+    """The group of the commands of `creperie data`."""
 
     listed = listed_commands("data")
 

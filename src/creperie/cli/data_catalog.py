@@ -200,7 +200,7 @@ def _chance(value: float | None) -> str:
 
 
 def chance_text(chance: Mapping[str, float | None]) -> str:
-    """Return chance levels in percent: one if all metrics agree, a list of up to three, else a range.
+    """Return chance levels in percent: one number if all metrics agree, a list of up to three, or else a range.
 
     >>> chance_text({"itt": 0.3333, "tot": 0.3333}), chance_text({"text": 0.25, "image": 0.25, "group": 0.1667})
     ('33.3', '25, 25, 16.7')

@@ -17,7 +17,7 @@ from creperie.core import UsageError, option
 
 @dataclass(frozen=True)
 class Target:
-    """The options for where a new benchmark is written, and what it may replace."""
+    """Options for where a new benchmark is written, and what it may replace."""
 
     out: Path | None = option(None, "The folder to write (required).", metavar="DIR")
     copy_images: bool = option(False, "Copy the images into the new folder.")
@@ -48,7 +48,7 @@ def edit(bench: str, changes: Edit, place: ImageOptions, target: Target) -> Comm
 
 @dataclass(frozen=True)
 class ConcatOptions:
-    """The options of `data concat`: the name of the result, and whether subsets are prefixed."""
+    """Options of `data concat`: the name of the result, and whether subsets get a prefix."""
 
     name: str = option("", "The name of the result; by default that of the folder.")
     prefix: bool = option(False, "Rename subsets to BENCH/SUBSET, so that ids cannot clash.")
@@ -69,7 +69,7 @@ def concat(benches: Sequence[str], options: ConcatOptions, place: ImageOptions, 
 
 @dataclass(frozen=True)
 class ShotOptions:
-    """The options of `data shots`: how many demonstrations are drawn, and where they are written."""
+    """Options of `data shots`: how many demonstrations are drawn, and where they are written."""
 
     count: int = option(4, "Demonstrations per subset.", minimum=1)
     seed: int = option(0, "Seed of the draw and of the captions' order.")

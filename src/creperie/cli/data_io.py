@@ -43,7 +43,7 @@ _PREVIEW = 3
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """The options of `data import`: how a file is read, and where the benchmark is written."""
+    """Options of `data import`: how a file is read, and where the benchmark is written."""
 
     format: str = option("", "csv, tsv, jsonl, parquet, or a published format.")
     copy_images: bool = option(False, "Copy the images into the benchmark.")
@@ -83,7 +83,7 @@ def import_(
 
 
 def _images_not_found(bench: Benchmark) -> str:
-    """Return an error text if none of the first hundred images can be found, else an empty text."""
+    """Return an error message if none of the first hundred images can be found; otherwise an empty text."""
 
     keys = sorted(image_keys(bench))
     if not keys:
@@ -96,7 +96,7 @@ def _images_not_found(bench: Benchmark) -> str:
 
 
 def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -> Benchmark:
-    """Return the benchmark in a file or folder; `roles` are those of a table's columns."""
+    """Return the benchmark in a file or folder; `roles` says what the columns of a table are."""
 
     if options.format in FOR_TOOLS[2:]:
         hint = "`runs import` reads its logs; export as datasets or webdataset (with images) or jsonl to read it back"
@@ -158,7 +158,7 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
 
 
 def _item_rows(item: Item) -> list[list[str]]:
-    """Return the table rows of an item: one per caption; with several images, those that the caption is true of."""
+    """Return an item's table rows, one per caption; if it has several images, name those the caption is true of."""
     rows = []
     for j, caption in enumerate(item.captions):
         true = [image for i, image in enumerate(item.images or ("",)) if item.match[i][j]]
@@ -178,7 +178,7 @@ NEXT = {
 
 @dataclass(frozen=True)
 class ExportOptions(PartOptions):
-    """The options of `data export`: what is written, and where."""
+    """Options of `data export`: what is written, and where."""
 
     format: str = option("", f"A published format, csv, tsv, jsonl, parquet; or {', '.join(FOR_TOOLS)} (required).")
     out: str = option("", "The folder to write; or a file, if the format is one file (required).", metavar="PATH")
@@ -200,7 +200,7 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
     These are the formats of the five papers, Winoground's and tables. Images are not written, except for other tools:
     `datasets` writes Parquet that `datasets.load_dataset` opens with images, `webdataset` tar files, `lmms-eval` and
     `inspect` a task folder that asks about every image in every order of its captions, whose logs `runs import` reads.
-    `data import` reads all others back.
+    `data import` reads all other formats back.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
@@ -244,7 +244,7 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
 
 
 def _writable(name: str) -> Format:
-    """Return the format of this name; an error lists what can be written."""
+    """Return the format of this name; if it cannot be written, raise an error that lists the formats that can."""
     try:
         return find_format(name)
     except UsageError:

@@ -1,4 +1,4 @@
-"""`creperie data show` and `creperie data check`: the content and the faults of a benchmark."""
+"""`creperie data show` and `creperie data check`: the contents of a benchmark and the problems in it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def describe(bench: Benchmark) -> dict[str, Any]:
 
 
 def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
-    """Return for each tag its type, how many items have it, and its values if they are few."""
+    """Return, for each tag, its type, how many items have it, and its values if there are only a few."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -181,7 +181,7 @@ def _show_item(item: Item) -> None:
 
 
 def _value(value: object) -> str:
-    """Return a tag's value as text; whole numbers without `.0`."""
+    """Return a tag's value as text; whole numbers are written without `.0`."""
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

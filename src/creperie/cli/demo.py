@@ -1,4 +1,4 @@
-"""`creperie demo`: the built-in world, end to end."""
+"""`creperie demo`: all steps from making a benchmark to the report, on the built-in world."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ Tell = Callable[[], AbstractContextManager[object]]
 
 
 def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) -> tuple[Benchmark, int, list[Row]]:
-    """Run steps 1 and 2; return the world, the number of errors in it, and the accuracies of blind attackers."""
+    """Run steps 1 and 2; return the benchmark, the number of errors in it, and accuracies of blind attackers."""
     with tell():
         say("[bold]1. A world.[/bold] Drawn scenes; a caption is true or false only where the scene proves it.\n")
     bench = story.make_world_of(out / "world", items, seed, bar)
@@ -114,7 +114,7 @@ def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) 
 
 
 def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
-    """Run step 4; return the study of a small CLIP with and without hard negatives."""
+    """Run step 4; return the results of training a small CLIP with and without hard negatives."""
     with tell():
         say(TRAINING)
     study = story.train_small(out, seed, bar)
@@ -124,7 +124,7 @@ def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
 
 
 def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell) -> tuple[list[Row], list[str]]:
-    """Run the last step; return the scores of models, and the packages that are not installed."""
+    """Run the last step; return the scores of the models, and the names of packages that are not installed."""
     with tell():
         number = 5 if study else 4
         say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
@@ -229,7 +229,7 @@ def _show_task(scored: list[Row]) -> None:
 
 
 def _short(uri: str) -> str:
-    """Return a short label of a model: what a trained one was trained with, or the package of another."""
+    """Return a short label for a model: for a trained one what it was trained with, for any other its package."""
     kind, _, name = uri.partition(":")
     return f"small CLIP ({Path(name).parts[-2]})" if kind == "small" else name.removeprefix("pkg:")
 

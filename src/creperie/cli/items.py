@@ -51,8 +51,9 @@ def items(
     correlates negatively with the other items. If every run has a blind twin among the runs (`score --image noise`),
     items are separated into those that models know by text and those that need the picture.
 
-    The short form is chosen to rank models as the whole benchmark does. How well it does is measured on models that had
-    no part in choosing it, beside as many random items. Exit code 3 when the item response model did not converge.
+    The short form is chosen to rank models as the whole benchmark does. How well it does so is measured on models that
+    were not used to choose it, and compared with as many random items. Exit code 3 when the item response model did not
+    converge.
     """
     from creperie.reporting import item_map, runs_in, save_figure
 

@@ -28,7 +28,7 @@ def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False
 
 
 def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds the options of a dataclass (`creperie.core.option`) as one argument, `name`."""
+    """Return a decorator that gives a command the options of a dataclass as one argument called `name`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         declared = options_in(kind)
@@ -50,7 +50,7 @@ NAMED = {str: "NAME", Path: "PATH", int: "N", float: "X"}
 
 
 def click_option(about: OptionField) -> Any:
-    """Return the click option for a field: flags, type, default and help. `options_from` checks the value."""
+    """Return the click option for a field: its flags, type, default and help. `options_from` checks the value."""
     plain = f"--{about.name.replace('_', '-')}"
     negatable = f"{plain}/--no-{plain[2:]}" if about.kind is bool and about.default else plain
     settings: dict[str, Any] = {"help": f"{as_flags(about.help)}{_default_text(about)}", "default": about.default}
@@ -67,7 +67,7 @@ def click_option(about: OptionField) -> Any:
 
 
 def _default_text(about: OptionField) -> str:
-    """Return the default as the help shows it; empty if there is none."""
+    """Return the default value as the help shows it; empty if there is none."""
     value = about.default
     if value in (None, "", (), False) and not isinstance(value, (int, float)):
         return ""
@@ -78,7 +78,7 @@ def _default_text(about: OptionField) -> str:
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add --engine, --address, --workers and --gpus, passed to the command as `engine`; None: this process."""
+    """Add --engine, --address, --workers and --gpus, given to the command as `engine` (None: this process)."""
     from creperie.engine import EngineOptions
 
     @functools.wraps(command)
@@ -95,7 +95,7 @@ DATABASE = "CREPERIE_PEOPLE_DB"
 
 
 def database(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --db, passed to the command as the open database, `db`."""
+    """Add --db to a command, which gets the opened database as the argument `db`."""
     about = f"SQLite file or postgresql:// URL [${DATABASE}, creperie-people.db]."
 
     @click.option("--db", "place", metavar="FILE|URL", help=about)
@@ -107,14 +107,14 @@ def database(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def study_command(function: Callable[..., CommandResult]) -> click.Command:
-    """Return the command of a function on the STUDY that is its first argument, with --db and --json."""
+    """Return a click command, with --db and --json, for a function whose first argument is the STUDY."""
     command = click.command()(click.argument("study")(database(answers(function))))
     command.params.sort(key=lambda option: option.name in ("place", "as_json"))
     return command
 
 
 def open_place(place: str | None) -> Database:
-    """Return the database that --db names, else that of $CREPERIE_PEOPLE_DB, else the default one."""
+    """Return the database that --db names, or else that of $CREPERIE_PEOPLE_DB, or else the default one."""
     try:
         from creperie.annotation import database_place, open_database
     except ModuleNotFoundError as e:

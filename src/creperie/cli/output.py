@@ -34,7 +34,7 @@ class CommandResult:
 
 
 def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
-    """Add `--json` to a command, print its result, and return its exit code."""
+    """Return a command that prints the function's result, as JSON with `--json`, and returns its exit code."""
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
     @functools.wraps(function)
@@ -53,7 +53,7 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
 
 
 def say(line: str = "", *parts: object) -> None:
-    """Print a line on stdout with rich's markup. `parts` fill its braces; markup in them is escaped.
+    """Print a line with rich's markup on stdout. `parts` fill its braces; markup inside `parts` is escaped.
 
     >>> say("[bold]{}[/bold]: {:,} items", "a [red] herring", 1200)
     a [red] herring: 1,200 items
@@ -85,7 +85,7 @@ def p_value(value: float) -> str:
 
 
 def table_width() -> int:
-    """Return the number of characters that a table may be wide: a terminal's, and at least `WIDE` in a file."""
+    """Return the greatest width of a table in characters: that of the terminal, or at least `WIDE` in a file."""
     from rich.console import Console
 
     console = Console()
@@ -102,8 +102,8 @@ def print_table(
 ) -> None:
     """Print a table; columns named in `right` are aligned to the right. Cells are text, not markup.
 
-    No word is broken, and no cell of up to `SHORT` characters: columns that do not fit beside the first are printed
-    below. Longer cells share the space that is left. Cells of the column `brief` are cut to one line.
+    No word is broken, and no cell of up to `SHORT` characters is wrapped: columns that do not fit next to the first one
+    are printed below. Longer cells share the space that is left. Cells of the column `brief` are cut to one line.
     """
     from rich.console import Console
     from rich.table import Table
@@ -170,7 +170,7 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 @contextmanager
 def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Report progress for logs: a line every ten seconds, none for short work."""
+    """Report progress as lines for a log: one every ten seconds, and none for work that takes less."""
     start = last = time.monotonic()
     done = 0
     lock = threading.Lock()

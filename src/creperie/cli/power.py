@@ -51,7 +51,7 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
 
 
 def _claimed(claim: str, by_runs: bool, options: PowerOptions, difference: float) -> str:
-    """Return a description of the claim to simulate, with its numbers."""
+    """Return the claim to be simulated, in words and with its numbers."""
     models = "models that err as these runs do" if by_runs else "two models"
     return {
         "compare": f"a difference of {100 * difference:.3g} points between {models}",

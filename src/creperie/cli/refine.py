@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RefineOutput:
-    """The options for what `creperie refine` writes."""
+    """Options for what `creperie refine` writes."""
 
     out: Path | None = option(None, "The folder to write.", metavar="DIR")
     force: bool = option(False, "Replace the folder if it exists.")

@@ -66,7 +66,7 @@ def _after(standing: AttackerStanding) -> tuple[str, str]:
 
 
 def percent(figure: Measure | None) -> str:
-    """Return an accuracy with its interval, in percent."""
+    """Return an accuracy and its interval as text, in percent."""
     return with_interval(figure.accuracy, figure.low, figure.high) if figure else "–"
 
 
@@ -86,7 +86,7 @@ def _subsets(refined: Refined) -> None:
 
 
 def sparkline(values: list[int]) -> str:
-    """Return sizes as a line of bars; the largest has full height.
+    """Return the sizes as one line of bars, the tallest for the largest size.
 
     >>> sparkline([1413, 900, 547])
     '█▆▄'
@@ -110,7 +110,7 @@ def _reasons(refined: Refined) -> None:
 
 
 def advice(refined: Refined) -> list[str]:
-    """Return lines with advice on the selection: structural cues, proven or not, and where it was written."""
+    """Return lines on the selection: structural cues, whether it is proven optimal, and where it was written."""
     lines = [_structural(o) for o in refined.outcomes if o.choice.structural]
     if not len(refined.bench):
         return [*lines, "[red]nothing was written[/red]"]

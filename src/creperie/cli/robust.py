@@ -1,4 +1,4 @@
-"""`creperie robust`: how far a ranking of models depends on choices."""
+"""`creperie robust`: how far a ranking of models depends on analysis choices (tie rule, task, weighting, items)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def runs() -> None:
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """The model and benchmark of the imported answers, and where the runs are written."""
+    """Options for imported answers: their model, their benchmark, and where the runs are written."""
 
     model: str = option("", "The model's name; by default taken from the file.")
     order: str | None = option(None, "Which caption was offered first.", choices=("positive-first", "negative-first"))
@@ -90,7 +90,7 @@ def _imported(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOp
 
 
 def _too_few(error: UnmatchedError) -> CommandResult:
-    """Return the result of an import that was refused: too many rows match no item."""
+    """Return the result of an import that was refused because too few of the rows match an item."""
     rows = [asdict(row) for row in error.rows]
 
     def show() -> None:

@@ -35,7 +35,7 @@ TABLES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".html": "html"}
 
 @dataclass(frozen=True)
 class ScoreCall:
-    """The options for what is scored, in which shard, and what is written besides the runs."""
+    """Options for what is scored, in which shard, and what is written in addition to the runs."""
 
     models: tuple[str, ...] = option((), "A model; repeat for more.", flags="--model -m", metavar="URI", whole=True)
     blind: str | None = option(
@@ -109,7 +109,7 @@ def score(
 
 
 def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:
-    """Return the models and benchmarks of the call, and whether they come from a zoo file (its runs are resumed)."""
+    """Return the models and benchmarks to score, and whether they come from a zoo file, whose runs are resumed."""
     from creperie.recipes import Zoo, ZooEntry, is_zoo, read_zoo
 
     files = [spec for spec in benchmarks if is_zoo(spec)]
@@ -186,7 +186,7 @@ def _matrix(
 
 
 def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
-    """Compute and return all cells; with several models, print a line on stderr after each."""
+    """Compute and return all cells; if there are several models, print a line on stderr after each."""
     import time
 
     from creperie.cli.score_text import duration
@@ -285,7 +285,7 @@ def _plan(matrix: Matrix) -> CommandResult:
 
 
 def _document(runs: list[Run], declared: bool) -> dict[str, Any]:
-    """Return one run's document or, for several and for a zoo, a list of them."""
+    """Return the document of a run or, for several runs and for a zoo, a list of documents."""
     documents = [_run_document(run) for run in runs]
     return documents[0] if len(runs) == 1 and not declared else {"runs": documents}
 

@@ -90,7 +90,7 @@ def _work(run: Run) -> str:
 
 
 def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
-    """Print a matrix of models × benchmarks: accuracy, rank and group of every cell, the mean, and notes."""
+    """Print a matrix of models × benchmarks: accuracy, rank and group in every cell, each model's mean, and notes."""
     columns, rows = matrix_table(ranked, cells)
     brief = [re.sub(":/.*/", ":…/", str(row[0])) for row in rows]  # only the last part of a folder, if unique
     shown = [[b if brief.count(b) == 1 else str(row[0]), *map(str, row[1:])] for b, row in zip(brief, rows)]

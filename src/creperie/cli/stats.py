@@ -110,7 +110,7 @@ def _analyses(
 
 
 def _changed(analysis: Analysis, question: AnalysisOptions) -> Analysis:
-    """Return the analysis with the settings that the command line overrides."""
+    """Return the analysis with the settings from the command line in place of its own."""
     kinds = [text.partition("=") for text in question.contrasts]
     general = [name for name, sign, _ in kinds if not sign]
     return replace(

@@ -46,7 +46,7 @@ class TableOutput:
 
     @property
     def width(self) -> int:
-        """The characters per line: those of the terminal, or `WIDE` for a file."""
+        """The number of characters per line: the terminal's, or `WIDE` for a file."""
         return shutil.get_terminal_size().columns if self.out is None and sys.stdout.isatty() else WIDE
 
 
@@ -102,7 +102,7 @@ def table(
 
 
 def _refuse(mode: str, given: Mapping[str, object]) -> None:
-    """Raise an error if one of the options or arguments is given, none of which has an effect in this mode."""
+    """Raise an error if any of these options or arguments is given; none of them has an effect in this mode."""
     if unused := [name for name, value in given.items() if value]:
         verb = "has" if len(unused) == 1 else "have"
         raise UsageError(f"{listing(unused)} {verb} no effect on {mode}", hint=f"leave out {listing(unused)}")
@@ -116,7 +116,7 @@ def _own_table(places: tuple[str, ...], choice: TableChoice, output: TableOutput
 
 
 def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> CommandResult:
-    """Return all published results on a benchmark, with runs among them."""
+    """Return all published results on a benchmark, with the results of `runs` among them."""
     from creperie.scoring import load_run
 
     own = [load_run(path) for path in runs_in(runs)]
@@ -137,7 +137,7 @@ def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> Comman
 
 
 def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
-    """Return the rank correlations of a table's columns."""
+    """Return the rank correlations between the columns of a published table."""
     correlations = column_correlations(table)
     found = correlations.pairs
     if not found:
@@ -159,7 +159,7 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
 
 
 def text_result(document: dict[str, Any], text: str, out: Path | None) -> CommandResult:
-    """Write a table to a file, if one is given, and return the result of the command."""
+    """Return the result of a command that shows a table; if `out` is given, also write the table to that file."""
     if out is not None:
         write_text(out, text)
     shown = {**document, "written": str(out) if out else None}

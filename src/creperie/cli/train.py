@@ -86,7 +86,7 @@ def fit(model: str | None, data: str, out: Path, part: PartOptions, **options: A
 @options_of("settings", TrainingSettings)
 @answers
 def tune(model: str, data: str, out: Path, place: ImageOptions, **options: Any) -> CommandResult:
-    """Tune in several ways on a share of every subset and test on the rest: the shape of SugarCrepe++'s Table 13."""
+    """Tune in several ways on part of every subset and test on the rest, as in SugarCrepe++'s Table 13."""
     from creperie.training import table_13
     from creperie.training import tune as run
 
@@ -117,7 +117,7 @@ def recall(model: str, data: str, part: PartOptions, where: DeviceOptions) -> Co
 
 @dataclass(frozen=True)
 class StudyData:
-    """The data of `train study`: the world, or a model, its training data and two tests."""
+    """Options for the data of `train study`: the built-in world, or a model, its training data and two tests."""
 
     world: bool = option(False, "On the built-in world, which needs no download.")
     model: str | None = option(None, "Own data: the model that every arm starts from.", metavar="URI")
@@ -186,7 +186,7 @@ def _preset(options: StudyOptions) -> TrainingPreset:
 
 
 def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
-    """Return the plan of a study: how many trainings it takes, and how many images they see."""
+    """Return the plan of a study: the number of training runs, and of images that they see."""
     arms = 9 if "every" in options.arms else len({"none", *options.arms})  # the arm without hard negatives always runs
     if about.world:
         chosen = _preset(options)

@@ -22,7 +22,7 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class ValidateOptions(ImageOptions):
-    """The options for which models check a benchmark, and how many items."""
+    """Options for which models check a benchmark, and how many items."""
 
     model: str = option("", "A language model that compares captions, such as api:gpt-4o-mini.", metavar="URI")
     nli: str = option("", "An NLI classifier that compares captions, such as hf:NAME.", metavar="URI")
@@ -77,7 +77,7 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
 def _judged(
     document: dict[str, Any], failed: int, unanswered: int, bench: str, show: Callable[[dict[str, Any]], None]
 ) -> CommandResult:
-    """Return the result with its verdict, which decides the exit code."""
+    """Return the result of the check, with a verdict that decides the exit code."""
     from creperie.auditing import judge_validation
 
     verdict = judge_validation(document["items"], failed, unanswered, bench)
@@ -91,7 +91,7 @@ def _judged(
 
 
 def _look(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResult:
-    """Let a vision-language model judge every caption of an item with every image; return the result."""
+    """Let a vision-language model judge every caption of an item with every image, and return the result."""
     from creperie.scoring import expected_look, look
 
     chosen = bench.filter([k < options.limit for k in range(len(bench))]) if options.limit else bench
