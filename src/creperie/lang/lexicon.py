@@ -134,7 +134,7 @@ def _first_sense(noun: str) -> Synset | None:
 
 
 def _is_clear(net: WordNet, noun: str) -> bool:
-    """Return whether a noun is unambiguous: not `bat` or `fan` (two senses), nor `wet` (also an adjective)."""
+    """Return whether a noun has one meaning: not `bat` or `fan` (two senses), nor `wet` (an adjective as well)."""
     topics = {s.topic for s in common_senses(noun)[:2]}
     return len(topics) == 1 and not net.senses(noun, "a")
 
@@ -180,7 +180,7 @@ def is_above(noun: str, other: str) -> bool:
 
 @cache
 def in_one_group(table: str, word: str, other: str) -> bool:
-    """Return whether both words are in one group of `facts()[table]`."""
+    """Return whether both words are in the same group of the table `facts()[table]`."""
     return any(word in group and other in group for group in facts()[table])
 
 

@@ -100,7 +100,7 @@ def read_ahead(texts: Iterable[str]) -> None:
 
 
 def true_too(source: SourceCaption, text: str) -> str:
-    """Return why a caption may be true of the same picture, or an empty text.
+    """Return why a caption may be true of the same picture as its source; empty if nothing suggests that it may.
 
     >>> true_too(SourceCaption("1", "A cat sleeps."), "An animal sleeps.")
     'may be true as well: one is a kind of the other'

@@ -72,7 +72,7 @@ class ContentMaker(Maker):
 
 
 def content_phrases(doc: Any) -> list[str]:
-    """Return nouns with the adjectives and nouns directly before them, without duplicates."""
+    """Return the nouns of a caption, each with the adjectives and nouns directly before it, without duplicates."""
     phrases: dict[str, None] = {}
     run: list[str] = []
     for token, following in zip_longest(doc, doc[1:]):

@@ -222,7 +222,7 @@ def is_even(name: str) -> bool:
 
 
 def _holder(scene: ParsedScene, thing: Any) -> Any | None:
-    """Return the thing that wears `thing`, has it or is with it; None if there is no such thing."""
+    """Return the thing that wears or has `thing`, or is with it; None if there is no such thing."""
     for fact, role in scene.facts_of(thing):
         if role == "ground" and fact.name in ("wear", "have", "is in", "in", "with", "is with"):
             return next((scene.doc[i] for i in sorted(fact.fillers("figure"))), None)

@@ -88,7 +88,7 @@ class WordCounts:
 
 
 def neighbours(text: str) -> list[tuple[str, str]]:
-    """Return the stems of each two content words that follow each other with only function words between them.
+    """Return the pairs of content words, as stems, that have only function words between them.
 
     >>> neighbours("A dog sleeps on the green grass.")
     [('dog', 'sleep'), ('sleep', 'green'), ('green', 'grass')]

@@ -296,7 +296,7 @@ def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[Scene
 
 
 def _related(image: AnnotatedImage, single: Mapping[str, AnnotatedThing]) -> Iterator[SceneFact]:
-    """Yield relations that exclude their converse, such as `on`, between things with unambiguous names."""
+    """Yield facts of relations that exclude their converse, such as `on`, between things with unambiguous names."""
     names = {key: t.name for key, t in image.things.items() if t.name in single}
     stated = {(names[s], p, names[o]) for s, p, o in image.relations if s in names and o in names}
     for subject, predicate, thing in sorted(stated):

@@ -167,7 +167,7 @@ NOT_FALSE = "an addition may be true: no other caption of the image and no judge
 
 
 def every_kind(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """Return the maker `all`, which makes the foils of every rule and grammar maker."""
+    """Return the maker `all`, which proposes the candidates of every rule maker and every grammar maker."""
     open_wordnet()
     proposer = AllKinds(corpus_of(options, captions))
     return ParsedMaker(name, options, proposer, build=build_items, chooses=True)

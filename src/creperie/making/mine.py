@@ -92,8 +92,8 @@ class SpatialMiner(Maker):
         return Candidate(source.id, text, "negative", "mined-foil", NAME, edit, "spatial", {"foil": sure})
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return the item of P1, P2 and the foils most similar to P1; the other foils stay among the candidates for
-        people to choose from.
+        """Return the item of P1, P2 and the foils most similar to P1; people can choose the other foils from the
+        candidates.
         """
         true = [c for c in accepted if c.role == "positive"]
         false = [c for c in accepted if c.role == "negative"][: self.options.foils]

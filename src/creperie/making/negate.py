@@ -101,8 +101,8 @@ def _main_verb(doc: Any) -> Any:
 
 
 def _negated_place(doc: Any) -> Negated | None:
-    """Return a caption that has no verb with `not` before the place of its thing: `a lamp not on a table`; None if it
-    gives no place.
+    """Return a caption without a verb, with `not` before the place: `a lamp not on a table`; None if that is
+    impossible.
     """
     root = next(t for t in doc if t.dep_ == "ROOT")
     if root.tag_[:2] != "NN" or any(t.tag_[:2] == "VB" for t in doc):

@@ -58,7 +58,7 @@ class GrammarEvent:
     text: str = ""  #: the source, whose capitalisation is kept
 
     def exchanged(self) -> Self:
-        """Return the event with its arguments exchanged, which is a foil."""
+        """Return the event with its arguments exchanged; its sentence is a foil."""
         return replace(self, first=self.second, second=self.first)
 
     @property

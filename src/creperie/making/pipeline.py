@@ -199,7 +199,7 @@ class Tally:
 
     @property
     def composition(self) -> dict[str, Any]:
-        """The composition of the items: the share of each subset, and how often edits are repeated."""
+        """The composition of the items: each subset's share of them, and how often edits are repeated."""
         total, top = max(self.subsets.total(), 1), self.edits.most_common(20)
         return {
             "shares": {subset: n / total for subset, n in self.subsets.items()},

@@ -175,9 +175,9 @@ def _share_first_sense(one: str, two: str, pos: str) -> bool:
 
 
 def _goes_with(token: Any, word: str) -> bool:
-    """Return whether a synonym can stand in a word's place. It cannot in a fixed name (`big wheel`, `ocean liner`), nor
-    for `little` and `small` if said of people or after `is`; a word of motion can only with the words that the table
-    lists.
+    """Return whether a synonym can stand in a word's place. It cannot in a fixed name (`big wheel`, `ocean liner`).
+    `little` and `small` are not exchanged if said of people or after `is`, and words of motion only beside words that
+    the table lists.
     """
     fixed = read_data("paraphrases")["fixed"].get(word)
     after = token.nbor(1) if token.i + 1 < len(token.doc) else None

@@ -134,7 +134,7 @@ class RuleProposer:
         return Proposal(candidates, skipped, missing=missing)
 
     def _made(self, source: SourceCaption, doc: Any, kind: str, options: MakerOptions) -> tuple[list[Candidate], str]:
-        """Return the candidates of a kind, or an empty list and the reason why there are none."""
+        """Return the candidates of a kind and an empty text, or an empty list and the reason why there are none."""
         every = {(edit.text, edit.refused): edit for edit in PROPOSERS[kind](doc, self.corpus)}.values()
         edits, refused = [], ""
         for edit in every:

@@ -187,7 +187,7 @@ def rebuild(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker
 
 @dataclass(frozen=True)
 class Rebuilder:
-    """A proposer of one foil of each type, drawn from the proposals of its rule."""
+    """A proposer of one foil of each type, drawn from the foils that the type's rule proposes."""
 
     replace: ProposeOne
     swap: ProposeOne

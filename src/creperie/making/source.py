@@ -44,7 +44,7 @@ class SourceCaption:
 class Captions:
     """All sources of one generation job, their origin, and their image store.
 
-    Many sources from a file are read again on every pass; few are held in memory.
+    The sources of a large file are read again on every pass instead of being held in memory.
     """
 
     name: str

@@ -209,7 +209,7 @@ class TwinSearch:
         return TwinPair(left, right, edit=differing.edit, contrast=contrast)
 
     def _spatial(self, pair: TwinPair, one: Spatial, two: Spatial) -> TwinPair:
-        """Return a pair of captions of the form "the X is … the Y", judged by the table of spatial relations."""
+        """Return a pair of captions of the form "the X is … the Y" as judged by the table of spatial relations."""
         own_view = depends_on_viewpoint(one.relation)
         swapped = one.relation == two.relation and (one.subject, one.object) == (two.object, two.subject)
         if swapped:

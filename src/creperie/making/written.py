@@ -44,7 +44,7 @@ SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
 
 
 class ItemSpool:
-    """A store of items on disk, in order, for the time until all items are known."""
+    """A store of items on disk, in order, used until all items are known."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -212,7 +212,7 @@ def _published(options: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
-    """Return the expected cost of makers and validators: calls are counted from their prompts, seconds estimated from
+    """Return the expected cost of makers and validators: calls counted from their prompts, seconds estimated by
     rates.
     """
     from creperie.making import Captions, LLMMaker, MakerOptions, SourceCaption, build_maker, estimate_cost

@@ -107,7 +107,7 @@ def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
 
 
 def write_results(runs: Sequence[Run], path: Path) -> None:
-    """Write all results of the runs as CSV, one line per result; scripted annotators are not called human."""
+    """Write all results of the runs as CSV, one line per result; scripted annotators are not labelled as human."""
     names = ("task", "subset", "n", "hits", "ties", "accuracy", "low", "high", "chance")
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

@@ -281,8 +281,8 @@ def _crowd(s: Sampler) -> tuple[str, list[str]]:
 
 
 def count(s: Sampler) -> Draft | None:
-    """Propose two kinds of things, more of the first in one scene and more of the second in the other. Each caption is
-    false of the other scene even if "two" means at least two.
+    """Propose two kinds of things, with more of the first kind in one scene and more of the second in the other. Each
+    caption is false of the other scene even if "two" means at least two.
     """
     setting, kinds = _crowd(s)
     a, b = (

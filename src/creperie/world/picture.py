@@ -250,7 +250,7 @@ def _motion(gift: Thing, taker: Thing) -> Strokes:
 
 
 def _draw_strokes(picture: np.ndarray, strokes: Strokes, size: int) -> None:
-    """Draw strokes onto the image; `border` is half the widest pen and its outline, in pixels."""
+    """Draw strokes onto the image, with an outline where a stroke has one."""
     border, steps, times = 1 + 10 * size // CANVAS, CANVAS * UNIT, oversampling(size)
     starts, spans = [], []
     for k in (0, 1):

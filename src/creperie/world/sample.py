@@ -73,7 +73,7 @@ class Stage:
         raise NotImplementedError
 
     def painted(self, kinds: Sequence[str], s: Sampler) -> list[Any]:
-        """Return looks that can take any colour, for things in a crowd."""
+        """Return looks for things in a crowd, which can take any colour."""
         raise NotImplementedError
 
     def as_kind(self, look: Any, kind: str, s: Sampler, setting: str) -> Any:

@@ -181,7 +181,7 @@ def pixels_from_sums(sums: np.ndarray, area: int, pad: int) -> Sprite:
 def coverage(
     kind: str, pattern: str, px: int, canvas: int, mirrored: bool, front: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the paints of a drawing, and how many samples of each pixel they cover; independent of the colour."""
+    """Return the paints of a drawing, and how many samples of each pixel each paint covers, whatever its colour."""
     word = pattern if pattern in WORDS else ""
     labels = label_map(kind, word, front, px, canvas)
     if mirrored and not word:

@@ -54,8 +54,8 @@ class LLMMaker(Maker):
 
     @property
     def compose(self) -> str:
-        """The name of the step that writes the new caption; for additions (unless as published), a step that keeps the
-        number of words.
+        """The name of the step that writes the new caption; unless as published, that of additions keeps the word
+        count.
         """
         matched = self.family == "add" and not self.options.as_published
         return "compose-matched" if matched else "compose"

@@ -166,7 +166,7 @@ def is_superfluous(first: str, second: str) -> bool:
 
 
 def guard(first: str, second: str) -> str:
-    """Return what SugarCrepe++'s Algorithm 1 finds wrong with a second positive, or an empty text."""
+    """Return what SugarCrepe++'s Algorithm 1 finds wrong with a second positive; empty if it finds nothing."""
     if is_duplicate(first, second):
         return "identical to the source"
     return "superfluous output" if is_superfluous(first, second) else ""
