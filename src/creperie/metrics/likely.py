@@ -34,8 +34,8 @@ FREEDOM = 1.25
 
 @dataclass(frozen=True)
 class _Profile:
-    """The profile likelihood of shares: their logits, centred on the plain share; the signed distance of each from the
-    likeliest share, in standard deviations; and the likeliest correlation at each.
+    """The profile likelihood of proportions: their logits, centred on the plain proportion; the signed distance of each
+    from the likeliest one, in standard deviations; and the likeliest correlation at each.
     """
 
     logits: np.ndarray
@@ -90,8 +90,9 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
 def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends:
     """Return a function that gives the interval of wins minus losses, as proportions, from the counts in each cluster.
 
-    The difference is the share of items that differ, times (2 × the share of these that are won − 1): two shares whose
-    likelihoods multiply. The likelihood of a difference is the highest among the pairs of shares that give it.
+    The difference is the proportion d of items that differ, times 2w − 1, where w is the proportion of these that are
+    won; the likelihoods of d and w multiply. The likelihood of a difference is the highest among the pairs of shares
+    that give it.
     """
     differ = wins + losses
     some = differ > 0

@@ -45,7 +45,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The measurements of a task whose value is a function of column sums. `share` is True if that is right / n."""
+    """The measurements of a task whose value is a function of column sums; `share` says whether it is right / n."""
 
     task: str
     unit: str

@@ -251,7 +251,7 @@ class _Hasher:
     # -- code ----------------------------------------------------------------------------------------------------
 
     def _class(self, kind: type) -> None:
-        """Hash the methods of a class and its bases; for a class of no library, hash its other attributes, too."""
+        """Hash a class's methods and bases; unless the class is from a library, hash its other attributes as well."""
         library = _is_library(kind)
         self._put("class", kind.__module__ if library else "", kind.__qualname__)
         for name, member in sorted(vars(kind).items()):
@@ -267,7 +267,7 @@ class _Hasher:
         self._each(code.co_consts)
 
     def _function(self, function: types.FunctionType) -> None:
-        """Hash a function's code; if it is of no library, hash its defaults, closure and used globals, too."""
+        """Hash a function's code and, unless it is from a library, its defaults, closure and the globals it uses."""
         self._code(function.__code__)
         library = _is_library(function)
         for cell in function.__closure__ or ():
@@ -283,7 +283,7 @@ class _Hasher:
             self._names(function.__globals__, loaded, {name for one in code for name in one.co_names})
 
     def _names(self, space: Mapping[str, Any], names: set[str], attributes: set[str]) -> None:
-        """Hash the values of these names; of a module of no library, only the attributes that the code names."""
+        """Hash the values of these names; of a module outside libraries, only the attributes that the code names."""
         for name in sorted(names & space.keys()):
             if (id(space), name) in self._named:
                 continue

@@ -174,7 +174,7 @@ class Filler:
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def stored(self, kind: str, keys: np.ndarray) -> tuple[Sheet, _Kept]:
-        """Return a sheet with the stored results, if this model's may be stored, and the place for new results."""
+        """Return a sheet with the stored results (none if storing is not allowed) and where to store new ones."""
         sheet = Sheet(len(keys))
         if not self.handle.stored:
             self.work[kind] = CacheUse(len(keys), 0)

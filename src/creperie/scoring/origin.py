@@ -86,7 +86,7 @@ def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], ke
 
 
 def completes(run: Run, keys: np.ndarray, other: Run) -> bool:
-    """Return whether this run repeats another run that has gaps, with new images only where that lacks scores."""
+    """Return whether this run fills another run's gaps: same origin, but for images of items without scores there."""
     one, two = read_origin(run.document), read_origin(other.document)
     if one is None or two is None or not (gaps := other.document.get("gaps")):
         return False

@@ -95,7 +95,7 @@ class RunHeader:
 
     @property
     def content(self) -> str:
-        """The content hash; a blind twin's also names its kind. Only runs with the same value are ranked together."""
+        """The content hash, for a blind twin with its kind. Only runs with the same value are ranked together."""
         return f"{self.hash}~{self.blinded}" if self.blinded else self.hash
 
 

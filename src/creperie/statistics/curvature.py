@@ -62,7 +62,7 @@ class Optimum:
 
     @property
     def converged(self) -> bool:
-        """True if the gradient is zero in the free parameters and no other would move off its bound."""
+        """True if the gradient is zero in the free parameters and the others would stay at their bound."""
         away = (self.gradient[~self.free] < -1e-3 * max(1.0, abs(self.value))).any()
         return self.scaled_gradient < TOLERANCE and not away
 

@@ -134,7 +134,7 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
 
 
 def _smallest(share: Callable[[int], float], items: int, target: float) -> int | None:
-    """Return the smallest number of items with a share of `target`, to about 4 %; None if there is none."""
+    """Return the smallest number of items for which `share` reaches `target`, to about 4 %; None if there is none."""
     low = high = items
     while share(high) < target:
         if high >= MOST_ITEMS:

@@ -25,7 +25,7 @@ class OpenClipStudent(DualStudent):
         self._config = config
 
     def is_text(self, name: str) -> bool:
-        """Return whether a weight belongs to the text tower, which is under `text` or beside the image tower."""
+        """Return whether a weight is in the text tower: in neither the image tower nor the temperature."""
         return not name.startswith(("model.visual.", "model.logit_"))
 
     def save(self, folder: Path) -> None:

@@ -85,7 +85,7 @@ def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def first_query(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the vector of the first query token, which some published evaluations of BLIP-2 use, not the best."""
+    """Return the vector of the first query token, which some published BLIP-2 evaluations use instead of the best."""
     return _blip2_image(model, inputs)[:, 0]
 
 

@@ -83,7 +83,7 @@ class LanguageModel:
         raise NotImplementedError
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return each caption's token ids, truncated so that prompt and special tokens fit the context, too."""
+        """Return each caption's token ids, truncated to leave room for the prompt and the special tokens."""
         room = (self.fingerprint.context or 10**6) - len(self.prompt) - self.beside
         encoded = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"] if texts else []
         return [ids[:room] for ids in encoded]

@@ -173,7 +173,7 @@ class QueryFormerT5(EncoderDecoderEngine):
         return output.language_model_outputs.encoder_last_hidden_state, prompts["attention_mask"]
 
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
-        """Return image tokens followed by the prompt; for InstructBLIP, its query former's input, too."""
+        """Return image tokens followed by the prompt; for InstructBLIP, also its query former's input."""
         import torch
 
         processor = self.reader.processor

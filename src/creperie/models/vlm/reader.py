@@ -133,7 +133,7 @@ class Reader:
     # -- tokens --------------------------------------------------------------------------------------------------
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
-        """Tokenise (question, answer) pairs as they follow the image; with `end`, the end token is scored, too.
+        """Tokenise (question, answer) pairs as they follow the image; with `end`, the end token is scored as well.
 
         `turns` are demonstrations. Those without images come before the image if the model has a chat template,
         otherwise before the question; for those with images, `see` processes all images together.
