@@ -8,7 +8,8 @@ less likely than captions on the whole.
 From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
 from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used up to three times, or for at most
 20 % of the foils. Foils above these limits are left out. Swaps add and remove no words, so fewer than 200 of them are
-not limited.
+not limited. From 100 foils of a kind on, at most 55 % are less likely than their captions, or as many as 100 foils have
+room for: more captions never give fewer foils.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from creperie.making.candidate import Candidate, dice_for
 from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcome
 
 NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is made too often"
+UNLIKELY = "too many foils of its kind are less likely than their captions (--unmatched keeps them)"
 #: From MANY foils of a kind on, the share of one edit is at most MOST_OF_ALL; from SOME on, the share of the TOP most
 #: frequent edits together is at most OF_SOME.
 MANY, MOST_OF_ALL = 1000, 0.02
@@ -61,8 +63,10 @@ def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> It
     reasons: dict[tuple[int, int], str] = {}
     for kind, rows in kinds.items():
         taken = _taken(list(rows.values()), maker.options.foils)
-        kept = _capped(taken, kind, maker.options.matched)
-        for options, why in (((o for row in rows.values() for o in row), NOT_CHOSEN), (taken, TOO_OFTEN), (kept, "")):
+        likely = _likely(taken) if maker.options.matched else taken
+        kept = _capped(likely, kind, maker.options.matched)
+        every = [option for row in rows.values() for option in row]
+        for options, why in ((every, NOT_CHOSEN), (taken, UNLIKELY), (likely, TOO_OFTEN), (kept, "")):
             reasons |= {(o.caption, o.place): why for o in options}
     for number, outcome in enumerate(outcomes()):
         why_not = (reasons.get((number, k), v.reason) for k, v in enumerate(outcome.verdicts))
@@ -111,15 +115,17 @@ def _taken(rows: list[list[Option]], count: int) -> list[Option]:
     return taken
 
 
+def _likely(taken: list[Option]) -> list[Option]:
+    """Return the foils that remain when the share of those less likely than their captions is limited."""
+    less = sorted((o for o in taken if o.gap < 0), key=lambda o: o.gap)
+    likely = len(taken) - len(less)
+    most = max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
+    dropped = {id(o) for o in less[: max(0, len(less) - most)]}
+    return [o for o in taken if id(o) not in dropped]
+
+
 def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
-    """Return the foils that remain when two shares are limited: that of the foils less likely than their captions (if
-    `balanced`), then that of the most frequent edits.
-    """
-    if balanced and len(taken) >= FEW:
-        less = sorted((o for o in taken if o.gap < 0), key=lambda o: o.gap)
-        most = int(LESS_LIKELY / (1 - LESS_LIKELY) * (len(taken) - len(less)))
-        dropped = {id(o) for o in less[: max(0, len(less) - max(most, FEW // 2))]}
-        taken = [o for o in taken if id(o) not in dropped]
+    """Return the foils that remain when the share of the most frequent edits is limited."""
     counts = Counter(option.edit for option in taken)
     limits = range(max(counts.values(), default=1), 0, -1)
     limit = next((n for n in limits if _is_within(counts, n, kind, balanced)), 1)

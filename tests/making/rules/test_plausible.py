@@ -399,6 +399,21 @@ def test_no_edit_is_made_too_often() -> None:
     assert (small.total(), max(small.values())) == (60, 2)
 
 
+def test_more_captions_never_give_fewer_foils() -> None:
+    """Nine of ten foils are less likely than their captions: 99 captions give 99 foils, 100 gave 60."""
+    tags = {"edit_kind": "replace-count", "frequency_gap": 0.0}
+    outcomes = []
+    for k in range(2000):
+        gap = {"lm_gap": -1.0 - k / 1000 if k % 10 else 1.0}
+        foil = Candidate(str(k), str(k), "negative", "replace-count", "m", f"a{k} → b{k}", tags=tags | gap)
+        outcomes.append(SourceOutcome(str(k), verdicts=(CandidateVerdict(foil),)))
+    sizes = (50, 99, 100, 150, 400, 1000, 2000)
+    assert [chosen(outcomes[:n]).total() for n in sizes] == [50, 99, 100, 100, 100, 222, 444]
+    maker = ParsedMaker("rules:replace", MakerOptions(), lambda *_: Proposal(), chooses=True)
+    reasons = {v.reason for o in choose(maker, lambda: outcomes) for v in o.verdicts}
+    assert reasons == {"", "too many foils of its kind are less likely than their captions (--unmatched keeps them)"}
+
+
 def test_twenty_relations_are_35_percent_at_most_from_a_hundred_on() -> None:
     rng = Random(1)
     tags = {"edit_kind": "replace-relation", "lm_gap": 0.0, "frequency_gap": 0.0}
