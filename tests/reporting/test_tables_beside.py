@@ -331,6 +331,10 @@ def test_notes_say_that_scripts_checked_the_items_and_that_items_share_images() 
     whole = replace(filled.ours[0], benchmarks=("everyday-and-world-as-sade-whole",))
     (said,) = _said_of_sets(published_table("sade/2"), [whole, replace(whole, label="another")], {})
     assert "drawn world and sentences of everyday.txt" in said
+    blind = replace(whole, benchmarks=("world-test", "world-test~gaussian"))
+    pictured, noise = _said_of_sets(published_table("sugarcrepe-pp/19"), [blind], {})
+    assert "other images" not in pictured
+    assert noise.endswith("seen with other images in place of its own.")  # they were said to show the drawn world
     fact = FactRow("trained", "CLIP", "ViT-B/32", {"generic": 1.0}, benchmarks=(items,))
     notes = fill_table(published_table("visla/2"), [run], rows=[fact], any_benchmark=True).notes
     assert [note for note in notes if scripts in note] == [made]  # a row of trainings is on the same items

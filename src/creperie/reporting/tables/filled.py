@@ -398,6 +398,7 @@ def _said_of_sets(
     for name in dict.fromkeys(name for row in ours for name in row.benchmarks):
         made = [text for word, text in STAND_IN_SETS.items() if f"{word}-" in name and name not in table.item_names()]
         parts = [" and ".join(made) + "; no item of a published set"] * bool(made)
+        parts += ["seen with other images in place of its own"] * ("~" in name)
         checked = dict.fromkeys(filter(None, map(by_scripts, about.get(name, ()))))
         parts += [f"scripts, not people, checked {', '.join(checked)}"] * bool(checked)
         said.setdefault("; ".join(parts), []).append(name)
