@@ -15,7 +15,7 @@ from creperie.metrics.special import normal_quantile, student_two_sided
 
 @dataclass(frozen=True)
 class Correlation:
-    """A correlation over `n` pairs, its interval and the method of that, and the p-value against no correlation."""
+    """A correlation over `n` pairs with its interval, the interval's method, and the p-value against no correlation."""
 
     value: float
     low: float

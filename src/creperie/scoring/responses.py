@@ -59,7 +59,7 @@ def import_responses(
 
     A row is a model and a column an item, or, if the header begins with a word such as "item", the other way round.
     With a benchmark, items are named by id or subset/id; an `UnmatchedError` is raised if it lacks more than a tenth of
-    them, unless `partial`. Without a benchmark, items are known by their names alone.
+    them, unless `partial`. Without a benchmark, items are known only by their names.
     """
     how, file = options or ResponseOptions(), Path(path)
     models, cells = _cells(file, how)
@@ -138,7 +138,7 @@ def _number(cell: str, where: str, name: str, how: ResponseOptions) -> float:
 
 
 def _bench(file: Path, names: list[str], how: ResponseOptions) -> Benchmark:
-    """Return a benchmark of items that are known by their names alone."""
+    """Return a benchmark of items that are known only by their names."""
     if how.choices is None:
         hint = "pass `choices=`, such as 4; for open questions a large number, such as 100"
         raise UsageError("how many options did each item offer? The matrix does not say", where=file, hint=hint)

@@ -181,7 +181,7 @@ def _number(value: float | None) -> float:
 
 
 def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings) -> tuple[np.ndarray, int]:
-    """Return an array, True where the row's model is significantly better than the column's, and the items tested."""
+    """Return where the row's model is significantly better than the column's, and the number of items tested."""
     n = outcomes.shape[1]
     better = np.zeros((n, n), bool)
     covered = (outcomes != VOID).all(axis=1)

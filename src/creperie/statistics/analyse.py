@@ -59,7 +59,7 @@ class SkippedAnalysis:
 
 
 def fit_name(label: str, sample: str) -> str:
-    """Return a name for a fit that is unique in its study.
+    """Return a name for a fit, unique within its study.
 
     >>> fit_name("model 1", ALL), fit_name("model 1", "llama")
     ('model 1', 'model 1 (llama)')

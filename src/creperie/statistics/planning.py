@@ -230,7 +230,7 @@ def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 
 
 def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate an audit and return whether it finds no leak (`clean`) or finds that of the attacker `plan.through`.
+    """Simulate an audit and return whether it finds no leak (claim `clean`) or the leak of `plan.through` (`leak`).
 
     Slow attackers of the standard battery get as many items as in an audit, with the correction for the last interim
     look.

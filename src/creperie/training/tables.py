@@ -76,7 +76,7 @@ def write_study(study: TrainingStudy, out: Path) -> dict[str, Any]:
 
 
 def table_5(study: TrainingStudy) -> StudyTable:
-    """Return SugarCrepe's Table 5: the accuracy on biased and on clean test foils, by the foils of the training.
+    """Return SugarCrepe's Table 5: accuracy on biased and on clean test foils, for each type of training foils.
 
     Gains of more than `MARKED_GAIN` points over training without foils are marked.
     """
