@@ -347,3 +347,27 @@ def test_a_part_of_a_benchmark_is_not_recorded_as_the_whole(tmp_path: Path, comm
     save(concatenate("both", parts), tmp_path / "b")
     command("audit", tmp_path / "b", "--subset", "one", "--attackers", CHEAP)
     assert "Not audited yet" in (tmp_path / "b" / "README.md").read_text(encoding="utf-8")
+
+
+def _cell(subset: str, accuracy: float, low: float, high: float, n: int, **more: object) -> dict[str, object]:
+    figures = {"accuracy": accuracy, "low": low, "high": high, "n": n, "leaks": False, "choice": "", "bits": 0.0}
+    return {"subset": subset, "attacker": "length-chars", **figures, **more}
+
+
+def test_an_answer_names_the_strongest_finding_and_not_one_item() -> None:
+    """One item of one kind was the headline, while 88.9 % of 18 stood in the table."""
+    rows = [_cell("active", 0.5, 0.0, 1.0, 1), _cell("count", 0.889, 0.67, 0.97, 18), _cell("swap", 0.5, 0.05, 0.95, 3)]
+    found = {"verdict": "not shown", "text": "", "strongest": rows[0], "results": rows, "threshold": 0.55}
+    found["attackers"] = [{"name": "length-chars"}]
+    assert audit_answer(found).endswith("length-chars is right in 88.9 % of count (n = 18)")
+    found["results"] = rows[::2]
+    assert audit_answer(found).endswith("length-chars may be right in up to 95.0 % of swap (n = 3)")
+
+
+def test_a_cell_where_nothing_is_known_is_neither_clean_nor_a_leak_and_leaks_come_first() -> None:
+    view = _cell("all", 0.7, 0.6, 0.8, 90, view="P2-N", leaks=True)
+    rows = [_cell("few", 0.5, 0.05, 0.95, 3), _cell("many", 0.5, 0.48, 0.52, 900), _cell("odd", 0.89, 0.67, 0.97, 18)]
+    found = {"attackers": [{"name": "length-chars"}], "results": rows, "views": [view], "threshold": 0.55}
+    shown = {row[0]: row[2]["unknown"] for row in blind_rows(found)}
+    assert shown == {"all P2-N": False, "few": True, "many": False, "odd": False}
+    assert next(iter(shown)) == "all P2-N"

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import shutil
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -223,7 +224,7 @@ def test_the_command_writes_a_page_and_says_what_is_in_it(room: Path, tmp_path: 
 
 
 def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark) -> None:
-    from creperie.auditing import audit, audit_document
+    from creperie.auditing import audit, audit_answer, audit_document
 
     found = audit_document(audit(bench.only(["swap", "pairs"]), "quick"))
     given = tmp_path / "audit.json"
@@ -233,7 +234,15 @@ def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark
     args = [run, "--html", str(out), "--no-figures", "--audit", str(given), "--json"]
     done = CliRunner().invoke(report, args, standalone_mode=False, catch_exceptions=False)
     assert json.loads(done.stdout)["verdicts"] == {"mine": found["verdict"]}
-    assert 'id="audit"' in out.read_text(encoding="utf-8")
+    page = out.read_text(encoding="utf-8")
+    summary = page[page.index('id="summary"') : page.index('id="results"')]
+    assert 'id="audit"' in page
+    assert audit_answer(found) in unescape(summary)  # where the numbers are, not only below them
+    assert f'class="pill {found["verdict"].replace(" ", "-")}" href="#audit">' in summary
+    bare = [run, "--html", str(out), "--no-figures", "--no-audit"]
+    CliRunner().invoke(report, bare, standalone_mode=False, catch_exceptions=False)
+    assert "not audited</span>" in out.read_text("utf-8")
+    assert "<code>creperie audit mine</code>" in out.read_text("utf-8")
     given.write_text("{}", encoding="utf-8")
     with pytest.raises(CreperieError, match="is not an audit"):
         CliRunner().invoke(report, args, standalone_mode=False, catch_exceptions=False)

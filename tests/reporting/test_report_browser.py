@@ -80,6 +80,14 @@ def test_a_link_to_a_part_leads_there(chromium: Any, address: str) -> None:
     watched.context.close()
 
 
+def test_the_address_of_the_items_leads_to_them(chromium: Any, address: str) -> None:
+    """The filter wrote its state into the address while the page was still opening: it stayed at the top."""
+    watched = Watched(chromium, f"{address}#items", viewport={"width": 1280, "height": 500})
+    until(watched.page, "scrollY > 0")
+    assert watched.page.locator("#items").bounding_box()["y"] < 300
+    watched.context.close()
+
+
 def test_an_opened_item_has_an_address_and_marks_what_differs(chromium: Any, address: str) -> None:
     watched = Watched(chromium, f"{address}#items?item=swap%2F7")
     assert watched.page.inner_text("#detail h2") == "swap · 7"

@@ -19,6 +19,7 @@ from creperie.auditing.document import blind_rows as blind_rows
 from creperie.auditing.document import cell_name as cell_name
 from creperie.auditing.document import leaking_cells as leaking_cells
 from creperie.auditing.document import read_audit as read_audit
+from creperie.auditing.document import strongest_cell as strongest_cell
 from creperie.auditing.document import write_audit_page as write_audit_page
 from creperie.auditing.features import PairFeatures as PairFeatures
 from creperie.auditing.features import pair_features as pair_features

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from creperie.auditing.cues import Cue
 from creperie.auditing.options import audit_command
 from creperie.auditing.result import Audit, ExamplePair
-from creperie.auditing.verdict import AuditRow, Judgement, Measurements
+from creperie.auditing.verdict import THRESHOLD, AuditRow, Judgement, Measurements
 from creperie.core import DataError, __version__, percent, read_json, render, write_text
 
 if TYPE_CHECKING:
@@ -149,26 +149,41 @@ def cell_name(row: Mapping[str, Any]) -> str:
     return words.get(view, view) + ("" if subset in ("all", "macro") else f" of {subset}")
 
 
+def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the most accurate leak; if nothing leaks, the row whose interval lies highest, so not one of few items."""
+    if document["verdict"] == "leaks" and (found := leaking_cells(document)):
+        return max(found, key=lambda row: float(row["accuracy"]))
+    rows = [row for row in (*document["results"], *document.get("views", ())) if row["low"] is not None]
+    return max((row for row in rows if not row.get("cue")), key=lambda row: float(row["low"]), default=None)
+
+
 def audit_answer(document: Mapping[str, Any]) -> str:
     """Return an audit's result in one sentence: its strongest leak, or what the verdict says if there is none."""
-    found = leaking_cells(document)
-    if document["verdict"] == "not shown" and (top := document.get("strongest")) and top["high"] is not None:
+    top = strongest_cell(document)
+    if document["verdict"] == "not shown" and top and top["high"] is not None:
         what = f"choosing {top['choice']}" if top["choice"] else top["attacker"]
         where = f"{cell_name(top)} (n = {top['n']:,})"
+        if top["low"] > 0.5:
+            return f"with so few items it may be luck that {what} is right in {percent(top['accuracy'])} % of {where}"
         return f"with so few items, {what} may be right in up to {percent(top['high'])} % of {where}"
-    if document["verdict"] != "leaks" or not found:
+    if document["verdict"] != "leaks" or not top:
         return str(document["text"]).partition("; ")[0]
-    top = max(found, key=lambda row: float(row["accuracy"]))
     leaking = sum(bool(judged["through"]) for judged in document["subsets"])
     where = f", in {leaking} of {len(document['subsets'])} subsets" if leaking and len(document["subsets"]) > 1 else ""
     return f"Yes{where}: choosing {top['choice']} is right in {100 * top['accuracy']:.1f} % of {cell_name(top)}"
 
 
 def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
-    """Return an audit's table by row: subset, n, one heat cell per attacker, the bits that the strongest reveals."""
+    """Return an audit's table by row: subset, n, one heat cell per attacker, the bits that the strongest reveals.
+
+    Rows with a leak come first. A cell that does not leak and whose interval includes the threshold is *unknown*.
+    """
+    limit = document.get("threshold", THRESHOLD)
     cells: dict[str, dict[str, Any]] = {}
     for row in (*document["results"], *document.get("views", ())):
-        cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})[row["attacker"]] = row
+        mine = cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})
+        mine[row["attacker"]] = row | {"unknown": not row["leaks"] and _undecided(row, limit)}
+    cells = dict(sorted(cells.items(), key=lambda one: not any(row["leaks"] for row in one[1].values())))
     names = [attacker["name"] for attacker in document["attackers"]]
     bits = {subset: max(float(row.get("bits") or 0) for row in mine.values()) for subset, mine in cells.items()}
     most = {subset: max(row["n"] for row in mine.values()) for subset, mine in cells.items()}
@@ -176,6 +191,12 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
         fewer = {name: row | {"fewer": f"n = {row['n']:,}"} for name, row in mine.items() if row["n"] < most[subset]}
         mine.update(fewer)
     return [[s, most[s], *(mine.get(name) for name in names), f"{bits[s]:.2f}"] for s, mine in cells.items()]
+
+
+def _undecided(row: Mapping[str, Any], limit: float) -> bool:
+    """Return whether an interval, or that of the reversed answers, includes the tolerated accuracy."""
+    low, high = row["low"], row["high"]
+    return low is None or bool(low <= limit <= max(high, 1 - low))
 
 
 def _visible(text: str) -> str:

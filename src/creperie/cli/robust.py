@@ -37,7 +37,13 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
         ]
         print_table(["model", *rankings.choices], rows, title="accuracy in % and rank")
         pairs = [
-            [p.a, p.b, points(p.difference, p.low, p.high), p_value(p.p_equivalent), "yes" if p.equivalent else "no"]
+            [
+                p.a,
+                p.b,
+                points(p.difference, p.low, p.high),
+                p_value(p.p_equivalent),
+                "yes" if p.equivalent else "known to differ" if p.different else "not known",
+            ]
             + [
                 "none" if p.reversing is None else f"{p.reversing:,}",
                 *([] if p.survives is None else ["yes" if p.survives else "no"]),

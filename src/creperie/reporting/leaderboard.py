@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from creperie.bench import Benchmark, load
+from creperie.bench import Benchmark, load, recorded_audit
 from creperie.core import DataError, Progress, UsageError, counted, read_json, silent, write_json, write_text
 from creperie.metrics import task
 from creperie.reporting.gather import covered, distinct, gather_runs, model_tail, with_people
@@ -377,6 +377,8 @@ def entries_report(
     runs = [load_run(entry.path) for entry in (*entries, *twins)]
     fitting = next(([bench] for bench in benches if runs[0].fits(bench)), [])
     (group,) = gather_runs(runs, benches=fitting, roots=roots)
+    audit = group.bench and recorded_audit(group.bench)
+    contents = replace(contents, audits={runs[0].hash: audit} if audit else {})
     return report_page([replace(group.apart(), labels=tuple(board.labels(entries)))], contents).html
 
 

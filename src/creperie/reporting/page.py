@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -28,7 +29,7 @@ from creperie.auditing import (
     read_audit,
 )
 from creperie.bench import Benchmark, recorded_audit
-from creperie.core import DataError, Progress, UsageError, render, silent, write_text
+from creperie.core import DataError, Progress, UsageError, counted, render, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import browser_data
 from creperie.reporting.gather import RunGroup, gather_runs, runs_in
@@ -50,6 +51,7 @@ from creperie.statistics import robustness
 MOST_COMPARED = 6
 #: the options of the audit that a report makes where there is none
 QUICK_AUDIT = {"attackers": "quick"}
+_QUICK = AuditOptions(attackers=(QUICK_AUDIT["attackers"],))
 #: with more benchmarks than this, the report makes no audits: they would take longer than everything else
 MOST_AUDITED = 2
 
@@ -116,7 +118,7 @@ def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbn
 
 def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
     """Return (id, heading, HTML) for the sections before the items. With several benchmarks, each has a tab."""
-    sections = [("summary", "Summary", _summary(groups))]
+    sections = [("summary", "Summary", _summary(groups, contents.audits))]
     if len(groups) == 1:
         return [*sections, *_of_benchmark(groups[0], contents, progress)]
     if contents.figures and (drawn := rank_figure(groups)):
@@ -144,7 +146,7 @@ def _of_benchmark(
     return sections
 
 
-def _summary(groups: Sequence[RunGroup]) -> str:
+def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]) -> str:
     rules = sorted({run.document["ties"] for g in groups for run in g.runs})
     listed = summary_table(groups) + part("legend", groups[0].runs[0].settings.level, rules)
     if len(groups) > 1:
@@ -153,7 +155,12 @@ def _summary(groups: Sequence[RunGroup]) -> str:
         links = {group.runs[0].hash: f"#bench-{k}" for k, group in enumerate(groups)}
         listed = standings_table(rank_runs(runs, names=names), links) + part("folded", "All results as a list", listed)
     findings = list(_findings(groups))
-    return part("benchmarks", groups) + listed + (part("findings", findings) if findings else "")
+    told = [
+        (group, audit, audit and audit_answer(audit), "#audit" if len(groups) == 1 else f"#bench-{k}", command)
+        for k, group in enumerate(groups)
+        for audit, command in [(audits.get(group.runs[0].hash), f"creperie audit {shlex.quote(group.name)}")]
+    ]
+    return part("benchmarks", told) + listed + (part("findings", findings) if findings else "")
 
 
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:
@@ -226,20 +233,26 @@ def inlined(value: Any) -> str:
     return written
 
 
+def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
+    """Return the audit recorded beside a benchmark, else one in the cache; None if there is none."""
+    if recorded := recorded_audit(bench):
+        return recorded
+    models = AttackerModels()
+    for options, changed in ((AuditOptions(), {}), (_QUICK, QUICK_AUDIT)) if kept_audits(bench.name) else ():
+        if kept := kept_audit(bench.name, audit_origin(bench, options, models, changed)):
+            return kept
+    return None
+
+
 def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
     """Return an audit of a benchmark as a document, so that a report gives the same verdict as `creperie audit`.
 
-    It is the audit recorded beside the benchmark, else one in the cache, else a quick one, which is then cached: a
-    report loads no language model that nobody asked for.
+    It is a saved one, else a quick one, which is then cached: a report loads no language model that nobody asked for.
     """
-    if recorded := recorded_audit(bench):
-        return recorded
-    models, quick = AttackerModels(), AuditOptions(attackers=(QUICK_AUDIT["attackers"],))
-    for options, changed in ((AuditOptions(), {}), (quick, QUICK_AUDIT)) if kept_audits(bench.name) else ():
-        if kept := kept_audit(bench.name, audit_origin(bench, options, models, changed)):
-            return kept
+    if saved := _saved_audit(bench):
+        return saved
     document = audit_document(audit(bench, **QUICK_AUDIT, progress=progress), options=QUICK_AUDIT)
-    keep_audit(document, audit_origin(bench, quick, models, QUICK_AUDIT))
+    keep_audit(document, audit_origin(bench, _QUICK, AttackerModels(), QUICK_AUDIT))
     return document
 
 
@@ -258,19 +271,23 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
 def make_audits(
     groups: Sequence[RunGroup], *, progress: Progress = silent
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Audit every available benchmark; return audits by content hash, and why the other benchmarks have none."""
-    if len(groups) > MOST_AUDITED:
-        hint = "run `creperie audit BENCH --json > FILE` and pass --audit FILE for each"
-        return {}, [f"{len(groups)} benchmarks are not audited here; {hint}"]
+    """Return audits by content hash, and why the other benchmarks have none. Of many benchmarks, only saved audits."""
     documents: dict[str, dict[str, Any]] = {}
     notes = []
     for group in groups:
         if group.bench is None:
             continue
         try:
-            documents[group.runs[0].hash] = standing_audit(group.bench, progress=progress)
+            many = len(groups) > MOST_AUDITED
+            found = _saved_audit(group.bench) if many else standing_audit(group.bench, progress=progress)
         except DataError as e:
             notes.append(f"no audit: {e}")
+            continue
+        if found:
+            documents[group.runs[0].hash] = found
+    if left := [group.name for group in groups if group.bench and group.runs[0].hash not in documents and not notes]:
+        hint = "run `creperie audit BENCH --json > FILE` and pass --audit FILE for each"
+        notes.append(f"{counted(len(left), 'benchmark')} not audited here; {hint}")
     return documents, notes
 
 

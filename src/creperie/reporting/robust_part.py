@@ -32,13 +32,13 @@ def robust_part(robustness: Robustness, names: Mapping[str, str]) -> Markup:
         [text(names.get(row.name, row.name), "name"), *(_ranked(row, k) for k in range(len(robustness.choices)))]
         for row in robustness.ranks
     ]
-    ranks = table(["model", *robustness.choices], rows, label="Ranks under every choice", text=("model",))
+    ranks = table(["model", *robustness.choices], rows, label="Places under every choice", text=("model",))
     pairs = [
         [
             text(names.get(pair.a, pair.a), "name"),
             text(names.get(pair.b, pair.b), "name"),
             HtmlCell(points(pair.difference, pair.low, pair.high), pair.difference),
-            text("yes" if pair.equivalent else "not shown"),
+            text("yes" if pair.equivalent else "known to differ" if pair.different else "not known"),
             number(pair.reversing),
             text({None: "–", True: "yes", False: "no"}[pair.survives]),
         ]
@@ -47,10 +47,10 @@ def robust_part(robustness: Robustness, names: Mapping[str, str]) -> Markup:
     heads = ["A", "B", "A − B, points, 90 %", "equivalent", "wrong labels that reverse them", "survives wrong labels"]
     moved = [choice for k, choice in enumerate(robustness.choices) if any(row.gains[k] for row in robustness.ranks)]
     below = table(heads, pairs, label="Pairs of models", text=("A", "B", "equivalent"))
-    return part("robust", ranks, below, moved, robustness.accuracies, names)
+    return part("robust", ranks, below, moved, robustness.accuracies, names, robustness.margin)
 
 
 def _ranked(row: Ranking, k: int) -> HtmlCell:
     moved = f" ({row.gains[k]:+d})" if row.gains[k] else ""
-    shown = part("bold", percent(row.values[k]), f"#{row.ranks[k]}{moved}")
+    shown = part("bold", percent(row.values[k]), f"place {row.ranks[k]}{moved}")
     return HtmlCell(shown, row.values[k], "sure" if moved else "")

@@ -61,6 +61,7 @@ class PairRobustness:
     high: float
     p_equivalent: float
     equivalent: bool
+    different: bool  #: the whole interval lies outside the margin
     reversing: int | None
     survives: bool | None
 
@@ -92,6 +93,7 @@ class Robustness:
     accuracies: list[NoisyAccuracy]
     ceiling: tuple[float, float, float] | None
     notes: tuple[str, ...] = ()
+    margin: float = 0.02
 
     def frame(self) -> pa.Table:
         """Return a table, one row per model and choice: accuracy, rank, ranks gained against the first choice."""
@@ -140,6 +142,7 @@ def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, sett
         [_noisy(answers, name, wrong, settings) for name in names] if wrong else [],
         (1 - wrong[0], 1 - wrong[2], 1 - wrong[1]) if wrong else None,
         tuple(notes),
+        options.margin,
     )
 
 
@@ -210,7 +213,7 @@ def _pair(
         return _pair(answers, (names[1], names[0]), margin, wrong, settings)
     reversing = _reversing(lead, int(((a == HIT) & (b == MISS)).sum()), int(((a == HIT) & (b == TIE)).sum()))
     survives = None if wrong is None else reversing is None or reversing > wrong[2] * int(both.sum())
-    ends = (same.low, same.high, same.p, same.equivalent)
+    ends = (same.low, same.high, same.p, same.equivalent, same.low > margin or same.high < -margin)
     return PairRobustness(names[0], names[1], same.difference, *ends, reversing, survives)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import Queue
 
 from creperie.auditing import AttackerModels, audit, audit_document, entry_of, sendable
-from creperie.bench import load, record_audit
+from creperie.bench import load, record_audit, recorded_audit
 from creperie.core import Advance, CreperieError, UsageError, percent
 from creperie.refining import refine, write_refined
 
@@ -144,7 +144,9 @@ def audit_job(name: str, place: Path, attackers: Sequence[str], link: str) -> St
 
 
 def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link: str, *, repair: bool) -> StudioJob:
-    """Return a job that keeps the largest part on which the attackers are at chance, and audits this part."""
+    """Return a job that keeps the largest part on which the attackers are at chance, and audits this part and the whole
+    by the same attackers.
+    """
 
     def work(job: StudioJob) -> None:
         refined = refine(place, method="optimal", attackers=attackers, repair=repair, progress=job.progress)
@@ -152,5 +154,11 @@ def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link
             raise UsageError("no item would be left", where=name, hint="write new foils for what leaks")
         job.look()
         write_refined(refined, out)
+        both = {path: recorded_audit(load(path)) or {"attackers": []} for path in (place, out)}
+        run = {path: [a["name"] for a in found["attackers"]] for path, found in both.items()}
+        names = list(dict.fromkeys([*run[place], *run[out]]))
+        for path in (path for path in both if set(run[path]) != set(names)):
+            found = audit(load(path), names, progress=job.progress)
+            record_audit(path, audit_document(found, path, {"attackers": names}))
 
-    return StudioJob(f"Honest part of {name}", name, link, work)
+    return StudioJob(f"Refinement of {name}", name, link, work)

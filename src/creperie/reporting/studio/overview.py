@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from creperie.auditing import blind_rows, cell_name, leaking_cells
+from creperie.auditing import blind_rows, cell_name, leaking_cells, strongest_cell
 from creperie.bench import Benchmark
 from creperie.core import CreperieError, csv_rows, parse_json, write_text
 from creperie.metrics import task
@@ -45,11 +45,8 @@ def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> d
 
 def _strongest(audit: Mapping[str, Any]) -> str:
     """Return the strongest attacker's name, accuracy and subset as a phrase; empty if no attacker has an accuracy."""
-    rows = [row for row in audit["results"] if row["accuracy"] is not None]
-    if not rows:
-        return ""
-    top = max(rows, key=lambda row: (row["leaks"], row["low"] if row["low"] is not None else 0.0))
-    return f"{top['attacker']} {100 * top['accuracy']:.1f} % on {top['subset']}"
+    top = strongest_cell(audit)
+    return f"{top['attacker']} {100 * top['accuracy']:.1f} % on {cell_name(top)}" if top else ""
 
 
 def _best(board: Board, digest: str) -> str:

@@ -197,7 +197,7 @@ class Studio:
         if form.get("action") != "refine":
             self.queue.add(audit_job(name, place, attackers, here))
             return here
-        with self.shelf.new(name, "honest") as out:
+        with self.shelf.new(name, "refined") as out:
             both = f"/audit?{urlencode({'name': name, 'beside': out.name})}"
             self.queue.add(refine_job(name, place, out, attackers or QUICK, both, repair=form.get("repair") == "yes"))
         return both

@@ -33,7 +33,7 @@
     else if (location.hash.startsWith("#items?")) history.replaceState(null, "", location.pathname + location.search);
   };
   const read = () => {
-    const [anchor, text] = location.hash.slice(1).split("?");
+    const text = location.hash.split("?")[1];
     if (!text) return;
     const parts = new URLSearchParams(text);
     for (const k of Object.keys(state)) if (parts.has(k)) state[k] = k === "bench" ? Number(parts.get(k)) || 0 : parts.get(k);
@@ -42,7 +42,6 @@
       const found = /^(-?\d+)\.(.+)\.(-?\d)$/.exec(c);
       if (found) state.conds.push({ who: Number(found[1]), task: found[2], out: Number(found[3]) });
     }
-    if (anchor === "items") $("items").scrollIntoView();
   };
 
   // -- filtering ----------------------------------------------------------------------------------------------------
@@ -388,10 +387,12 @@
   $("browser").hidden = false;
   options($("bench"), data.benches.map((x, k) => [k, x.name]), 0);
   $("bench-label").hidden = data.benches.length < 2;
+  const toItems = location.hash.split("?")[0] === "#items";
   read();
   $("bench").value = String(state.bench);
   const asked = state.item;
   enter(state.bench);
   const place = asked ? shown.findIndex((i) => `${b.subsets[b.subset[i]]}/${b.ids[i]}` === asked) : -1;
+  if (toItems) $("items").scrollIntoView();
   if (place >= 0) show(place);
 })();
