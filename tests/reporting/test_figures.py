@@ -301,7 +301,7 @@ def test_figures_of_probes(tmp_path: Path) -> None:
     (tmp_path / "named.json").write_text(json.dumps(named), encoding="utf-8")
     assert draw_figure("shuffles", [str(tmp_path / "named.json")]).axes[0].get_title(loc="left") == "BERTScore\nclip"
     assert [t.get_text() for t in draw_figure("noise", [str(tmp_path / "noise.json")]).axes[0].texts] == ["-50.0"]
-    with pytest.raises(CreperieError, match="is not a probe 'order'"):
+    with pytest.raises(CreperieError, match="of the probe 'order'"):
         draw_figure("shuffles", [str(tmp_path / "cases.json")])
 
 

@@ -144,7 +144,7 @@ def split_reference(ref: str) -> tuple[str, Box | None]:
 
 def _number(value: float) -> str:
     if not math.isfinite(value):
-        raise DataError(f"a crop box holds {value}", hint="use pixels: x, y, width, height")
+        raise DataError(f"a crop box contains {value}", hint="give x, y, width and height in pixels, as numbers")
     import numpy as np
 
     return np.format_float_positional(float(value) + 0.0, trim="-")

@@ -217,7 +217,11 @@ def run_answers(job: StageJob) -> dict[str, Any]:
         shares.setdefault(subset, []).append(100 * sum(right) / len(right))
         sizes.setdefault(subset, len(right))
     if not shares:
-        raise DataError("there are no answers", where=job.option("source"), hint="expected ORDER/NAME-SUBSET.json")
+        raise DataError(
+            "there are no answers",
+            where=job.option("source"),
+            hint="expected files such as ORDER/NAME-SUBSET.json, one for each order of the captions and each subset",
+        )
     values = {subset: sum(own) / len(own) for subset, own in shares.items()}
     write_json(job.out / ANSWERS, {"model": job.option("row"), "values": values, "n": sizes})
     return {"model": job.option("row"), "subsets": len(values), "orders": {s: len(own) for s, own in shares.items()}}

@@ -39,7 +39,9 @@ class Analysis:
         if self.family not in FAMILIES:
             raise unknown("family", self.family, FAMILIES)
         if not self.random:
-            raise UsageError("a mixed model needs a random intercept", hint="name one: `random=` image")
+            raise UsageError(
+                "a mixed model needs a random intercept", hint="name a column, for instance `random=image`"
+            )
 
     @property
     def formula(self) -> str:

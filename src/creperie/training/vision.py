@@ -29,7 +29,9 @@ class ViewRule:
 
     def __post_init__(self) -> None:
         if not self.names or set(self.names) - set(VIEWS):
-            raise UsageError(f"unknown or missing views: {list(self.names)}", hint=f"choose from: {', '.join(VIEWS)}")
+            wrong = ", ".join(sorted(set(self.names) - set(VIEWS)))
+            why = f"unknown views: {wrong}" if wrong else "no view is named"
+            raise UsageError(why, hint=f"choose from: {', '.join(VIEWS)}")
 
     def __call__(self, image: Image.Image) -> np.ndarray:
         """Return the views of an image as RGB bytes, (views, size, size, 3).

@@ -216,6 +216,8 @@ def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
     document = read_json(path)
     if not isinstance(document, dict) or document.get("probe") != probe or not document.get(part):
         raise DataError(
-            f"is not a probe {probe!r}", where=str(path), hint=f"run `creperie sensitivity … --to {probe} --json`"
+            f"does not hold results of the probe {probe!r}",
+            where=str(path),
+            hint=f"`creperie sensitivity … --to {probe} --json`",
         )
     return document
