@@ -378,7 +378,7 @@ def test_train_takes_up_no_training_on_other_images(place: Path) -> None:
     train(bench_of(place / "pictures"), config, place / "trained", device="cpu", **how)
     train(bench_of(place / "pictures"), config, place / "trained", device="cpu", **how)  # nothing to do
     one_pixel(place)
-    with pytest.raises(CreperieError, match="contains another training: data differ"):
+    with pytest.raises(CreperieError, match="contains another training run: data differ"):
         train(bench_of(place / "pictures"), config, place / "trained", device="cpu", **how)
 
 

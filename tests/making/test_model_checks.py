@@ -59,7 +59,7 @@ def test_a_judge_decides_what_rules_leave_open(chat: Any, tmp_path: Path) -> Non
     reasons = ["the judge sees no photograph in it", "the judge does not find it false", None, None]
     assert JudgedByModel(chat.uri).review(pairs) == reasons
     assert {q.given["other"] for q in chat.asked} == set(texts[:3])
-    source = ["A girl with a straw hat and a boy with a red scarf are walking while another boy walks behind them."]
+    source = ["A monk rings a bell in a tower."]
     plain = make("rules:replace", source)
     assert "--judge URI" in plain.report["note"]
     judged = make("rules:replace", source, judge=chat.uri)
