@@ -118,6 +118,15 @@ def test_the_seed_alone_decides_what_is_drawn(folder: Path) -> None:
     assert len(set(drawn)) == 3
 
 
+def test_the_library_has_nothing_to_warn_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line about `generation_config` stood between the stages of a recipe."""
+    said: list[str] = []
+    own: Any = load_model(f"lm:{folder}")
+    monkeypatch.setattr("transformers.generation.utils.logger.warning_once", lambda text, *_: said.append(text))
+    own.generate(prompts(1.5))
+    assert said == []
+
+
 def test_draws_follow_the_distribution(folder: Path) -> None:
     """First tokens of 600 seeds against the softmax of the library's logits: chi-squared, 0.1 % level."""
     from scipy.stats import chisquare

@@ -231,7 +231,7 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
     for report in reports:
         for reason, n in report.get("reasons", {}).items():
             reasons[reason.removeprefix(QUARANTINED).partition(":")[0]] += n
-    told = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common(3))
+    told = ", ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common(3))
     return f" ({told})" if told else ""
 
 

@@ -75,14 +75,13 @@ def write(
     import torch
     from transformers import LogitsProcessorList
 
+    own = {"max_new_tokens": max(p.max_tokens for p in prompts), "do_sample": False}
+    if "generation_config" in settings:
+        settings["generation_config"].update(**own)  # beside it, `generate` warns of arguments
+    else:
+        settings |= own
     with torch.no_grad():
-        rows = model.generate(
-            **inputs,
-            **settings,
-            max_new_tokens=max(p.max_tokens for p in prompts),
-            do_sample=False,
-            logits_processor=LogitsProcessorList([_Draws(prompts)]),
-        )
+        rows = model.generate(**inputs, **settings, logits_processor=LogitsProcessorList([_Draws(prompts)]))
     asked = inputs.get("input_ids")
     if asked is not None and torch.equal(rows[:, : asked.shape[1]], asked):
         rows = rows[:, asked.shape[1] :]  # decoders return the prompt with the answer
