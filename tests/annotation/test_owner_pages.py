@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -38,6 +39,28 @@ def test_an_adjudicator_decides_in_one_study_and_does_nothing_else(
         assert rob.get(f"/owner/studies/t{path}").status_code == 404
 
 
+def test_an_owner_is_told_who_has_begun_and_whether_the_people_are_enough(
+    browser: Callable[..., Any], study: Any, db: Database
+) -> None:
+    """Somebody who only opened the page had begun, and nothing said that three people can never give all answers."""
+    first, _ = study("s", people=2, overlap=2, per_annotator=1)
+    ana = browser().log_in()
+    change_settings(db, "s", pay=4.5, currency="EUR", contact="zoe@example.org")
+    who = browser().join(first)
+    who.api("/api/next", {})
+    page = ana.get("/owner/studies/s").text
+    assert "0 of 2 expected people have answered something" in page
+    told = re.search(r"give at most 2 of the (\d+) answers that are needed: invite about (\d+) people in total", page)
+    assert told, page[page.index("Annotators") :][:600]
+    assert int(told[1]) == int(told[2]) > 2
+    assert "no answer yet" in page
+    end = who.get("/work").text
+    assert (
+        "Promised for taking part: <b>4.50 EUR</b>. It is paid by the people who invited you: zoe@example.org." in end
+    )
+    assert end.index('<section id="done"') < end.index('href="/my-data"') < end.index('<section id="trouble"')
+
+
 def test_an_owner_takes_a_study_from_invitation_to_export(
     browser: Callable[..., Any], study: Any, db: Database
 ) -> None:
@@ -48,10 +71,11 @@ def test_an_owner_takes_a_study_from_invitation_to_export(
     assert (shown.count("/join/"), ana.post("/owner/studies/s/invitations", once).text.count("/join/")) == (4, 4)
     work(db, 1, 3)
     name = ana.get("/owner/studies/s/export.json", "application/json").json()["people"][0]["annotator"]
-    for action, state in (("exclude", "excluded"), ("include", "active"), ("revoke", "ended")):
+    for action, state in (("exclude", "excluded"), ("include", "Exclude"), ("revoke", "ended")):
         sent = ana.post("/owner/studies/s/annotator", {"annotator": name, "action": action})
         assert sent.headers["location"] == "/owner/studies/s#annotators"
-        assert state in ana.get("/owner/studies/s").text
+        shown = ana.get("/owner/studies/s").text
+        assert (state in shown, "excluded: by hand" in shown) == (True, action == "exclude")
     assert "/join/" in ana.post("/owner/studies/s/annotator", {"annotator": name, "action": "reissue"}).text
     assert ana.post("/owner/studies/s/rules").status_code == 303
     assert ana.get("/owner/studies/s/export.csv").text.count("\n") == 4

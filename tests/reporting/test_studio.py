@@ -40,7 +40,7 @@ from creperie.reporting.studio.items import ItemFilter, ItemIndex
 from creperie.reporting.studio.making import Proposed, propose
 from creperie.reporting.studio.plots import PlotAxis, scatter_of
 from creperie.reporting.studio.shelf import Shelf
-from creperie.scoring import Run
+from creperie.scoring import Run, score
 from creperie.scoring.answer_log import WRITTEN
 from creperie.scoring.replies import answered_run
 
@@ -270,6 +270,28 @@ def test_a_change_is_a_new_version(client: TestClient, folder: Path) -> None:
     assert client.post("/item", data={**key, "action": "correct"}).status_code == 400
 
 
+def test_a_pair_that_cannot_be_compared_keeps_the_choice(client: TestClient, folder: Path) -> None:
+    """It was an error page without the two lists."""
+    first = max((folder / "runs").iterdir())
+    part = load(folder / "mine").only(["swap"])
+    other, _ = (score(part, model).save(folder / "runs") for model in ("blind:length", "blind:surface"))
+    page = client.get("/compare", params={"a": first.name, "b": other.name})
+    assert page.status_code == 200
+    assert "no benchmark and task in common" in page.text
+    for name in (first.name, other.name):
+        assert re.search(f'<option value="{re.escape(name)}" data-group="[^"]+" selected>', page.text)
+
+
+def test_a_search_that_finds_nothing_offers_its_parts_and_chips_count_what_is_found(client: TestClient) -> None:
+    page = client.get("/search", params={"words": "dog beta"}).text
+    assert "all words must be in one" in page
+    assert '<a href="/search?words=beta">beta</a> (1 model)' in page
+    assert '<a href="/search?words=dog">dog</a> (24 items)' in page
+    found = client.get("/items", params={"name": "mine", "words": "dog"}).text
+    assert re.search(r'aria-current="true">all <small>24</small>', found)
+    assert not re.search(r">pairs <small>", found)
+
+
 def test_two_models_side_by_side(client: TestClient, folder: Path) -> None:
     runs = {r.model: r for r in (Shelf(folder).run(p.name) for p in (folder / "runs").iterdir())}
     alpha, beta = runs["fake:alpha"], runs["fake:beta"]
@@ -382,6 +404,7 @@ def test_accepted_foils_become_a_benchmark_and_a_study(client: TestClient, folde
     page = client.post("/save", data=form).text
     assert "The study is ready" in page
     assert page.count("/join/") >= 2
+    assert "open on this computer only" in page  # they begin with 127.0.0.1
     assert '<select name="task"><option value="">' in page  # unless somebody chooses, a task that fits
     (item,) = load(folder / "pasted")
     assert (item.captions, item.subset) == (("a dog sees a cat", "a cat sees a dog"), "swap")

@@ -325,10 +325,15 @@ def overview(session: Session, study: StudyRow) -> Json:
     task, subsets, questions = task_named(study.task), progress(session, study), judged(record)
     arrived, expected = arrivals(session, study, settings_of(study.settings))
     differ, breakers = disagreements(task, questions), rule_breakers(record)
+    people = annotator_rows(session, study, record, breakers)
+    slots, each = sum(row["slots"] for row in subsets), study.plan.get("per_annotator")
+    most = each and max(expected, arrived) * each
     return {
         "study": study.name,
         **study.part("task", "state", "bench", "plan", "revision"),
         "arrived": arrived,
+        "begun": sum(bool(one["answers"]) for one in people),
+        "reachable": min(slots, most) if most else slots,
         "expected": expected,
         **{name: sum(row[name] for row in subsets) for name in ("slots", "done", "held")},
         "subsets": subsets,
@@ -339,7 +344,7 @@ def overview(session: Session, study: StudyRow) -> Json:
         "agreement": agreement(record),
         "rule_breakers": breakers,
         "missing_without_them": answers_missing(record, breakers),
-        "annotators": annotator_rows(session, study, record, breakers),
+        "annotators": people,
     }
 
 

@@ -64,14 +64,18 @@ class Browser:
     def chips(self) -> list[tuple[str, int, str, bool]]:
         """Return the filters, each as (label, number of matching items, address, whether it is chosen)."""
         plain = replace(self.wanted, subset="", attacker="", show="", tag="", right="", wrong="")
-        chips = [("all", len(self.bench), plain.address(), plain == self.wanted)]
+        rows = self.index.rows(plain, self.shelf)  # what the search leaves
+        subsets = np.array(self.bench.column("subset").to_pylist())[rows] if self.wanted.words else None
+        chips = [("all", len(rows), plain.address(), plain == self.wanted)]
         for subset, count in self.bench.subsets.items():
-            chips.append((subset, count, replace(plain, subset=subset).address(), self.wanted.subset == subset))
-        for show, rows in self.index.shown(self.shelf, self.wanted.task).items():
-            chips.append((SHOWN[show], int(rows.sum()), replace(plain, show=show).address(), self.wanted.show == show))
+            left = count if subsets is None else int((subsets == subset).sum())
+            chips.append((subset, left, replace(plain, subset=subset).address(), self.wanted.subset == subset))
+        for show, own in self.index.shown(self.shelf, self.wanted.task).items():
+            count = int(own[rows].sum())
+            chips.append((SHOWN[show], count, replace(plain, show=show).address(), self.wanted.show == show))
         for attacker, wins in self.index.ready().items():
-            chosen = self.wanted.attacker == attacker
-            chips.append((f"{attacker} is right", int(wins.sum()), replace(plain, attacker=attacker).address(), chosen))
+            chosen, count = self.wanted.attacker == attacker, int(wins[rows].sum())
+            chips.append((f"{attacker} is right", count, replace(plain, attacker=attacker).address(), chosen))
         return [chip for chip in chips if chip[1]]
 
     def panel(self, key: str, rows: np.ndarray) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from creperie.auditing import audit_answer, audit_page
 from creperie.bench import AUDIT_FILE, Benchmark
@@ -29,6 +29,7 @@ from creperie.statistics import robustness
 
 #: tasks of studies that can be started here
 CHECKS = ("foil-check", "positive-check", "triplet-check")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LINKS = BoardLinks("", "/report?bench={bench}", "/report?run={run}")
 
 
@@ -65,14 +66,22 @@ class Studio:
         low = words.strip().lower()
         board = self.shelf.board()
         models = {board.label_of[e.name]: f"/report?run={quote(e.name)}" for e in board.entries}
-        return self._page(
-            "search",
-            f"Search: {words}" if low else "Search",
-            words=words,
-            found=searched(self.shelf, words, self._index) if low else [],
-            models=[(label, href) for label, href in models.items() if low and low in label.lower()],
-            benches=[name for name in self.shelf.benches() if low and low in name.lower()],
-        )
+        names = self.shelf.benches()
+        found = searched(self.shelf, words, self._index) if low else []
+        own = [(label, href) for label, href in models.items() if low and low in label.lower()]
+        benches = [name for name in names if low and low in name.lower()]
+        parts = []
+        for part in low.split() if len(low.split()) > 1 and not (found or own or benches) else ():
+            items = sum(one["count"] for one in searched(self.shelf, part, self._index))
+            counts = [
+                (items, "item"),
+                (sum(part in label.lower() for label in models), "model"),
+                (sum(part in name.lower() for name in names), "benchmark"),
+            ]
+            if told := ", ".join(counted(n, what) for n, what in counts if n):
+                parts.append((part, told))
+        title = f"Search: {words}" if low else "Search"
+        return self._page("search", title, words=words, found=found, models=own, benches=benches, parts=parts)
 
     def post_import(self, form: StudioQuery) -> str:
         """Show the columns of a table; or save the table as a benchmark and return the address of its items."""
@@ -283,13 +292,16 @@ class Studio:
         }
         return self._page("runs", "Runs", shown=shown, version=board.version, **values)
 
-    def _choices(self) -> list[tuple[str, str]]:
-        """Return (name, label) of the runs that can be compared; the label names the benchmark if there are several."""
+    def _choices(self) -> list[tuple[str, str, str]]:
+        """Return (name, label, hash of the benchmark) of the runs that can be compared with another. The label begins
+        with the benchmark if there are several.
+        """
         board = self.shelf.board()
-        several = len(board.slugs) > 1
+        several, paired = len(board.slugs) > 1, {entry.name for pair in self._pairs() for entry in pair}
         return [
-            (e.name, f"{board.label_of[e.name]} on {board.bench_name(e)}" if several else board.label_of[e.name])
+            (e.name, f"{board.bench_name(e)}: " * several + board.label_of[e.name], e.hash)
             for e in board.entries
+            if e.name in paired
         ]
 
     def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
@@ -304,6 +316,9 @@ class Studio:
         if not chosen:
             return self._page("compare", "Compare", choices=[])
         runs = [self.shelf.run(name) for name in chosen]
+        if not shared_tasks(*runs):
+            said = "These two have no benchmark and task in common: choose two models that were scored on the same one"
+            return self._page("compare", "Compare", choices=self._choices(), chosen=chosen, said=said)
         values = compared(self.shelf, self._index, runs, query)
         paths = [self.shelf.within(run.path) for run in runs]
         lines = {"command": shlex.join(["creperie", "compare", *paths]), "python": f"creperie.compare({paths!r})"}
@@ -378,6 +393,7 @@ class Studio:
             "benches": list(self.shelf.readable()[0]),
             "tasks": [(task, task_named(task).words["about"]) for task in CHECKS],
             "serve": serve,
+            "local": [link for link in links.values() if urlsplit(link).hostname in LOOPBACK],
         }
         return self._page("studies", "Studies", **values, command=serve)
 

@@ -180,6 +180,15 @@
   };
   if ($("[data-poll]")) setInterval(poll, 1500);
 
+  // Two runs are compared on one benchmark: the second list offers those of the first one's.
+  const [first, second] = document.querySelectorAll("[data-pair]");
+  const match = () => {
+    const group = first.selectedOptions[0]?.dataset.group;
+    for (const option of second.options) option.hidden = option.disabled = option.dataset.group !== group || option.value === first.value;
+    if (second.selectedOptions[0]?.disabled !== false) second.value = [...second.options].find((option) => !option.disabled)?.value ?? "";
+  };
+  if (second) { first.addEventListener("change", match); match(); }
+
   // Foils: edited in place; what is accepted is judged at once.
   const made = $("#made");
   if (made) {
@@ -190,7 +199,7 @@
   const edit = (candidate) => {
     const field = $("textarea", candidate), shown = $("[data-text]", candidate);
     field.hidden = false; shown.hidden = true; field.focus(); field.setSelectionRange(field.value.length, field.value.length);
-    field.onblur = () => { field.value = field.value.replace(/\s+/g, " ").trim(); $(".caption", shown).textContent = field.value; field.hidden = true; shown.hidden = false; };
+    field.onblur = () => { field.value = field.value.replace(/\s+/g, " ").trim(); if ($(".caption", shown).textContent !== field.value) $(".caption", shown).textContent = field.value; field.hidden = true; shown.hidden = false; };
   };
   document.addEventListener("click", (event) => { const button = event.target.closest("[data-edit]"); if (button) edit(button.closest(".candidate")); });
 
