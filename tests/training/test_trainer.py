@@ -291,5 +291,5 @@ def test_a_tokenizer_of_another_model_is_refused(clip_folder: Path, tmp_path: Pa
     config = json.loads(path.read_text())
     config["text_config"]["eos_token_id"] = 7
     path.write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="read at token 7"):
+    with pytest.raises(ModelError, match="vector at token 7"):
         open_student(f"hf:{tmp_path / 'mixed'}")
