@@ -273,21 +273,22 @@ def make_audits(
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return audits by content hash, and why the other benchmarks have none. Of many benchmarks, only saved audits."""
     documents: dict[str, dict[str, Any]] = {}
-    notes = []
+    notes, many, left = [], len(groups) > MOST_AUDITED, 0
     for group in groups:
         if group.bench is None:
+            left += many
             continue
         try:
-            many = len(groups) > MOST_AUDITED
             found = _saved_audit(group.bench) if many else standing_audit(group.bench, progress=progress)
         except DataError as e:
             notes.append(f"no audit: {e}")
             continue
         if found:
             documents[group.runs[0].hash] = found
-    if left := [group.name for group in groups if group.bench and group.runs[0].hash not in documents and not notes]:
+        left += not found
+    if left:
         hint = "run `creperie audit BENCH --json > FILE` and pass --audit FILE for each"
-        notes.append(f"{counted(len(left), 'benchmark')} not audited here; {hint}")
+        notes.append(f"{counted(left, 'benchmark')} {'is' if left == 1 else 'are'} not audited here; {hint}")
     return documents, notes
 
 
