@@ -1,4 +1,4 @@
-"""Say which argument has the wrong type when a public function fails, instead of where inside the library it failed.
+"""Clear errors for arguments of the wrong type: they name the argument, instead of the place where the library failed.
 
 Nothing is checked before a call. If a call ends in an error that is not creperie's, its arguments are compared with the
 function's annotations, and the first argument that does not fit is named. If all fit, the error is raised unchanged.
@@ -68,7 +68,9 @@ def wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], given: M
 
 
 def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
-    """Return the type that an annotation stands for; Any if it uses a name that is imported only for type checkers."""
+    """Return the type that a function's annotation stands for, or Any if it needs a name that only type checkers
+    import.
+    """
     if not isinstance(annotation, str):
         return annotation
     try:
@@ -78,7 +80,7 @@ def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Return False only if a value certainly does not have the type that an annotation states.
+    """Return False only if it is certain that a value does not have the type `hint`.
 
     >>> from collections.abc import Sequence
     >>> fits("a", str | Sequence[str]), fits([1], Sequence[str]), fits(2, float), fits(None, Literal["a"])

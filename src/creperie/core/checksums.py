@@ -1,10 +1,10 @@
-"""Checksums of the files that creperie writes: they reveal files that were damaged or edited later.
+"""Checksums of the files that creperie writes: they show whether a file was damaged or edited later.
 
 A JSON document holds the SHA-256 of its own content, in canonical form, and of the files beside it:
 
     "creperie_checksums": {"this document": "5c1d…", "scores.parquet": "e0b7…"}
 
-Documents of older versions hold none; they are read all the same and count as unchecked.
+Documents written by older versions have no checksums; they can be read too, and count as unchecked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def sha256_of(path: Path) -> str:
 
 
 def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return a JSON document with its own checksum and those of the files beside it.
+    """Return a JSON document with its own checksum and those of the `files` beside it (name → checksum) added.
 
     >>> marked = with_checksums({"accuracy": 0.5})
     >>> checked(marked, "run.json")
@@ -46,10 +46,11 @@ def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None 
 
 
 def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[str, str] | None]:
-    """Verify a document; return it without checksums, and the checksums of the files beside it (None if unchecked).
+    """Verify the checksum of a document. Return the document without checksums, and those of the files beside it.
 
-    Raise a DataError if the content does not match its checksum. The hint says how to make the file again: by the
-    command that the document states, or else as `again` says. A document without checksums counts as unchecked.
+    If the content does not match, raise a DataError that names the document as `where`; its hint says how to make the
+    file again: the command stored in the document, or else `again`. A document without checksums is not verified: the
+    second value is None.
     """
     # Damage to one of the two names must not make the document look like one of an older version.
     marked = isinstance(document, dict) and (
@@ -67,7 +68,9 @@ def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[st
 
 
 def check_files(folder: Path, sums: Mapping[str, str] | None, again: str = "") -> None:
-    """Raise a DataError if one of the files in `sums` is missing from the folder or does not have its checksum."""
+    """Raise a DataError if one of the files in `sums` is missing from the folder or its checksum differs; `again` is
+    the hint.
+    """
     for name, digest in (sums or {}).items():
         path = folder / name
         try:
@@ -79,7 +82,7 @@ def check_files(folder: Path, sums: Mapping[str, str] | None, again: str = "") -
 
 
 def how_again(document: Mapping[str, Any], otherwise: str = "") -> str:
-    """Return a hint on how to make a file again: the command that its document states, or `otherwise`.
+    """Return a hint on how to make a file again: the command stored in its document, or `otherwise` if there is none.
 
     >>> how_again({"command": "creperie score mine --model blind:length"})
     'make it again: creperie score mine --model blind:length'

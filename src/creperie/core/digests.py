@@ -20,7 +20,7 @@ LARGE = 2**24
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of named values, whatever their order. Arrays are hashed completely.
+    """Return the SHA-256 of named values; their order does not matter. Arrays are hashed with all their elements.
 
     >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": (2,), "a": 1}) != digest_of({"a": "1", "b": [2]})
     True
@@ -66,7 +66,7 @@ def remembered_sha256(file: Path) -> str:
 
 
 def path_digest(path: Path) -> str:
-    """Return the SHA-256 of a file, or of the names and contents of all files in a folder."""
+    """Return the SHA-256 of a file or, for a folder, of the names and contents of all files in it."""
     if not path.is_dir():
         return remembered_sha256(path)
     files = (p for p in sorted(path.rglob("*")) if p.is_file())

@@ -1,7 +1,8 @@
 """Lazy `__init__` modules: a package lists its public names once, in a stub, and imports each on first use.
 
 A package's `__init__.pyi` imports every public name from the module that defines it. Type checkers and editors read
-that stub; at run time `front_door` reads it too: names are written once, and importing a package imports nothing else.
+that stub; at run time `front_door` reads it too: each name is written once, and importing a package imports none of its
+modules.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ _LINE = re.compile(r"^(?:# )?from (\S+) import (\w+) as (\w+)\r?$", re.MULTILINE
 
 
 def late(package: str, name: str) -> Any:
-    """Import a public name of a package only when it is needed, where an import at the top would be circular."""
+    """Return a public name of a package, imported only now: for use where an import at the top would be circular."""
     return getattr(import_module(package), name)
 
 
 def front_door(
     package: str, *, public: bool = False
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package. With `public`, functions' errors name wrong
-    arguments.
+    """Return `__all__`, `__getattr__` and `__dir__` for a package. With `public`, its functions name a wrong argument
+    in their errors.
 
     >>> names, get, _ = front_door("creperie.metrics")
     >>> "wilson" in names, get("wilson").__module__
@@ -60,6 +61,8 @@ def _explained(function: FunctionType, package: str) -> Callable[..., Any]:
 
 
 def _listed(package: str) -> dict[str, tuple[str, str]]:
-    """Map each public name to the module that defines it (for a submodule, the package) and its name in that module."""
+    """Return where each public name of a package is defined, as (module, name in it). A submodule's module is the
+    package.
+    """
     stub = pkgutil.get_data(package, "__init__.pyi") or b""
     return {public: (module, name) for module, name, public in _LINE.findall(stub.decode())}

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 
 class CreperieError(Exception):
-    """A mistake in the call or the data. The command line prints it as one line and exits with 2.
+    """The base class of errors about a call or its data. The command line prints such an error as one line and exits
+    with 2.
 
     >>> print(CreperieError("no such column 'foil'", where="my.csv", hint="choose one of: caption, negative"))
     my.csv: no such column 'foil'; choose one of: caption, negative
@@ -41,11 +42,11 @@ class UnknownNameError(UsageError):
 
 
 class ModelError(CreperieError):
-    """Raised for a model that cannot be loaded, or that returns something that is not a score."""
+    """Raised for a model that cannot be loaded, or whose output is not a valid score."""
 
 
 class MissingExtraError(UsageError):
-    """Raised when an optional dependency is needed and not installed."""
+    """Raised when a call needs an optional dependency that is not installed."""
 
 
 def unknown(kind: str, name: str, choices: Iterable[str], *, where: object = "") -> UnknownNameError:
@@ -117,7 +118,7 @@ FLAGS = {"changes": "set"}
 
 
 def as_flags(message: str) -> str:
-    """Return an error message with its Python arguments written as command-line flags.
+    """Return an error message in which Python arguments are written as command-line flags.
 
     >>> as_flags("choose another `out=`, or pass `force=True`, or `clip_norm=1`, or `encoder='st:MODEL'`")
     'choose another --out, or pass --force, or --clip-norm 1, or --encoder st:MODEL'

@@ -22,8 +22,10 @@ BUSY_HINT = "wait for it, or write to another folder"
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """Yield a hidden path beside `path` for writing a file or folder. When the block ends, the draft is flushed to disk
-    and replaces `path`; if the block fails, the draft is removed and `path` stays as it was.
+    """Yield a hidden path beside `path`, to write a file or folder to.
+
+    When the block ends, this draft is flushed to disk and replaces `path`; if the block fails, it is removed and `path`
+    is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
@@ -54,10 +56,10 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_json(
     path: Path, document: Any, *, indent: int | None = 2, files: Iterable[str] = (), plain: bool = False
 ) -> None:
-    """Write a JSON document atomically. See `json_value` for NaN, numpy numbers and paths.
+    """Write a JSON document atomically. `json_value` says how NaN, numpy numbers and paths are written.
 
     An object is written with its checksum and those of `files`, which are in the same folder; `read_json` checks them.
-    With `plain` it is written without checksums: for formats that are defined elsewhere.
+    With `plain` it is written without checksums, for formats that others define.
     """
     if isinstance(document, Mapping) and not plain:
         document = with_checksums(json_value(document), {name: sha256_of(path.parent / name) for name in files})
@@ -65,7 +67,8 @@ def write_json(
 
 
 def json_bytes(document: Any, *, indent: int | None = None) -> bytes:
-    """Return a JSON document and a newline in UTF-8; lone surrogates, which UTF-8 cannot hold, become escapes.
+    """Return a JSON document and a newline in UTF-8. Lone surrogates, which UTF-8 cannot encode, are written as
+    escapes.
 
     >>> json_bytes({"a": "é"}), len(json_bytes("\\ud83e"))
     (b'{"a": "\\xc3\\xa9"}\\n', 9)
@@ -74,29 +77,30 @@ def json_bytes(document: Any, *, indent: int | None = None) -> bytes:
 
 
 def packaged(package: str, *path: str) -> str:
-    """Return the text of a data file that is part of a package."""
+    """Return the text of the data file at `path` inside an installed package."""
     return str(pkgutil.get_data(package, "/".join(path)) or b"", "utf-8")
 
 
 def packaged_toml(package: str, *path: str) -> dict[str, Any]:
-    """Return the content of a TOML file that is part of a package."""
+    """Return the content of the TOML file at `path` inside an installed package."""
     import tomllib
 
     return tomllib.loads(packaged(package, *path))
 
 
 def read_json(path: Path, *, strict: bool = False, again: str = "") -> Any:
-    """Return the content of a JSON file; raise a DataError with file, line and column if it is not valid, or if it has
-    a checksum that does not match. `again` is a hint that says how to make the file again.
+    """Return the content of a JSON file.
 
-    With `strict`, repeated keys, NaN and Infinity are errors: for files that creperie did not write.
+    Raise a DataError with file, line and column if it is not valid JSON, or if its checksum does not match; `again` is
+    the hint that says how to make the file again. With `strict`, repeated keys, NaN and Infinity are errors too: this
+    is for files that creperie did not write.
     """
     return parse_json(read_text(path), str(path), strict=True) if strict else read_checked(path, again)[0]
 
 
 def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | None]:
-    """Return the content of a JSON file as `read_json` does, and the checksums of the files beside it; None in their
-    place if the file has no checksums.
+    """Return the content of a JSON file, and the checksums of the files beside it (None if the file has no
+    checksums).
     """
     try:
         document = parse_json(read_text(path), str(path))
@@ -106,9 +110,9 @@ def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | Non
 
 
 def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
-    """Raise a UsageError if the target is a file, or a folder that is not empty and must not be replaced.
+    """Raise a UsageError unless `folder` is missing or empty, or may be replaced.
 
-    A folder may be replaced only with `force`, and only if it holds one of the files in `written`.
+    It may be replaced only with `force`, and only if it contains one of the files in `written`, which creperie writes.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError("expected a folder, found a file", where=str(folder), hint="give the path of a folder")

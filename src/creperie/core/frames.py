@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Framed:
-    """A base class of results with rows: `frame` returns them as an Arrow table, the other methods as data frames."""
+    """The base class of results that can be data frames: `frame` returns the rows as an Arrow table."""
 
     def frame(self) -> pa.Table:
         raise NotImplementedError
@@ -38,7 +38,7 @@ def as_polars(table: Any) -> Any:
 
 
 def installed(name: str) -> Any:
-    """Return an optional module by name; raise an error that says how to install it if it is missing."""
+    """Import and return an optional module; if it is missing, raise an error that says how to install it."""
     try:
         return import_module(name)
     except ImportError as e:

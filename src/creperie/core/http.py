@@ -10,7 +10,7 @@ PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 def retry_after(value: str) -> float | None:
-    """Return the seconds that a `Retry-After` header (a number or a date) asks to wait; None if it has neither.
+    """Return the seconds that a `Retry-After` header (a number or a date) asks to wait; None if it is neither.
 
     >>> retry_after("3"), retry_after(""), retry_after("Thu, 01 Jan 1970 00:00:00 GMT")
     (3.0, None, 0.0)
@@ -31,5 +31,5 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0  #: seconds
 
 
 def backoff(attempt: int) -> float:
-    """Return the seconds to wait after a failed attempt: exponential backoff with jitter."""
+    """Return the seconds to wait after failed attempt number `attempt`: exponential backoff with jitter."""
     return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * (0.5 + random.random() / 2)

@@ -38,11 +38,11 @@ def unreadable(path: Path, error: OSError | ValueError) -> CreperieError:
     """Return the error for a file that cannot be opened; Python raises a ValueError for a path with a NUL byte."""
     if isinstance(error, OSError):
         return DataError(f"cannot be read ({error.strerror})", where=path, hint="check the path and its permissions")
-    return UsageError("is not a valid file path", where=repr(str(path)), hint="remove the NUL byte from it")
+    return UsageError("is not a valid file path", where=repr(str(path)), hint="remove the NUL byte from the path")
 
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
-    """Return the whole text of a UTF-8 file, unchanged: line endings and byte order mark are kept."""
+    """Return the whole text of a UTF-8 file, with line endings and byte order mark as they are."""
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
@@ -77,7 +77,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class _RefusedError(Exception):
-    """Raised inside the JSON decoder for a value that Python accepts but JSON does not allow, or for a repeated key."""
+    """Raised in the JSON decoder for a repeated key, or for a value such as NaN that Python accepts but JSON does not
+    allow.
+    """
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -150,7 +152,9 @@ def parse_json_line(text: str, path: str, line: int) -> Any:
 
 
 def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | None]:
-    """Return the loader and the unconstructed root node of a YAML document; raise a DataError beyond the limits."""
+    """Return the loader and the root node of a YAML document, not yet constructed; raise a DataError if it exceeds the
+    limits.
+    """
     import yaml
 
     if len(text) > MAX_YAML_BYTES:
@@ -179,7 +183,7 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
 
 
 def _expanded(node: yaml.Node, sizes: dict[int, int], where: str) -> int:
-    """Return how many values a node has when its aliases are expanded; raise a DataError if a node contains itself."""
+    """Return how many values a YAML node has once its aliases are expanded; raise a DataError if it contains itself."""
     if id(node) not in sizes:
         sizes[id(node)] = 0  # not known yet: still 0 if the node contains itself
         value: list[Any] = node.value if isinstance(node.value, list) else []
@@ -265,6 +269,6 @@ def check_columns(count: int, where: str, most: int = MAX_COLUMNS) -> None:
 
 
 def check_members(count: int, where: str) -> None:
-    """Raise a DataError if an archive has more than `MAX_MEMBERS` files in it."""
+    """Raise a DataError if an archive contains more than `MAX_MEMBERS` files."""
     if count > MAX_MEMBERS:
         raise DataError(f"has more than {MAX_MEMBERS:,} files", where=where, hint="unpack it and name the folder")

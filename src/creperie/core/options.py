@@ -45,10 +45,10 @@ def option(
 ) -> Any:
     """Return a dataclass field that is an option.
 
-    The field's annotation is the type of the value: bool, int, float, str, Path, a Literal, a tuple of names, or one of
-    these or None. `flags` are given only where they differ from the field's name, as in "--model -m" or
-    "--matched/--unmatched". A tuple of names is written with commas or by repeating the flag; with `whole` a comma is
-    part of the name, as in a model URI.
+    The type of the value is the field's annotation: bool, int, float, str, Path, a Literal, a tuple of names, or one of
+    these combined with None. `flags` are given only if they differ from the field's name, such as "--model -m" or
+    "--matched/--unmatched". On the command line, a tuple of names is separated by commas or given by repeating the
+    flag; with `whole`, a comma is part of a name, as in model URIs.
     """
     about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar, "whole": whole}
     return field(default=default, metadata={"option": {**about, "minimum": minimum, "maximum": maximum}})
@@ -91,7 +91,7 @@ class OptionField:
 
     @property
     def label(self) -> str:
-        """The name of the option in error messages: its first flag, without dashes."""
+        """The name of the option in error messages: its first flag without the dashes."""
         return (self.flags.split("/")[0].split() or [self.name])[0].strip("-").replace("-", " ").replace("_", " ")
 
     def _typed(self, value: Any) -> Any:
@@ -129,7 +129,8 @@ def _field(name: str, hint: Any, default: Any, about: dict[str, Any]) -> OptionF
 
 
 def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = None, where: str = "") -> T:
-    """Return an instance of `kind` with these values, checked; other fields come from `base`, or are the defaults.
+    """Return an instance of the dataclass `kind` with the `given` values, which are checked. Other fields come from
+    `base` or, without one, are the defaults.
 
     >>> @dataclass(frozen=True)
     ... class Bake:
@@ -150,7 +151,9 @@ def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = No
 
 
 def query_options(query: str, where: str) -> dict[str, str]:
-    """Return the options in a text `name=value&name=value`, the part of a URI or spec after the question mark."""
+    """Return the options in a text such as `name=value&name=value`, the part of a URI or spec after its question
+    mark.
+    """
     given: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name in given:
@@ -160,13 +163,14 @@ def query_options(query: str, where: str) -> dict[str, str]:
 
 
 def check_options(value: Any) -> None:
-    """Raise a UsageError if a field of a dataclass has an invalid value. Dataclasses call it in `__post_init__`."""
+    """Raise a UsageError if a field of a dataclass instance has an invalid value. Called in `__post_init__`."""
     for name, about in options_in(type(value)).items():
         about.checked(getattr(value, name))
 
 
 def with_options(**kinds: type) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Return a decorator that adds the fields of dataclasses as keywords; the function receives the filled dataclasses.
+    """Return a decorator that adds the fields of dataclasses to a function's keywords; the function receives the
+    dataclasses, filled in.
 
     With `@with_options(options=MakerOptions)`, `make(…, seed=1)` and `make(…, options=MakerOptions(seed=1))` both work.
     The function's signature and docstring list the keywords; its attribute `options` holds the dataclasses.

@@ -36,17 +36,19 @@ def _templates(room: str) -> Environment:
 
 
 def render(room: str, template: str, **values: Any) -> str:
-    """Return a rendered template of a package. Pages extend `page.html` and use macros of `parts.html`, both in `core`.
+    """Return a template of the package `room`, rendered with `values`.
 
-    A complete page gets a Content-Security-Policy that allows its own scripts and style sheets by hash.
+    Templates of pages extend `page.html` and use the macros in `parts.html`, both in `core`. A complete page gets a
+    Content-Security-Policy that allows its own scripts and style sheets by hash.
     """
     made = _templates(room).get_template(template).render(values)
     return sealed(made) if "</head>" in made and "<style>" in made else made
 
 
 def fragment(room: str, template: str, macro: str, *values: Any) -> Markup:
-    """Render a macro as markup that is not escaped again. The macro is from `template` in the template folder of the
-    package `room`, or from the shared `parts.html`.
+    """Return a rendered macro, as markup that is not escaped again.
+
+    The macro is defined in `template`, a file of the package `room`, or in the shared `parts.html`.
     """
     modules = [_templates(room).get_template(name).module for name in (template, "parts.html")]
     made: Markup = getattr(next(module for module in modules if hasattr(module, macro)), macro)(*values)
@@ -54,7 +56,8 @@ def fragment(room: str, template: str, macro: str, *values: Any) -> Markup:
 
 
 def heat_level(accuracy: float | None) -> int:
-    """Return the colour level of a table cell: 0 for accuracies up to 0.5 or None, rising to 10 for an accuracy of 1.
+    """Return the colour level of a table cell: from 0 for an accuracy of at most 0.5 (or None) to 10 for an accuracy of
+    1.
 
     >>> heat_level(0.5), heat_level(0.75), heat_level(1.0), heat_level(None)
     (0, 5, 10, 0)
@@ -67,7 +70,8 @@ _INLINE = re.compile(r"<(script|style)(?:\s[^>]*)?>(.*?)</\1>", re.DOTALL)
 
 
 def sealed(page: str) -> str:
-    """Return a page with a Content-Security-Policy in its head; style attributes, which have no hash, become CSS rules.
+    """Return a page with a Content-Security-Policy in its head. Style attributes, which cannot be allowed by hash,
+    become CSS rules.
 
     >>> sealed('<head></head><p style="color: red">x</p>').partition("</head>")[2]
     '<p data-s="0">x</p>'
@@ -101,7 +105,7 @@ def _sentence(text: str) -> str:
 
 
 def _elsewhere(command: str) -> str:
-    """Return a command for people with other folders, who received the page: absolute paths become last names.
+    """Return a command for readers on other machines: absolute paths are cut down to the last name in them.
 
     >>> _elsewhere("creperie audit /home/ana/mine --seed 1")
     'creperie audit mine --seed 1'

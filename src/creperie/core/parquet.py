@@ -1,4 +1,4 @@
-"""Parquet files, written with a checksum per page, which is verified when the page is read."""
+"""Parquet files with a checksum per data page, which is verified when the page is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHECKED: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 
 @contextmanager
 def reading_parquet(place: object, hint: str = "") -> Iterator[None]:
-    """Turn an error of Parquet in the block into a DataError that names the place."""
+    """Turn Parquet errors in the block into a DataError with `place` as its location."""
     import pyarrow as pa
 
     try:
@@ -29,7 +29,7 @@ def reading_parquet(place: object, hint: str = "") -> Iterator[None]:
 
 
 def open_parquet(file: Any) -> pq.ParquetFile:
-    """Return an open Parquet file (a path, or a file object) whose pages are checked as they are read."""
+    """Return an opened Parquet file, given as a path or a file object; its checksums are verified as pages are read."""
     import pyarrow.parquet as pq
 
     return pq.ParquetFile(file, page_checksum_verification=True)
@@ -50,7 +50,9 @@ def write_parquet(table: pa.Table, path: Any, *, dictionary_limit: int | None = 
 
 
 class TableWriter:
-    """A writer that takes a table in pieces and writes what `write_parquet` would; it buffers about one row group."""
+    """A writer that takes a table in pieces and writes the same file as `write_parquet`; it buffers about one row
+    group.
+    """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         import pyarrow.parquet as pq
@@ -71,7 +73,9 @@ class TableWriter:
             self._waiting = [whole.slice(ROW_GROUP)]
 
     def close(self) -> None:
-        """Write the remaining rows, or an empty table if there were none at all, and close the file."""
+        """Write the remaining rows and close the file; if there were no rows at all, the file contains an empty
+        table.
+        """
         import pyarrow as pa
 
         whole = pa.concat_tables([self._file.schema.empty_table(), *self._waiting])

@@ -1,5 +1,5 @@
-"""Plug-ins: installed packages add them by entry points (`creperie.models`, `creperie.formats`, …), and running
-programs by `register_model`, `register_format`, …. Both follow the same protocols.
+"""Plug-ins. Installed packages provide them as entry points (`creperie.models`, `creperie.formats`, …); running
+programs call `register_model`, `register_format` and so on. Both kinds follow the same protocols.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def _own_names(group: str) -> set[str]:
 
 
 def _register(group: str, plugin: Any, name: str) -> Any:
-    """Register a plug-in and return it; without one, return a decorator. A name used again replaces the earlier one."""
+    """Register a plug-in and return it; if `plugin` is None, return a decorator. A later registration under the same
+    name replaces the earlier one.
+    """
     if isinstance(plugin, str):
         plugin, name = None, plugin
     if plugin is None:
@@ -81,8 +83,8 @@ def _register(group: str, plugin: Any, name: str) -> Any:
 
 
 def register_model(plugin: Any = None, name: str = "") -> Any:
-    """Register a kind of model URI: a function of (uri, options, place) that returns a model, in any form that `score`
-    takes. It can be used as a decorator.
+    """Register a kind of model URI. The plug-in is a function of (uri, options, place) that returns a model in any form
+    that `score` accepts. It can be used as a decorator.
     """
     return _register("creperie.models", plugin, name)
 
@@ -112,7 +114,9 @@ def installed_plugins(group: str) -> dict[str, EntryPoint | RegisteredPlugin]:
 
 
 def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
-    """Return the plug-in with this name, in any case; if there is none, raise an error that lists the known names."""
+    """Return the plug-in called `name` (upper or lower case); if there is none, raise an error that lists the known
+    names (`own` are the built-in ones).
+    """
     points = {known.lower(): point for known, point in installed_plugins(group).items()}
     name = name.lower()
     if name not in points:

@@ -21,7 +21,7 @@ REDRAWN = 0.2
 
 @contextmanager
 def silent(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """A `Progress` that displays nothing."""
+    """A `Progress` that shows nothing."""
 
     def advance(n: int) -> None:
         return None
@@ -31,7 +31,7 @@ def silent(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 @contextmanager
 def automatic(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """A `Progress` that draws a bar below the cell of a notebook, and displays nothing elsewhere."""
+    """A `Progress` that shows a bar below the cell of a notebook, and nothing elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if type(shell).__name__ != "ZMQInteractiveShell":
         with silent(label, total, unit) as nothing:
@@ -56,7 +56,7 @@ def automatic(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 
 def bar_html(label: str, done: int, total: int | None, unit: str, seconds: float) -> str:
-    """Return a progress bar as HTML: its label, how much is done, and the rate.
+    """Return a progress bar as HTML, with its label, how much of the total is done, and the rate.
 
     >>> bar_html("encode", 30, 60, "captions", 2.0)
     '<progress value="30" max="60"></progress> encode: 30 of 60 captions, 15/s'
@@ -68,7 +68,8 @@ def bar_html(label: str, done: int, total: int | None, unit: str, seconds: float
 
 
 def pace(rate: float) -> str:
-    """Return a rate per second as text; slow ones, such as a language model's, per minute or hour.
+    """Return a rate, given per second, as text. A slow rate, such as a language model's, is shown per minute or per
+    hour.
 
     >>> pace(24.2), pace(0.031), pace(0.002)
     ('24/s', '2/min', '7/h')

@@ -29,7 +29,8 @@ def with_interval(
     digits: int = 1,
     form: Callable[[float | None, int], str] = percent,
 ) -> str:
-    """Return a fraction as a percentage with its interval, if it has one. `form` formats values that are not fractions.
+    """Return a fraction as a percentage, with its interval if it has one. Another `form` formats values that are not
+    fractions.
 
     >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6, 0), with_interval(None, 0.4, 0.6)
     ('50.0 [40.0, 60.0]', '50', '–')
@@ -39,7 +40,8 @@ def with_interval(
 
 
 def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> str:
-    """Return a difference of two fractions in percentage points with its interval, if it has one.
+    """Return a difference of two fractions in percentage points, with its interval unless that is NaN. `form` takes the
+    three numbers.
 
     >>> points(-0.0001, -0.05, 0.25), points(0.1, float("nan"), float("nan"))
     ('+0.0 [-5.0, +25.0]', '+10.0')
@@ -51,7 +53,7 @@ def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> 
 
 
 def decimal(value: float | None, digits: int = 3) -> str:
-    """Return a number with this many decimals; a dash if it is None or NaN.
+    """Return a number with `digits` decimals; a dash if it is None or NaN.
 
     >>> decimal(0.12345), decimal(None), decimal(float("nan"), 1)
     ('0.123', '–', '–')
@@ -66,7 +68,7 @@ _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2
 def printable(text: str, *, escaped: bool = False) -> str:
     """Return text without characters that move a terminal's cursor, change its colours or reverse the text direction.
 
-    With `escaped`, they are written as JSON escapes, otherwise replaced.
+    With `escaped`, each becomes a JSON escape, otherwise a replacement character.
 
     >>> printable("a\\x1b[31mred", escaped=True), len(printable("\\r\\x9b"))
     ('a\\\\u001b[31mred', 2)
@@ -75,7 +77,7 @@ def printable(text: str, *, escaped: bool = False) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with the noun that it counts, in singular or plural.
+    """Return a number and a noun, in the singular or the plural.
 
     >>> counted(1, "item"), counted(2000, "item")
     ('1 item', '2,000 items')
@@ -84,7 +86,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text of at most `most` characters; a longer one ends in an ellipsis.
+    """Return a text cut to at most `most` characters; a text that was cut ends in an ellipsis.
 
     >>> cut("a dog", 5), cut("a dog runs", 5)
     ('a dog', 'a do…')
@@ -93,7 +95,7 @@ def cut(text: str, most: int) -> str:
 
 
 def one_line(text: object, most: int = 200) -> str:
-    """Return a text, such as the message of an error, in one line of at most `most` characters."""
+    """Return a text, such as an error message, as one line of at most `most` characters."""
     return cut(" ".join(str(text).split()), most)
 
 
@@ -167,7 +169,8 @@ _FORMULA = re.compile(r"(?![+-][\d., \[\]+-]*\Z)[=+\-@\t\r\n'|%]")
 
 
 def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return rows as CSV: lists and objects become JSON, line breaks become spaces, formulas follow an apostrophe.
+    """Return rows as CSV. Lists and objects become JSON, line breaks become spaces, and a cell that a spreadsheet would
+    run as a formula gets an apostrophe in front.
 
     >>> csv_text("abc", [["=1+1", "+1.5 [0.2]", "x\\r=2+2"]])
     "a,b,c\\n'=1+1,+1.5 [0.2],x =2+2\\n"

@@ -1,3 +1,3 @@
-"""The version of creperie: the one place where it is written."""
+"""The version of creperie, defined only here."""
 
 __version__ = "1.0.0rc1"

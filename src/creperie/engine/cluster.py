@@ -30,7 +30,9 @@ STORE_BYTES = 200 << 20
 
 @dataclass(frozen=True)
 class Ray:
-    """A Ray cluster: the one at `address`, or a local one with `workers` cores that ends with the session."""
+    """An engine on a Ray cluster: the one at `address` or, by default, a local one with `workers` cores, which is shut
+    down when the session ends.
+    """
 
     workers: int = 2
     address: str = ""
@@ -91,7 +93,9 @@ class Ray:
 
 
 class _Actor:
-    """The driver's handle on an actor. An actor on a machine that cannot read the source's files is sent the pieces."""
+    """The driver's handle on a Ray actor. If the actor's machine cannot read the source's files, the driver sends it
+    the pieces.
+    """
 
     def __init__(self, actor: Any, job: Any, pieces: Pieces) -> None:
         self.actor, self.pieces = actor.remote(job), pieces
@@ -112,14 +116,14 @@ class _Actor:
 
 
 class _Worker:
-    """An actor that opens the stage once, then computes the result of each piece it is given by number."""
+    """The code of a Ray actor: it opens the stage once, then computes each piece whose number it is given."""
 
     def __init__(self, job: tuple[Stage, Pieces | None, int]) -> None:
         self.stage, self.pieces, self.first = job
         self.work: Work | None = None
 
     def reads(self) -> bool:
-        """Return whether this actor can read pieces itself. An answer also shows that the actor has started."""
+        """Return whether this actor can read pieces itself. It answers only once it has started."""
         try:
             return self.pieces is not None and self.pieces.piece(self.first) is not None
         except (CreperieError, OSError):

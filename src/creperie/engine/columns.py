@@ -21,7 +21,7 @@ RowsPlace = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
 @dataclass(frozen=True)
 class Columnar:
-    """Parquet files as a source of pieces. The ids are read from a column, or made from file, row group and row."""
+    """Captions in Parquet files, in pieces. Without an id column, ids are made from file, row group and row numbers."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
@@ -49,12 +49,12 @@ class Columnar:
         try:
             return pa.table([ids.cast(pa.string()), table.column(self.text).cast(pa.string()), image], schema=CAPTIONS)
         except (pa.ArrowException, ValueError, TypeError) as e:
-            what = f"has a column that is not text ({str(e)[:80]})"
+            what = f"a column does not contain text ({str(e)[:80]})"
             raise DataError(what, where=self.files[file], hint="name columns of text: ?text=COLUMN") from None
 
     def _images(self, table: pa.Table, number: int) -> pa.Array:
-        """Return the names of the images: paths or URLs as the column has them; for embedded pictures, their paths or,
-        if they have none, `COLUMN/ROW` as in image stores.
+        """Return the image names in piece `number`: the paths or URLs in the column. An embedded picture is named by
+        its path or, if it has none, by `COLUMN/ROW`, where ROW counts all rows of the source.
         """
         column = table.column(self.image)
         if not pa.types.is_struct(column.type):
@@ -66,7 +66,7 @@ class Columnar:
 
 @dataclass(frozen=True, eq=False)
 class ItemPieces:
-    """Some columns of a benchmark on disk, one row group per piece; `keep` is a mask that selects items, if given."""
+    """Columns of a benchmark on disk, one row group per piece; `keep`, if given, is a mask that selects items."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
@@ -94,8 +94,8 @@ class ItemPieces:
 
 
 def item_pieces(bench: Benchmark, columns: Sequence[str]) -> Pieces:
-    """Return some columns of a benchmark's items as pieces; if the benchmark is on disk, workers read them from
-    there.
+    """Return the named columns of a benchmark's items as pieces. If the benchmark is on disk, workers read the pieces
+    from there.
     """
     source = bench.source
     if not isinstance(source, Parquet):
@@ -126,7 +126,7 @@ def open_columnar(
                 rows = meta.row_group(group).num_rows
                 places += [(number, group, first, min(size, rows - first)) for first in range(0, rows, size)]
     if not files:
-        raise UsageError("there are no Parquet files", hint="name a file, a folder, or a pattern")
+        raise UsageError("no Parquet files given", hint="name a file, a folder, or a pattern")
     return Columnar(tuple(files), tuple(places), text, id, image)
 
 

@@ -1,4 +1,4 @@
-"""The driver keeps track of which worker computes which piece, and which pieces are left."""
+"""The driver: it hands out pieces to workers, replaces workers that die, and keeps track of the pieces that remain."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class Worker(Protocol):
     """A worker that computes one piece after another, in the order in which they are begun."""
 
     def begin(self, number: int | None) -> Future[Any]:
-        """Begin a piece; with None, only answer once the worker has started. The future fails if the worker dies."""
+        """Start computing piece `number` and return a future of the result, which fails if the worker dies. With None,
+        the future is done as soon as the worker has started.
+        """
         ...
 
     def end(self) -> None:
-        """End the worker, even if it has not started or is computing a piece."""
+        """Stop the worker, even if it has not started yet or is computing a piece."""
         ...
 
 
@@ -39,10 +41,11 @@ class _Hired:
 def driven(
     hire: Callable[[], Worker], workers: int, numbers: Iterable[int], lost: type[Exception]
 ) -> Iterator[tuple[int, Any]]:
-    """Yield (number, answer) in order of completion, each number once; a worker whose future raises `lost` is replaced.
+    """Let workers compute the pieces in `numbers`; yield (number, result) in order of completion, each number once.
 
-    Each step costs the same however many workers there are. A worker that starts late, or never, holds no piece back.
-    The pieces of a dead worker go to others; a piece during which `LIVES` workers died ends the run.
+    `hire` starts a worker. A worker whose future raises the exception `lost` is replaced, and its pieces go to others;
+    if `LIVES` workers die during the same piece, the run ends with an error. A worker that starts late, or never,
+    delays no piece, and the cost per piece does not depend on the number of workers.
     """
     waiting, deaths = deque(numbers), Counter[int | None]()
     left, ended = len(waiting), SimpleQueue[tuple[int, int | None, Any]]()

@@ -1,4 +1,4 @@
-"""The engines: this process or local worker processes (`Local`), or Ray (in `cluster`, imported when needed)."""
+"""The engines: `Local` (this process or local processes) and `Ray` (in `cluster`, imported when needed)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ("local", "ray")
 
 
 class Engine(Protocol):
-    """Applies a stage to numbered pieces and yields (number, result) in order of completion, each number once."""
+    """The interface of engines: `run` applies a stage to pieces and yields (number, result) as they are completed."""
 
     @property
     def workers(self) -> int: ...
@@ -29,21 +29,21 @@ class Engine(Protocol):
 
 
 @runtime_checkable
-class Lasting(Protocol):
-    """An engine with a session that several runs can share, such as a Ray cluster."""
+class SessionEngine(Protocol):
+    """An engine with sessions, such as connections to a Ray cluster, which several runs can share."""
 
     def session(self) -> AbstractContextManager[None]: ...
 
 
 def session(engine: Engine | None) -> AbstractContextManager[None]:
-    """Return a context manager within which all runs share one session of the engine; for an engine without sessions,
+    """Return a context manager within which all runs share one session of the engine. For an engine without sessions,
     it does nothing.
     """
-    return engine.session() if isinstance(engine, Lasting) else nullcontext()
+    return engine.session() if isinstance(engine, SessionEngine) else nullcontext()
 
 
 def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, gpus: float = 0) -> Engine:
-    """Return the engine called `name`."""
+    """Return the engine called `name` (local or ray). The address and the GPUs per worker are for Ray only."""
     if name == "ray":
         from creperie.engine.cluster import Ray
 
@@ -51,13 +51,13 @@ def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, g
     if name not in NAMES:
         raise unknown("engine", name, NAMES)
     if address:
-        raise UsageError(f"the engine {name!r} has no address", hint="pass `engine='ray'` with `address=`")
+        raise UsageError(f"the engine {name!r} takes no `address=`", hint="leave it out, or pass `engine='ray'`")
     return Local(workers)
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options that choose an engine, that is, where batches run."""
+    """Options that choose where batches run: the engine, its workers and its address."""
 
     engine: str = option("local", "Where the work runs.", metavar="local|ray")
     address: str = option("", "A Ray cluster (default: one started here).", metavar="HOST:PORT")
@@ -65,19 +65,21 @@ class EngineOptions:
     gpus: float = option(0.0, "GPUs for every worker of Ray.", minimum=0)
 
     def choose(self, *, many: bool = False) -> Engine:
-        """Return the engine. By default it has a worker per core for Ray and for much work (`many`), else one."""
+        """Return the engine. By default it has one worker per core for Ray or for much work (`many`), else one
+        worker.
+        """
         workers = self.workers or (os.cpu_count() or 1 if many or self.engine == "ray" else 1)
         return choose_engine(self.engine, address=self.address, workers=workers, gpus=self.gpus)
 
     def unless_plain(self) -> Engine | None:
-        """Return the engine; None if all work runs in this process."""
+        """Return the engine, or None if it would run everything in this process."""
         chosen = self.choose()
         return None if isinstance(chosen, Local) and chosen.workers == 1 else chosen
 
 
 @dataclass(frozen=True)
 class Local:
-    """An engine that runs in this process or, with several workers, in a pool of local processes."""
+    """An engine that runs in this process or, with several workers, in local worker processes."""
 
     workers: int = 1
 
@@ -92,7 +94,7 @@ class Local:
             yield from self._in_processes(stage, pieces, todo)
 
     def _in_processes(self, stage: Stage, pieces: Pieces, todo: Sequence[int]) -> Numbered:
-        """Yield the results of processes that each compute one piece after another."""
+        """Yield the results of worker processes, each of which computes one piece at a time."""
         from concurrent.futures.process import BrokenProcessPool
 
         crew: list[_Process] = []
@@ -107,7 +109,7 @@ class Local:
 
 
 class _Process:
-    """A worker process in a pool of its own, so that its death does not end the other workers."""
+    """A worker process. Each is in a process pool of its own, so that its death does not end the others."""
 
     def __init__(self, stage: Stage, pieces: Pieces) -> None:
         from concurrent.futures import ProcessPoolExecutor
@@ -156,13 +158,13 @@ def _begin_process(stage: Stage, pieces: Pieces | None) -> None:
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()
-    _worker.update(work=_opened_or_why_not(stage), pieces=pieces)
+    _worker.update(work=_opened_or_error(stage), pieces=pieces)
 
 
-def _opened_or_why_not(stage: Stage) -> Work | Exception:
-    """Open a stage and return it; if that fails, return the exception, for the first piece of work to raise.
+def _opened_or_error(stage: Stage) -> Work | Exception:
+    """Open a stage and return it; if that fails, return the exception, to be raised with the first piece of work.
 
-    If it were raised while a pool starts, the pool would only report that it broke.
+    If it were raised while the pool starts, the pool would only report that it is broken.
     """
     try:
         return opened(stage)

@@ -17,7 +17,7 @@ _LEFT_OPEN: dict[str, tuple[int, IO[bytes]]] = {}
 
 
 def open_file(path: str) -> IO[bytes]:
-    """Return a file opened for reading; it has random access unless it is compressed.
+    """Open a file for reading. Unless it is compressed, it has random access.
 
     Paths such as hf://… and s3://… are opened by fsspec.
     """
@@ -35,7 +35,7 @@ def open_file(path: str) -> IO[bytes]:
 
 
 def is_remote(path: str) -> bool:
-    """Return whether a path is an address that fsspec opens.
+    """Return whether a path is a remote address, such as s3://…, which fsspec opens.
 
     >>> is_remote("s3://bucket/a.parquet"), is_remote("a.parquet")
     (True, False)
@@ -50,8 +50,9 @@ def _remote(path: str) -> Any:
 
 
 def open_at(path: str, position: int) -> IO[bytes]:
-    """Return a file opened at a byte position of its uncompressed contents. A compressed file is decompressed up to
-    there, from where the last read ended.
+    """Open a file at a byte position of its uncompressed contents.
+
+    A compressed file is decompressed up to that position, starting from where the last read of it ended.
     """
     if not is_compressed(path):
         file = open_file(path)
@@ -69,7 +70,7 @@ def open_at(path: str, position: int) -> IO[bytes]:
 
 
 def leave_open(path: str, position: int, file: IO[bytes]) -> None:
-    """Keep a compressed file open for the next piece; close a file that is not compressed."""
+    """Keep a compressed file open at `position`, for reading the next piece."""
     if is_compressed(path):
         _LEFT_OPEN.clear()
         _LEFT_OPEN[path] = position, file
@@ -82,7 +83,7 @@ def is_compressed(path: str) -> bool:
 
 
 def listed(path: str) -> list[str]:
-    """Return the sorted files of a path: the file itself, those of a folder, or those that match a pattern."""
+    """Return the files that a path stands for, sorted: itself, the files in a folder, or those that match a pattern."""
     if is_remote(path):
         system = _remote(path)
         scheme = path.partition("://")[0]

@@ -1,6 +1,6 @@
 """Captions in text files: one per line, a column of a TSV or a field of JSON lines, with random access by piece.
 
-Only the byte offset of every piece is kept, so that a file of any length costs eight bytes per piece.
+Only the byte offset of every piece is kept in memory: eight bytes per piece, however long the file is.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ LONGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Lines(FilePieces):
-    """A text file in pieces. `text`, `image` and `id` are columns, counted from zero, or fields of JSON lines.
+    """A text file with one caption per line, in pieces.
 
-    By default the whole line is the caption, there is no image, and the id is the number of the line.
+    `text`, `image` and `id` say where a line has its caption, image and id: as columns, counted from zero, or as fields
+    of JSON. By default the whole line is the caption, there is no image, and the id is the line number.
     """
 
     text: int | str | None = None
@@ -63,7 +64,7 @@ class Lines(FilePieces):
         return str(number), cells[self.text], None if self.image is None else cells[self.image]
 
     def _fields(self, record: Any, number: str, where: str) -> tuple[str, str, str | None]:
-        """Return the id, caption and image (or None) of a record; the id is `number` unless the record has one."""
+        """Return the id, caption and image (or None) of a JSON record. Without a field for ids, the id is `number`."""
         names = [name for name in (self.text, self.image, self.id) if isinstance(name, str)]
         if not isinstance(record, dict):
             raise DataError("is not a JSON object", where=where, hint="write one object per line")
@@ -84,7 +85,7 @@ def open_lines(
     image: int | str | None = None,
     id: str | None = None,
 ) -> Lines:
-    """Return a text file as a source of pieces; one pass over the file finds where they begin."""
+    """Return a text file as a source of pieces, after one pass over the file to find where they begin."""
     starts: list[int] = []
     position = rows = 0
     for line in _bounded(path):

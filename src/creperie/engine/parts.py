@@ -1,7 +1,7 @@
 """Results that workers write themselves: one Parquet file per piece in a staging folder.
 
-The driver only learns that a file has been written. A worker that cannot see the folder, because it is on another
-machine without a shared file system, returns its table instead, and the driver writes it: the files are the same.
+The driver is only told that a file has been written. A worker on a machine that does not share the folder returns its
+table instead, and the driver writes the same file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _PIECE, _WRITTEN = b"creperie.piece", b"creperie.written"
 def write_parts(
     stage: Stage, pieces: Pieces, numbers: Iterable[int], folder: Path, *, engine: Engine | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Apply a stage to pieces and let workers write the results into a folder; yield number and rows of each part."""
+    """Let workers write the results of the pieces in `numbers` into `folder`; yield the number and rows of each
+    part.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     sign = folder / f".sign-{uuid4().hex}"  # workers that see it share this file system
     sign.touch()
@@ -40,7 +42,7 @@ def write_parts(
 
 @dataclass(frozen=True)
 class Addressed:
-    """Pieces whose tables carry their number as metadata."""
+    """Pieces whose tables carry the number of the piece in their metadata."""
 
     pieces: Pieces
 
@@ -65,8 +67,9 @@ class Addressed:
 
 @dataclass(frozen=True)
 class Writing:
-    """A stage for workers that share a disk with the driver: it writes the result of another stage to a file and
-    returns only a receipt. A worker that cannot see the file `sign` returns the result itself.
+    """A stage for workers that share a folder with the driver: it writes the result of another stage to a file and
+    returns a table whose metadata holds only the number of rows. If the file `sign` does not exist on the worker's
+    machine, the folder is not shared, and the stage returns the result itself.
     """
 
     stage: Stage
@@ -90,13 +93,13 @@ def part_path(folder: Path, number: int) -> Path:
 
 
 def write_part(folder: Path, number: int, table: pa.Table) -> None:
-    """Write the result of one piece, atomically. Writing it again gives the same bytes."""
+    """Write the result of piece `number` atomically. Writing the same table again gives a file with the same bytes."""
     with draft_of(part_path(folder, number)) as draft:
         write_parquet(table, draft)
 
 
 def read_part(folder: Path, number: int, columns: list[str] | None = None) -> pa.Table | None:
-    """Return the part of a piece, with all or some of its columns; None if the part is missing or damaged."""
+    """Return the result of piece `number`, with all or some of its columns; None if the file is missing or damaged."""
     try:
         return read_parquet(part_path(folder, number), columns)
     except (OSError, pa.ArrowException, ValueError):
@@ -104,10 +107,10 @@ def read_part(folder: Path, number: int, columns: list[str] | None = None) -> pa
 
 
 def all_parts(folder: Path, count: int, columns: list[str] | None = None) -> Iterator[pa.Table]:
-    """Yield the first `count` parts in the order of their pieces; raise a DataError if one is missing or damaged."""
+    """Yield the first `count` parts in order; raise a DataError if one is missing or damaged."""
     for number in range(count):
         table = read_part(folder, number, columns)
         if table is None:
             what = f"part {number} is missing or was damaged after it was written"
-            raise DataError(what, where=str(folder), hint="repeat the command, which makes the part again")
+            raise DataError(what, where=str(folder), hint="run the command again to make this part")
         yield table

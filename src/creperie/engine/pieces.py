@@ -1,4 +1,4 @@
-"""What engines work on: sources cut into numbered pieces, and stages, the functions that are applied to every piece.
+"""What engines work on: sources, cut into numbered pieces, and stages, the functions that are applied to every piece.
 
 Any worker can read any piece by itself, any number of times. A stage is sent to other processes, so it must be
 picklable.
@@ -21,7 +21,7 @@ LIVES = 3
 
 
 class WorkerLostError(CreperieError):
-    """Raised when a worker was killed so often that trying again will not help."""
+    """Raised when workers died so often at the same piece that trying again is pointless."""
 
     def __init__(self) -> None:
         hint = "run the same command with fewer `workers=`: it continues where it stopped"
@@ -29,7 +29,7 @@ class WorkerLostError(CreperieError):
 
 
 class Pieces(Protocol):
-    """A source cut into numbered pieces; everyone who reads a number gets the same piece."""
+    """A source cut into numbered pieces. `piece` returns the same table for the same number, in any process."""
 
     @property
     def rows(self) -> int:
@@ -78,7 +78,7 @@ class Held:
 
 
 def is_held(pieces: Pieces) -> bool:
-    """Return True if the pieces are in this process's memory, so that workers cannot read them themselves."""
+    """Return True if the pieces are in this process's memory, where other processes cannot read them."""
     return bool(getattr(pieces, "in_memory", False))
 
 
@@ -138,5 +138,5 @@ Stage = Work | Opening
 
 
 def opened(stage: Stage) -> Work:
-    """Return the function that a stage applies to batches, with its model loaded if it has one."""
+    """Return the function that applies a stage to a table; if the stage has a model, load it first."""
     return stage.open() if isinstance(stage, Opening) else stage

@@ -20,7 +20,7 @@ class Shard:
     number: int
 
     def range(self, n: int) -> range:
-        """Return the indices of this shard among n elements.
+        """Return the indices that belong to this shard if there are `n` elements.
 
         >>> [list(Shard(3, k).range(8)) for k in (1, 2, 3)]
         [[0, 1], [2, 3, 4], [5, 6, 7]]
@@ -28,7 +28,7 @@ class Shard:
         return range(n * (self.number - 1) // self.count, n * self.number // self.count)
 
     def of(self, things: Sequence[T]) -> Sequence[T]:
-        """Return the elements of this shard; raise a UsageError if there are none."""
+        """Return those of the `things` that belong to this shard; raise a UsageError if there are none."""
         own = self.range(len(things))
         if not own:
             raise UsageError(f"shard {self} is empty: there are only {len(things)} elements", hint="use fewer shards")
@@ -39,14 +39,14 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """Return the shard written as a text such as 3/16.
+    """Return the shard written as a text such as `3/16`.
 
     >>> str(parse_shard("3/16"))
     '3/16'
     """
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
     if not match:
-        raise UsageError(f"{text!r} is not a shard", hint="write `shard=` 3/16 for the third of sixteen")
+        raise UsageError(f"{text!r} is not a shard", hint="write `shard='3/16'` for the third of sixteen")
     number, count = int(match[1]), int(match[2])
     if not 1 <= number <= count:
         raise UsageError(f"there is no shard {number} of {count}", hint=f"count from 1/{count} to {count}/{count}")
@@ -54,7 +54,10 @@ def parse_shard(text: str) -> Shard:
 
 
 def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> None:
-    """Raise a DataError if shards, given as (shard, place, job), leave gaps, overlap or belong to different jobs."""
+    """Raise a DataError unless the shards are all parts of one job, each exactly once.
+
+    Each is given as (shard, place of its result, description of its job).
+    """
     places: dict[int, str] = {}
     count = 0
     first: tuple[str, Mapping[str, Any]] | None = None
@@ -64,7 +67,7 @@ def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> No
             what = f"was computed with different {different} than {first[0]}"
             raise DataError(what, where=place, hint="merge shards of one job")
         if count and shard.count != count:
-            raise DataError(f"is shard {shard}, others are of {count}", where=place, hint="merge shards of one job")
+            raise DataError(f"is shard {shard}, but others are of {count}", where=place, hint="merge shards of one job")
         count = shard.count
         if shard.number in places:
             what = f"is shard {shard}, and so is {places[shard.number]}"
@@ -74,4 +77,4 @@ def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> No
     if missing or not count:
         shown = ", ".join(missing[:8]) + (", …" if len(missing) > 8 else "")
         what = f"{len(missing)} of {count} shards are missing: {shown}" if count else "there are no shards"
-        raise DataError(what, hint="make them with `shard=`, then merge again")
+        raise DataError(what, hint="run them with `shard=`, then merge again")

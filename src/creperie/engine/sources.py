@@ -35,7 +35,9 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Joined:
-    """Several sources as one. Unless ids are `given`, each id is prefixed with the number of its source."""
+    """Several sources joined into one. The ids are kept if they are `given` in the files; otherwise each is prefixed
+    with the number of its source.
+    """
 
     parts: tuple[Pieces, ...]
     given: bool = False
@@ -64,8 +66,9 @@ class Joined:
 
 
 def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
-    """Return captions as pieces with the columns id, text and image. Each line of `spec` is a file, a folder or a
-    pattern.
+    """Return the captions that `spec` names as pieces with the columns id, text and image.
+
+    Each line of `spec` is a file, a folder or a pattern.
     """
     if len(several := spec.splitlines()) > 1 and not Path(spec).exists():
         return Joined(tuple(open_captions(one, size=size) for one in several))
@@ -105,7 +108,7 @@ def _open_text(path: str, kind: str, options: Mapping[str, str], spec: str, size
 
 
 def kind_of(path: str) -> str | None:
-    """Return the kind of a file by its suffix, even if it is compressed; None for an unknown suffix.
+    """Return the kind of a file, judged by its suffix; None if it is unknown. A suffix for compression is ignored.
 
     >>> kind_of("cc3m.tsv.gz"), kind_of("notes.doc")
     ('tsv', None)
@@ -116,7 +119,7 @@ def kind_of(path: str) -> str | None:
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, str]]:
-    """Return the path and the options of a spec such as `cc3m.tsv?text=0`; the name of an existing file has no options.
+    """Return the path and the options of a spec such as `cc3m.tsv?text=0`. The name of an existing file is never split.
 
     >>> split_spec("cc3m.tsv?text=0&image=1")
     ('cc3m.tsv', {'text': '0', 'image': '1'})

@@ -21,7 +21,9 @@ PICTURES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
 
 @dataclass(frozen=True)
 class Samples(FilePieces):
-    """A tar file in pieces. `text` names the caption by a file's suffix (txt), or a suffix and field (json.caption)."""
+    """Captions in a tar file, in pieces. `text` is the suffix of the caption file (txt) or suffix and field
+    (json.caption).
+    """
 
     text: str = "txt"
 
@@ -36,7 +38,7 @@ class Samples(FilePieces):
     def _caption(self, data: bytes | None, key: str) -> str:
         where = f"{self.path}/{key}"
         if data is None:
-            raise DataError(f"has no file .{self.text.partition('.')[0]}", where=where, hint="name one: ?text=ENDING")
+            raise DataError(f"has no .{self.text.partition('.')[0]} file", where=where, hint="name it: ?text=SUFFIX")
         try:
             field = self.text.partition(".")[2]
             if not field:
@@ -46,16 +48,20 @@ class Samples(FilePieces):
                 return str(document[field])
         except ValueError as e:
             what = f"the caption cannot be read ({type(e).__name__}: {str(e)[:60]})"
-            raise DataError(what, where=where, hint="name another file or field: ?text=") from None
+            raise DataError(what, where=where, hint="name another: ?text=SUFFIX or ?text=json.FIELD") from None
         texts = (
             [name for name, value in document.items() if isinstance(value, str)] if isinstance(document, dict) else []
         )
         what = f"the field {field!r} is not text"
-        raise DataError(what, where=where, hint=f"name one that is: {', '.join(texts)}" if texts else "")
+        raise DataError(what, where=where, hint=f"name a field of text: {', '.join(texts)}" if texts else "")
 
 
 def samples_of(file: IO[bytes], path: str, text: str) -> Iterator[tuple[str, int, bytes | None, str | None]]:
-    """Yield the samples of a tar file: key, position of the first byte, content of the caption file, image's name."""
+    """Yield each sample of a tar file: name, position of its first byte, content of the caption file, name of the
+    image.
+
+    `text` names the caption as in `Samples`.
+    """
     ending, begin = text.partition(".")[0], file.tell()
     try:
         with tarfile.open(fileobj=file, mode="r:") as tar:
@@ -87,7 +93,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def open_samples(path: str, *, size: int = ROWS, text: str = "txt") -> Samples:
-    """Return a tar file as a source of pieces; one pass over it finds where they begin."""
+    """Return a tar file as a source of pieces, after one pass over the file to find where they begin."""
     starts, rows = [], 0
     with open_file(path) as file:
         for _, first, _, _ in samples_of(file, path, text):
