@@ -215,7 +215,7 @@ def test_old_libraries_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(studio._LIBRARY, raising=False)
     monkeypatch.setattr(studio, "_mitsuba_or_error", lambda: None)
     monkeypatch.setattr(studio, "llvm_libraries", lambda: ["libLLVM.so.19.1"])
-    monkeypatch.setattr(studio, "_works", lambda variant, library="": tried.append(library) or False)
+    monkeypatch.setattr(studio, "_can_render", lambda variant, library="": tried.append(library) or False)
     studio._find.cache_clear()
     assert studio.find_variant() == "scalar"
     with pytest.raises(UsageError, match="cannot render with llvm"):

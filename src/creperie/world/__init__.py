@@ -1,5 +1,5 @@
-"""A rendered world of scenes with true captions and certified foils: a benchmark, and training data, without a
-download.
+"""A generated world of simple scenes with true captions and foils that are certain to be false. It serves as a
+benchmark and as training data, without a download.
 """
 
 from creperie.core.doors import front_door

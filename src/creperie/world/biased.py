@@ -1,8 +1,8 @@
-"""The biased kinds: foils as older benchmarks make them, with the same give-aways.
+"""The biased kinds: foils made as older benchmarks make them, with the same give-aways.
 
 The positives are ordinary captions of the world. The negatives come from a template, so something in the text alone
-gives them away; `cue` says what. They are still certain to be false: the claim of a foil is checked against the scene
-graph, and a text that is not a sentence of the world makes no claim.
+gives them away: the `cue` of the `BiasedKind`. They are still certain to be false: the claim of a foil is checked
+against the scene graph, and a text that is not a sentence of the world makes no claim.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Shown:
 
     @classmethod
     def of(cls, twins: Twins, dice: Dice) -> Shown:
-        """Return one of the two twins, at random, with a caption in a random construction."""
+        """Return one of the two scenes of `twins`, drawn at random, with a caption in a random construction."""
         side = dice.roll(2)
         plan = replace(draw_style(twins, dice), construction=dice.pick(sayable(twins.forms[side])))
         scene, form = twins.scenes[side], twins.forms[side]
@@ -50,7 +50,9 @@ Spoil = Callable[[Shown, Dice], tuple[str, str] | None]
 
 @dataclass(frozen=True, slots=True)
 class BiasedKind:
-    """A kind of biased foil: the benchmark it imitates, how it is made, its give-away, and the clean kinds it uses."""
+    """A kind of biased foil. `family` is the benchmark that it imitates, `says` describes how the foil differs, `cue`
+    is what gives it away, `spoil` makes it, and `source` lists the clean kinds whose captions it starts from.
+    """
 
     family: str
     says: str
@@ -63,7 +65,9 @@ class BiasedKind:
 
 
 def negate_there(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil: "There is no cat on a box.", or "There is no cat." after the caption."""
+    """Return the caption and a foil, which is either "There is no cat on a box." or the caption with "There is no cat."
+    after it.
+    """
     form = shown.form
     if dice.coin() and not form.absent and form.facts[0].relation not in GIVING and len(form.things) == 2:
         there = write_sentence(form, replace(shown.plan, construction="there", article="a", posture="", finish=0))
@@ -89,7 +93,7 @@ def negate_relation(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def shuffle_trigrams(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil in which its groups of three words are shuffled."""
+    """Return the caption and a foil with the caption's words in groups of three, the groups in random order."""
     text = write_sentence(shown.form, replace(shown.plan, finish=1))
     tokens = re.findall(r"\w+|,", text)
     groups = dice.shuffled([tokens[k : k + 3] for k in range(0, len(tokens), 3)])
@@ -103,7 +107,9 @@ _LIVELY = ("pushes", "pulls", "carries", "holds", "follows", "faces")
 
 
 def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil with its two noun phrases exchanged into nonsense: "a box pushes a robot"."""
+    """Return the caption and a foil that exchanges its first two noun phrases, which makes it implausible: "a box
+    pushes a robot".
+    """
     fact, things = shown.form.facts[0], shown.form.things
     a, b = (KINDS[things[k].kind] for k in fact.args[:2])
     odd = fact.relation in (*_LIVELY, *GIVING) and a.animate and not b.animate
@@ -115,7 +121,9 @@ def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def replace_ungrammatical(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil with the bare stem of another verb as its relation: "a cat is push a box"."""
+    """Return the caption and a foil whose verb or preposition is replaced by the bare stem of a verb, which makes it
+    ungrammatical: "a cat is push a box".
+    """
     fact = shown.form.facts[0]
     verb = dice.pick(_LIVELY[:5])
     claim = replace(shown.form, facts=(Fact(verb, fact.args[:2]),), absent=())
@@ -131,7 +139,7 @@ _RARE: tuple[str, ...] = TABLES["rare"]["nouns"]
 
 
 def replace_rare(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil in which a noun is replaced by one that no caption of the world contains."""
+    """Return the caption and a foil in which a noun is replaced by one that occurs in no caption of the world."""
     kind = shown.form.things[dice.roll(len(shown.form.facts[0].args))].kind
     rare = dice.pick(_RARE)
     if shown.text.count(f" {kind}") > 1:
@@ -145,7 +153,7 @@ def replace_rare(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a longer foil that adds a thing which is not in the scene."""
+    """Return the caption and a longer foil that also mentions a thing which is not in the scene."""
     kinds = {thing.kind for thing in shown.graph.things}
     extra = Desc(dice.pick([n for n in NAMES if n not in kinds]), dice.pick(COLOURS) if dice.coin() else None)
     longer = replace(shown.form, things=(*shown.form.things, extra))
@@ -153,7 +161,9 @@ def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return an untidy caption and a tidy foil (capital letter, full stop, no trailing space) with another thing."""
+    """Return an untidily written caption and a tidily written foil (capital letter, full stop, no trailing space) that
+    names a thing which is not in the scene.
+    """
     fact = shown.form.facts[0]
     k = dice.roll(len(fact.args))
     kinds = {thing.kind for thing in shown.graph.things}
@@ -173,7 +183,7 @@ BIASED = {f.__name__: BiasedKind(spoil=f, **TABLES["biased"][f.__name__]) for f 
 
 
 def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
-    """Yield items of one biased kind, without end."""
+    """Yield items of one biased kind; the iterator never ends."""
     dice = Dice(seed, key_of(f"{kind} {split}"))
     rule = BIASED[kind]
     seen: set[tuple[str, str]] = set()
@@ -188,7 +198,9 @@ def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
 
 
 def is_false(text: str, graph: Graph) -> bool:
-    """Return whether a text is not true of the scene: its claim is false, or it is no sentence of the world."""
+    """Return whether a text cannot be a true caption of the scene: its claim is false, or it is not a sentence of the
+    world.
+    """
     claim = parse(text)
     return claim is None or evaluate(claim, graph) is False
 

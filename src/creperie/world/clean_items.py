@@ -1,4 +1,6 @@
-"""Items from twins: a fair coin decides which of the two scenes is shown; all else that could be a cue is random."""
+"""Items made from twins. A coin toss decides which of the two scenes is shown, and everything else that could be a cue
+is random.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from creperie.world.wording import one_wording, say, two_wordings
 
 @dataclass(frozen=True, slots=True)
 class MadeItem:
-    """An item that has no id yet, with scenes in place of images."""
+    """An item that has no id yet and holds scenes instead of images."""
 
     scenes: tuple[Scene | Room, ...]
     captions: tuple[str, ...]
@@ -27,7 +29,9 @@ class MadeItem:
 
 
 def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = False) -> Iterator[MadeItem]:
-    """Yield items of one kind in one form, without end; a caption is repeated only after 50 draws without a new one."""
+    """Yield items of one kind in one form; the iterator never ends. A set of captions is repeated only after 50 draws
+    in a row gave no new one.
+    """
     dice = Dice(seed, key_of(f"{kind} {form} {split}{' 3d' if rooms else ''}"))
     seen: set[frozenset[str]] = set()
     repeats = 0
@@ -60,8 +64,8 @@ def _quad(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
 
 
 def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tuple[int, ...]) -> MadeItem | None:
-    """Return an item with a true caption in each of two wordings, and a foil in each wording that `foils` lists by
-    index; None if two captions are equal.
+    """Return an item with one true caption in each of two wordings. `foils` lists the wordings (0, 1) in which the item
+    also has a foil. Return None if two captions are equal.
     """
     wordings = two_wordings(kind, twins, dice)
     shown = dice.roll(2)
@@ -72,8 +76,8 @@ def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tupl
 
 
 def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Return a half-truth item of three captions: a short true one, that one with a true detail, and that one with a
-    false detail; None if two captions are equal.
+    """Return an item for the half-truth test with three captions: a short true one, the same with a true detail, and
+    the same with a false detail. Return None if two captions are equal.
     """
     plan = one_wording(twins, dice)
     shown = dice.roll(2)
@@ -84,13 +88,13 @@ def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
 
 
 def _winoground(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Return an item of both scenes and both captions, if the captions consist of the same words; else None."""
+    """Return an item with both scenes and both captions, or None if the captions do not consist of the same words."""
     made = _twins(kind, twins, dice, WINOGROUND)
     return made if made and _bag(made.captions[0]) == _bag(made.captions[1]) else None
 
 
 def _twins(kind: str, twins: Twins, dice: Dice, form: str = TWINS) -> MadeItem | None:
-    """Return an item of both scenes and both captions: each caption is true of one scene and false of the other."""
+    """Return an item with both scenes and both captions; each caption is true of one scene and false of the other."""
     plan = one_wording(twins, dice)
     first = dice.roll(2)
     sides = (first, 1 - first)

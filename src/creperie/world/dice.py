@@ -13,7 +13,7 @@ _BLOCK = 1024
 
 
 def key_of(name: str) -> int:
-    """Return a number for a name, to be a part of a seed; adding a name changes no other name's number."""
+    """Return a number computed from a name, for use in the key of `Dice`."""
     return zlib.crc32(name.encode())
 
 
@@ -67,11 +67,11 @@ class Dice:
 
 
 class TapeEnd(Exception):  # noqa: N818  (not an error: the layout gives up and the caller draws again)
-    """Raised when all numbers of a tape are used up."""
+    """Raised when all numbers of a tape have been used."""
 
 
 class Tape(Dice):
-    """Recorded random numbers. Two scenes that are laid out with the same tape differ only in their content."""
+    """Recorded random numbers. Two scenes laid out with the same tape differ only in what the drafts ask for."""
 
     def __init__(self, values: list[int]) -> None:
         self._values = values
@@ -81,5 +81,5 @@ class Tape(Dice):
         raise TapeEnd
 
     def replay(self) -> Tape:
-        """Return a tape of the same numbers, to be read from its beginning."""
+        """Return a tape with the same numbers, rewound to its beginning."""
         return Tape(self._values)

@@ -1,4 +1,6 @@
-"""Drawings as a stage (see `sample`): the looks of drawn things, and drawn scenes from drafts."""
+"""The stage of drawings (see `sample.Stage`): the looks that drawn things can have, and drawn scenes laid out from
+drafts.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _BIG = {"inside": (1,)}
 
 
 class Drawings(Stage):
-    """Drawn things have a colour, a pattern and, if a scene shows both, are big or small; signs have a word."""
+    """The stage of drawings. A drawn thing has a colour and a pattern, and is big or small if the scene shows both
+    sizes; a sign has a word.
+    """
 
     name = "2d"
     pools: ClassVar = {

@@ -1,7 +1,8 @@
-"""The clean kinds: how the two scenes of a pair differ, and so how their captions differ, in drawings and in rooms.
+"""The clean kinds of foil, for drawings and rooms. Each kind is a way in which two scenes, and so their captions,
+differ.
 
-Each function proposes a draft, or returns None if the random choices leave nothing to work with. Certification
-(twins.py) decides afterwards, so a proposal need not be valid, only promising.
+Each function proposes a draft, or returns None if its random choices do not work out. A draft need not be valid:
+certification (twins.py) checks it afterwards.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ Some = tuple[str, str, list[Slot]]
 
 @dataclass(frozen=True, slots=True)
 class CleanKind:
-    """A kind of clean foil: the benchmark that introduced it, what it does, the forms of item that it can have, and the
-    worlds (drawings, rooms) that it exists in.
+    """A kind of clean foil. `family` is the benchmark that introduced it, `says` describes the difference, `propose`
+    makes a draft, `forms` lists the forms of item that it can have, and `worlds` says whether it exists in drawings
+    ("2d") and in rooms ("3d").
     """
 
     family: str
@@ -36,7 +38,7 @@ class CleanKind:
 
 
 def _random_relation(s: Sampler, group: str = "any", bystanders: int = 45) -> Some | None:
-    """Return a random relation of a group, a setting and things in that relation; None if no kinds of things fit."""
+    """Return a random relation from a group, a setting, and things in that relation; None if no kinds of things fit."""
     relation = s.relation(group)
     setting = s.setting(relation)
     slots = s.slots(relation, setting, bystanders)
@@ -62,8 +64,8 @@ def replace_obj(s: Sampler) -> Draft | None:
 
 
 def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
-    """Return thing `k` with a different value of an attribute in each scene, not in the colour of another thing; None
-    if there are not two such values.
+    """Return thing `k` with a different value of the attribute `field` in each scene; None if there are not two such
+    values. A new colour is never that of another thing.
     """
     look = slots[k][0]
     used = [x.colour for x, _ in slots] if field == "colour" else [getattr(look, field)]
@@ -87,7 +89,9 @@ def replace_att(s: Sampler) -> Draft | None:
 
 
 def _other_relation(s: Sampler, relation: str, others: Sequence[str]) -> Draft | None:
-    """Propose the same things, with simplified looks, in another relation."""
+    """Propose the same things in another relation, one of `others`. Their looks are simplified so that they suit both
+    relations.
+    """
     setting = s.setting(relation)
     slots = s.slots(relation, setting)
     if slots is None:
@@ -113,7 +117,7 @@ def replace_rel(s: Sampler) -> Draft | None:
 
 
 def spatial(s: Sampler) -> Draft | None:
-    """Propose the same things in another spatial relation, usually the opposite one."""
+    """Propose the same things in two different spatial relations, usually opposite ones."""
     relation = s.relation("sided")
     if relation in CONVERSE and s.dice.chance(40):
         return s.exchanged(relation, (1, 0))
@@ -139,7 +143,9 @@ def depth(s: Sampler) -> Draft | None:
 
 
 def swap_att(s: Sampler) -> Draft | None:
-    """Propose twins whose main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
+    """Propose twins in which the two main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a
+    red dog".
+    """
     if (some := _random_relation(s)) is None:
         return None
     relation, setting, slots = some
@@ -162,7 +168,9 @@ def swap_att(s: Sampler) -> Draft | None:
 
 
 def add_obj(s: Sampler) -> Draft | None:
-    """Propose twins that differ in a third thing, which each caption adds to what is true of both scenes."""
+    """Propose twins with the same first two things and a different third thing. The captions differ only in the third
+    thing.
+    """
     relation = s.dice.pick(("left", "right", "front", "behind"))
     setting = s.setting(relation)
     *kinds, other = s.dice.shuffled(s.stage.roles[setting][relation][0])[:4]
@@ -176,7 +184,9 @@ def add_obj(s: Sampler) -> Draft | None:
 
 
 def add_att(s: Sampler) -> Draft | None:
-    """Propose twins whose captions are equal except for one added colour or pattern, which differs."""
+    """Propose twins whose captions differ only in one colour or pattern, which is added to an otherwise
+    equal caption.
+    """
     if (some := _random_relation(s)) is None:
         return None
     relation, setting, slots = some
@@ -192,13 +202,15 @@ def add_att(s: Sampler) -> Draft | None:
 
 
 def negation(s: Sampler) -> Draft | None:
-    """Propose twins whose captions each deny something: the place of another thing, or a state."""
+    """Propose twins whose captions each contain "not": it denies either where a thing is or which state a
+    thing is in.
+    """
     return (_not_the_state if s.stage.name == "3d" and s.dice.chance(12) else _not_the_other)(s)
 
 
 def _not_the_other(s: Sampler) -> Draft | None:
-    """Propose "The ball is in the basket, not in the box": in the other scene, the second thing and a third, which may
-    be of the same kind, have changed places.
+    """Propose "The ball is in the basket, not in the box". In the other scene, the second and third things (here the
+    basket and the box) have changed places; they may be of the same kind.
     """
     relation = s.relation("either")
     setting = s.setting(relation)
@@ -255,7 +267,7 @@ def _not_the_state(s: Sampler) -> Draft | None:
 
 
 def text(s: Sampler) -> Draft | None:
-    """Propose twins with signs: two signs exchange their words, or one has another word."""
+    """Propose twins with signs: either two signs exchange their words, or one sign has a different word."""
     relation = s.dice.pick(("left", "right", "near"))
     kinds = ["sign", "sign" if s.dice.coin() else s.dice.pick(UNWRITTEN)]
     first, second = s.dice.shuffled(WORDS)[:2]
@@ -275,14 +287,14 @@ _FEW = tuple(
 
 
 def _crowd(s: Sampler) -> tuple[str, list[str]]:
-    """Return the setting of a crowd, and the kinds of things of which eight fit into it."""
+    """Return a setting for a crowd, and the kinds of things that are small enough for eight of them to fit into it."""
     setting = s.setting("crowd")
     return setting, s.dice.shuffled(_FEW if setting == "table" else UNWRITTEN)
 
 
 def count(s: Sampler) -> Draft | None:
-    """Propose two kinds of things, with more of the first kind in one scene and more of the second in the other. Each
-    caption is false of the other scene even if "two" means at least two.
+    """Propose scenes with several things of two kinds: one scene has more of the first kind, the other more of the
+    second. Each caption is false of the other scene even if "two" means at least two.
     """
     setting, kinds = _crowd(s)
     a, b = (
@@ -300,9 +312,10 @@ def count(s: Sampler) -> Draft | None:
 
 
 def confusion(s: Sampler) -> Draft | None:
-    """Propose twins of six things, of three kinds and three colours, two each: two things exchange their colours.
+    """Propose twins with six things: two each of three kinds, and two each of three colours. Two things exchange their
+    colours.
 
-    Every word of both captions fits something in both scenes; only which thing has which colour differs.
+    Every word of both captions fits something in both scenes; the scenes differ only in which thing has which colour.
     """
     setting, kinds = _crowd(s)
     painted = [
@@ -324,7 +337,9 @@ def confusion(s: Sampler) -> Draft | None:
 
 
 def compare(s: Sampler) -> Draft | None:
-    """Propose twin rooms in which two things have exchanged their sizes, so that the smaller one is the bigger."""
+    """Propose twin rooms in which two things exchange their sizes, so that the bigger thing of one room is the smaller
+    one of the other.
+    """
     relation = s.dice.pick(("taller", "shorter", "bigger", "smaller"))
     setting = s.setting("near")
     height = relation in ("taller", "shorter")

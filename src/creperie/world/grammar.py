@@ -1,8 +1,8 @@
-"""Sentences from claims.
+"""Writing sentences from claims.
 
-A `SentencePlan` fixes everything about the wording that is not meaning: the construction, the article, synonyms,
-capitals and punctuation. Two claims written with one plan differ only where their meanings differ; one claim written
-with two plans gives two paraphrases.
+A `SentencePlan` determines everything about the wording that does not change the meaning: the construction, the
+article, synonyms, capitals and punctuation. Two claims written with the same plan differ only where their meanings
+differ; the same claim written with two plans gives two paraphrases.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from creperie.world.words import AT, ITS, NUMBERS, PLACES, PLURALS, POSTURES, VE
 
 @dataclass(frozen=True, slots=True)
 class SentencePlan:
-    """The wording of a sentence."""
+    """How a sentence is worded: everything about it that does not change its meaning."""
 
     construction: str = "plain"
     article: str = "a"
@@ -40,7 +40,8 @@ _RESTING = ("left", "right", "front", "behind", "near", "on", "inside", "under")
 
 
 def family(form: LogicalForm) -> str:
-    """Return the kind of a claim, which determines its constructions.
+    """Return the kind of a claim, such as "spatial" or "count". The kind determines in which constructions it can be
+    written.
 
     >>> cat, box = Desc("cat"), Desc("box")
     >>> family(LogicalForm((cat, box), (Fact("on", (0, 1)),))), family(LogicalForm((cat, box)))
@@ -64,7 +65,7 @@ def family(form: LogicalForm) -> str:
 
 
 def needs_the(form: LogicalForm) -> bool:
-    """Return whether a claim makes sense only about things already introduced, so that they take `the`."""
+    """Return whether a claim makes sense only about things already introduced, so that their article must be "the"."""
     kind = family(form)
     return kind in _KNOWN or " " in kind or any(fact.relation == "far" for fact in form.facts)
 
@@ -79,7 +80,7 @@ def takes_place(form: LogicalForm, setting: str) -> bool:
 
 
 def sayable(form: LogicalForm) -> tuple[str, ...]:
-    """Return the constructions that can express a claim.
+    """Return the names of the constructions that can express a claim.
 
     >>> sayable(LogicalForm((Desc("cat"), Desc("box")), (Fact("on", (0, 1)),)))
     ('plain', 'there', 'with')
@@ -109,7 +110,7 @@ def _reversible(form: LogicalForm) -> bool:
 
 
 def postures(form: LogicalForm) -> list[str]:
-    """Return the postures (stands, lies, hangs …) that are possible for all things whose place a claim states."""
+    """Return the verbs of posture ("stands", "lies", "hangs" …) that suit every thing whose place a claim states."""
     kind = family(form)
     relation = form.facts[0].relation if form.facts else ""
     if kind in ("list", "count"):
@@ -152,7 +153,7 @@ def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
 
 
 def _clause(form: LogicalForm, kind: str, plan: SentencePlan) -> str:
-    """Return the first fact of a claim as a clause in the plan's construction, from the templates of tables.toml."""
+    """Return the main clause of a claim in the plan's construction, using the templates of tables.toml."""
     construction, flavour = plan.construction, plan.flavour
     fact = form.facts[0] if form.facts else Fact("", tuple(range(len(form.things))))
     relation, args, counts = fact.relation, (*fact.args, *(f.args[1] for f in form.facts[1:])), form.counts
@@ -191,8 +192,8 @@ def _clause(form: LogicalForm, kind: str, plan: SentencePlan) -> str:
 
 
 def _names(things: Sequence[Desc], kind: str, article: str, flavour: int, template: str) -> dict[str, str]:
-    """Return the noun phrases of the things by their letters in the template. The second thing of a kind is called
-    "one", except after "there is", which introduces both as new.
+    """Return a noun phrase for each thing, keyed by the letter that stands for the thing in the template. A second
+    thing of the same kind is called "one", except after "there is", which introduces both as new.
     """
     again = kind == "signs" or not template.startswith("there")
     if kind in ("state", "states"):
@@ -221,7 +222,7 @@ def _chosen(options: Sequence[T], number: int) -> T:
 
 
 def join_names(names: list[str]) -> str:
-    """Return the names as a list in English.
+    """Return the names as an English list, with commas and "and".
 
     >>> join_names(["a cat", "a dog", "a cup"])
     'a cat, a dog and a cup'

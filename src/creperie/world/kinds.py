@@ -1,4 +1,4 @@
-"""The kinds of things in the world: what they can do, what can be done with them, and how big they are."""
+"""The kinds of drawn things: what they can do, what can be done with them, and how big they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CANVAS = 256  #: width and height in units; an image of any size shows the same 
 
 @dataclass(frozen=True, slots=True)
 class ThingKind:
-    """A kind of thing. Coordinates of its parts are in the units of its drawing (hundredths of its size)."""
+    """A kind of drawn thing. Coordinates are in the units of its drawing, which are hundredths of its size."""
 
     name: str
     animate: bool = False

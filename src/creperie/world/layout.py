@@ -1,6 +1,6 @@
-"""Layout: a scene with positions from a draft of what it should show.
+"""Layout: giving positions to the things of a draft, which makes it a drawn scene.
 
-Two drafts laid out with the same tape of random numbers differ only in what they should show, so the scenes of a
+Two drafts laid out with the same tape of random numbers differ only in what the drafts ask for, so the scenes of a
 caption and its foil are as similar as possible.
 """
 
@@ -30,8 +30,8 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class SceneDraft:
-    """A scene without positions: the first looks are the arguments of the relation, in order; the others are
-    bystanders.
+    """A scene without positions. The first looks belong to the things in the relation, in the order of its arguments;
+    the others are bystanders.
     """
 
     looks: tuple[Look, ...]
@@ -44,7 +44,7 @@ class SceneDraft:
 
 
 def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
-    """Return a scene for the draft; None if this tape of random numbers gives none."""
+    """Return a scene laid out with the random numbers of the tape; None if they do not lead to a valid scene."""
     try:
         scene = PLACERS[draft.relation](draft, tape)
         for look in draft.looks[draft.arity :]:
@@ -57,8 +57,8 @@ def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _in_picture(thing: Thing) -> bool:
-    """Return whether the whole thing is in the image, with a margin for the small moves that put a scene into its
-    split.
+    """Return whether the whole thing is in the image, with a margin so that `splits.settle` can still move the scene a
+    little.
     """
     left, top, right, bottom = thing.box
     return min(left, top, CANVAS - 1 - right, CANVAS - 1 - bottom) >= 4
@@ -83,7 +83,9 @@ def _facing(tape: Tape) -> int:
 def _row(
     looks: Sequence[Look], sizes: Sequence[str], gaps: Sequence[int], tape: Tape, margin: int = 0
 ) -> list[int] | None:
-    """Return the middles of things in a row, from left to right, at a random position; None if they do not fit."""
+    """Return the x positions of things side by side, from left to right, at a random place in the image; None if they
+    do not fit.
+    """
     widths = [_wide(look, size) for look, size in zip(looks, sizes, strict=True)]
     spare = ROOM - sum(widths) - sum(gaps) - 2 * margin
     if spare < 0:
@@ -166,7 +168,9 @@ def _on(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, Tape], Scene | None]:
-    """Return a function that lays out an agent beside its patient; the agent faces the patient, except to pull."""
+    """Return a function that lays out two things, the agent of an action beside its patient. The agent faces the
+    patient unless it pulls it.
+    """
 
     def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         agent, patient = draft.looks[:2]
@@ -198,7 +202,9 @@ def _carrying(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _giving(draft: SceneDraft, tape: Tape) -> Scene | None:
-    """Return a scene with the gift between giver and taker: in the giver's hand or, if thrown, above their heads."""
+    """Return a scene with a gift between its giver and its taker: in the giver's hand or, if thrown,
+    above their heads.
+    """
     agent, gift, taker = draft.looks[:3]
     sizes = ("medium", "small", "medium")
     agent_left = tape.coin()
@@ -218,7 +224,7 @@ def _giving(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _in_depth(front_first: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
-    """Return a function that lays out things behind each other, each hiding a part of the next."""
+    """Return a function that lays out things behind each other, each partly hiding the next one."""
 
     def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         looks = draft.looks[: draft.arity] if front_first else draft.looks[draft.arity - 1 :: -1]
@@ -265,7 +271,9 @@ PLACERS: dict[str, Callable[[SceneDraft, Tape], Scene | None]] = {
 
 
 def _add_bystander(scene: Scene, look: Look, arity: int, tape: Tape) -> Scene | None:
-    """Return the scene with one more thing where there is room: on the ground, on a stand or in the air."""
+    """Return the scene with one more thing in a free place: on the ground, on a stand or in the air. None if there is
+    no free place.
+    """
     boxes = [thing.box for thing in scene.things]
     if scene.action or arity == 3:
         left, top, right, bottom = _hull(boxes[:arity])

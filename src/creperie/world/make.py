@@ -1,4 +1,6 @@
-"""The world as a benchmark, as an endless stream of training pairs, and as an image store that renders on demand."""
+"""The generated world in three shapes: a benchmark, an endless stream of training pairs, and an image store that
+renders on demand.
+"""
 
 from __future__ import annotations
 
@@ -29,28 +31,29 @@ from creperie.world.wording import say, two_wordings
 
 
 def image_key(scene: Scene | Room) -> str:
-    """Return the file name of a scene's image."""
+    """Return the file name of a scene's image, which encodes the scene."""
     return f"{scene.code}.png"
 
 
 def scene_of(key: str) -> Scene:
-    """Return the drawn scene of an image, decoded from its name; raise a DataError if the name is not one."""
+    """Return the drawn scene that an image's file name encodes; raise a DataError if it encodes none."""
     return decode(key.rsplit("/", 1)[-1].partition(".")[0])
 
 
 def scene_or_room(key: str) -> Scene | Room:
-    """Return the scene or room that an image shows, read from its name; raise a DataError if the name is not one."""
+    """Return the drawn scene or the room that an image's file name encodes; raise a DataError if it encodes none."""
     code = key.rsplit("/", 1)[-1].partition(".")[0]
     return read_room(code) if code.startswith(PREFIX) else decode(code)
 
 
 def graph_of(scene: Scene | Room) -> Graph | RoomGraph:
-    """Return all relations in a scene, drawn or in three dimensions."""
+    """Return the scene graph of a drawn scene or a room: all relations between its things."""
     return RoomGraph(scene) if isinstance(scene, Room) else Graph(scene)
 
 
 class SceneImages:
-    """An image store that renders scenes on demand. Its PNG files hold the same pixels on every machine.
+    """An image store that renders scenes on demand. The PNG files of drawn scenes are the same on every machine, pixel
+    by pixel.
 
     >>> from creperie.world.scene import Thing
     >>> cat, dog = (Thing(kind, "red", "plain", "small", x, 220) for kind, x in (("cat", 60), ("dog", 170)))
@@ -82,7 +85,7 @@ class SceneImages:
         return key in self._keys
 
     def keys(self) -> Iterator[str]:
-        """Yield the names of the benchmark's images, if the store was made for a benchmark."""
+        """Yield the image names that the store was created with."""
         return iter(self._keys)
 
 
@@ -122,7 +125,9 @@ class World:
             raise UsageError(f"none of these kinds can have the form {forms}", hint="see `creperie world kinds`")
 
     def _kinds(self) -> tuple[str, ...]:
-        """Return the kinds that the option names; the name of a group stands for its kinds that this world has."""
+        """Return the kinds of foil selected by the option `kinds`; a group's name stands for all its kinds that exist
+        in this world.
+        """
         if self.render == "2d":
             return kinds_named(self.kinds)
         named = [kind for name in self.kinds for kind in ((name,) if name in ROOM_KINDS else kinds_named((name,)))]
@@ -132,7 +137,9 @@ class World:
         return tuple(kind for kind in dict.fromkeys(named) if kind in ROOM_KINDS)
 
     def subsets(self) -> list[tuple[str, str, str]]:
-        """Return (subset, kind, form) for each subset, which has the kind's name, with the form unless it is choice."""
+        """Return (subset, kind, form) for each subset. A subset is named after its kind, followed by its form unless
+        that is "choice".
+        """
         return [
             (kind if form == CHOICE else f"{kind}_{form}", kind, form)
             for kind in self.kinds
@@ -142,12 +149,12 @@ class World:
 
 
 def forms_of(kind: str) -> tuple[str, ...]:
-    """Return the forms of item that a kind can have."""
+    """Return the forms of item that exist for a kind."""
     return EVERY[kind].forms if kind in EVERY else (CHOICE,)
 
 
 def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the kinds with these names or in the groups with these names, without duplicates.
+    """Return the kinds with these names, or in groups with these names, without duplicates.
 
     >>> kinds_named(["hit-or-be-hit", "swap_obj"])
     ('active_passive', 'dative', 'swap_obj')
@@ -163,10 +170,11 @@ def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
 def make_world(
     world: World | None = None, progress: Progress = silent, studio: RenderOptions | None = None
 ) -> Benchmark:
-    """Return a benchmark of the rendered world. Its images are rendered when they are read; saving writes them.
+    """Return a benchmark of the generated world. Its images are rendered when they are read or when the benchmark is
+    saved.
 
-    In three dimensions, `studio` says how images are rendered; `studio.photograph_all` renders all of them in advance,
-    in several processes.
+    For rooms (`render="3d"`), `studio` holds the options of rendering; `studio.photograph_all` renders all images in
+    advance, in several processes.
 
     >>> bench = make_world(World(items=2, kinds=("swap_obj", "dative"), forms=("choice", "winoground")))
     >>> bench.subsets
@@ -193,7 +201,7 @@ def make_world(
 
 
 def stream_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = False) -> Iterator[MadeItem]:
-    """Yield items without end; the first n items are the same however many are taken."""
+    """Yield items of one kind in one form; the iterator never ends. The same arguments always give the same items."""
     if rooms or kind in CLEAN:
         return clean_items(kind, form, split, seed, rooms=rooms)
     return biased_items(kind, split, seed)
@@ -216,7 +224,7 @@ INFO = Info(
 
 
 def check_world(bench: Benchmark, progress: Progress = silent) -> list[Finding]:
-    """Check every caption against every image of its item; return a finding for each caption whose truth contradicts
+    """Check every caption against every image of its item. Return a finding for each caption whose truth contradicts
     the match matrix, and for each image or caption that cannot be read.
     """
     findings: list[Finding] = []
@@ -250,7 +258,7 @@ def _word(verdict: bool | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorldExample:
-    """One training image with two true captions in different words, and a hard negative (a certified foil)."""
+    """A training image with two true captions in different words, and with a foil that is certain to be false."""
 
     image: np.ndarray  #: (size, size, 3) uint8
     caption: str
@@ -263,7 +271,8 @@ class WorldExample:
 def training_pairs(
     n: int, seed: int = 0, split: str = "train", *, size: int = 64, kinds: Sequence[str] = tuple(CLEAN)
 ) -> Iterator[WorldExample]:
-    """Yield n examples, the same for the same seed and split. Twins are adjacent, so that batches contain both.
+    """Yield `n` training examples, always the same for the same seed and split. Twins follow each other, so that most
+    batches contain both.
 
     >>> first, second = training_pairs(2, seed=1)
     >>> first.image.shape, first.caption == second.foil

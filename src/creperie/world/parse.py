@@ -1,7 +1,7 @@
-"""Claims from sentences: the second path from text to truth, independent of the grammar.
+"""Reading claims from sentences, independently of the grammar.
 
-The grammar writes sentences from claims; this parser reads nothing but the text, with its own patterns, so that it
-checks the grammar's output independently. Text that is not a sentence of the world has no claim (None).
+The grammar writes sentences from claims. This parser reads only the text, with patterns of its own, and so checks what
+the grammar wrote. Text that is not a sentence of the world has no claim (None).
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def parse(text: str) -> LogicalForm | None:
 
 
 def _parse_sentence(sentence: str) -> LogicalForm | None:
-    """Return the claim of a sentence; None if it makes none. "The lamp is on the table" is about the lamp and the
-    table; in other sentences "on the table" and "in the room" say where everything is.
+    """Return the claim of a sentence, or None if it makes none. A place such as "on the table" is read as the setting
+    of the whole sentence, except in sentences like "The lamp is on the table", where the table is one of the things.
     """
     body = (sentence[:1].lower() + sentence[1:]).replace("-framed picture", " framed picture")
     for setting, place in PLACES.items():
@@ -95,7 +95,7 @@ def _read(body: str) -> LogicalForm | None:
 
 
 class _BadNameError(Exception):
-    """Raised for a noun phrase with a wrong article, such as "a umbrella", or with "one" for no earlier noun."""
+    """Raised for a noun phrase that is wrong: "a umbrella", or "one" without an earlier noun to refer to."""
 
 
 def _either(words: Iterable[str]) -> str:
@@ -142,7 +142,9 @@ def _desc(adjectives: list[str], kind: str, after: str) -> Desc:
 
 @cache
 def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
-    """Return patterns of whole sentences, each with a function from match to claim; specific patterns come first."""
+    """Return the patterns of main clauses, each with a function that turns a match into a claim; more specific patterns
+    come first.
+    """
     at, its = f"({_either(_AT)})", f"({_either(_ITS)})"
     verbs = [
         word
@@ -186,7 +188,9 @@ def _says(*facts: Fact, denied: bool = False) -> Build:
 
 
 def _opposed(match: re.Match[str], names: list[Any]) -> LogicalForm:
-    """Return the claim that the first thing has a relation to the second but not this, or another one, to the third."""
+    """Return the claim of "A is on B, not (in) C": a relation to the second thing, and a negated relation
+    to the third.
+    """
     facts = Fact(_AT[match[1]], (0, 1)), Fact(_AT[match[2] or match[1]], (0, 2), True)
     return LogicalForm(tuple(names), facts)
 
@@ -196,7 +200,9 @@ def _signs(match: re.Match[str], names: list[Any]) -> LogicalForm:
 
 
 def _predicated(desc: Desc, word: str) -> str | None:
-    """Return the state that a word says a thing is in; None if things of this kind have no such state."""
+    """Return the state of a thing that a predicate such as "full of coffee" describes; None if its kind has no such
+    state.
+    """
     return next((s for (k, s), (before, _, p) in _STATES.items() if k == desc.kind and word in (before, p)), None)
 
 

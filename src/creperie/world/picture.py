@@ -33,7 +33,7 @@ Strokes = list[tuple[tuple[int, int, int, int], int, tuple[int, ...], bool]]
 
 
 def render(scene: Scene, size: int = 64) -> np.ndarray:
-    """Return the image of a scene: (size, size, 3) uint8. The size is 32 to 1024 pixels."""
+    """Return the image of a scene as a (size, size, 3) array of uint8. The size may be 32 to 1024 pixels."""
     if not SMALLEST <= size <= LARGEST:
         raise UsageError(f"`size={size}` is out of range", hint=f"choose {SMALLEST} to {LARGEST} pixels")
     picture = backdrop(scene.backdrop, size).copy()
@@ -51,7 +51,9 @@ def render(scene: Scene, size: int = 64) -> np.ndarray:
 
 
 def unsupported(scene: Scene) -> list[Thing]:
-    """Return the things above the ground that need a stand: they do not float, and no other thing supports them."""
+    """Return the things that need a stand to be drawn: those above the ground that neither float nor rest on another
+    thing.
+    """
     places, _ = pair_places(scene.things, scene.action)
     return [
         thing
@@ -64,7 +66,7 @@ def unsupported(scene: Scene) -> list[Thing]:
 
 
 def _stand(thing: Thing) -> Strokes:
-    """Return the strokes of a stand: a board under a thing, on a post."""
+    """Return the strokes that draw a stand under a thing: a board on a post."""
     left, _, right, foot = thing.box
     wood = (156, 110, 68, 255)
     return [
@@ -74,7 +76,9 @@ def _stand(thing: Thing) -> Strokes:
 
 
 def painting_order(scene: Scene) -> list[tuple[Thing, bool]]:
-    """Return (thing, True for only its front part) from back to front; a container's front comes after its contents."""
+    """Return (thing, front_only) pairs in the order of painting, from back to front. The front of a container is
+    painted once more, after the container's contents.
+    """
     things = scene.things
     places, _ = pair_places(things, scene.action)
     depth = [2 * thing.y for thing in things]
@@ -100,7 +104,9 @@ def _sprite_of(thing: Thing, size: int, front: bool) -> Sprite:
 
 
 def _paste(picture: np.ndarray, patch: Sprite, thing: Thing, size: int, foot: bool = False) -> None:
-    """Draw a sprite onto the image, its foot and middle at the thing's position, clipped at the image's edges."""
+    """Paint a sprite onto the image at the thing's position, clipped at the edges. The thing's position is where the
+    sprite's foot is or, with `foot`, the sprite's middle.
+    """
     high, wide = patch.rgb.shape[:2]
     left = (2 * thing.x * size // CANVAS - wide + 1) // 2
     bottom = thing.y * size // CANVAS + patch.pad if not foot else thing.y * size // CANVAS + high // 2
@@ -123,7 +129,7 @@ def _blend(picture: np.ndarray, patch: Sprite, left: int, top: int) -> None:
 
 @lru_cache(maxsize=256)
 def _shadow(px: int) -> Sprite:
-    """Return the shadow of a thing on the ground, a soft dark ellipse."""
+    """Return a thing's shadow on the ground, `px` pixels wide: a soft dark ellipse."""
     wide, high = px, max(3, px // 5)
     x = np.arange(wide, dtype=np.int64)[None, :] * 2 + 1 - wide
     y = np.arange(high, dtype=np.int64)[:, None] * 2 + 1 - high
@@ -135,7 +141,7 @@ def _shadow(px: int) -> Sprite:
 
 @lru_cache(maxsize=512)
 def backdrop(number: int, size: int) -> np.ndarray:
-    """Return the image of the sky and ground of the backdrop with this number."""
+    """Return the sky and the ground of a backdrop as an image."""
     sky_top, sky_low, ground_top, ground_low = (np.array(c, np.int64) for c in _PALETTES[number % 8])
     horizon = (148 + 4 * (number // 8)) * size // CANVAS
     rows = np.arange(size, dtype=np.int64)[:, None]
@@ -149,7 +155,9 @@ def backdrop(number: int, size: int) -> np.ndarray:
 
 
 def strokes_of(scene: Scene) -> tuple[list[Strokes], list[Strokes]]:
-    """Return the strokes that show the action: those behind the things, and those in front of them."""
+    """Return two lists of strokes that show the action of a scene: those drawn behind the things and those drawn in
+    front.
+    """
     if not scene.action:
         return [], []
     agent, patient, *others = scene.things
@@ -181,7 +189,7 @@ def _shoulder(agent: Thing) -> tuple[int, int]:
 
 
 def _reach(agent: Thing, patient: Thing, spread: int) -> Strokes:
-    """Return arms that reach to the near side of the patient."""
+    """Return the strokes of arms that reach to the near side of the patient."""
     x0, y0 = _shoulder(agent)
     left, top, right, bottom = patient.box
     x1 = left + 3 if agent.facing > 0 else right - 3
@@ -192,7 +200,7 @@ def _reach(agent: Thing, patient: Thing, spread: int) -> Strokes:
 
 
 def _flight(agent: Thing, gift: Thing) -> Strokes:
-    """Return an arm raised towards the thrown gift, and dots along the gift's path."""
+    """Return the strokes of an arm raised towards the thrown gift, and of dots along the gift's path."""
     x, y = _shoulder(agent)
     hand = (x + 20 * agent.facing, y - 26)
     edge = (gift.box[0] - 4 if agent.facing > 0 else gift.box[2] + 4), gift.y - 14
@@ -250,7 +258,7 @@ def _motion(gift: Thing, taker: Thing) -> Strokes:
 
 
 def _draw_strokes(picture: np.ndarray, strokes: Strokes, size: int) -> None:
-    """Draw strokes onto the image, with an outline where a stroke has one."""
+    """Draw strokes onto the image, including their outlines."""
     border, steps, times = 1 + 10 * size // CANVAS, CANVAS * UNIT, oversampling(size)
     starts, spans = [], []
     for k in (0, 1):

@@ -1,9 +1,10 @@
-"""Spatial relations: how two things are placed relative to each other, and which words are true, false or undecided.
+"""Spatial relations: how two things are placed relative to each other, and which spatial words are true of them.
 
-The geometry gives every ordered pair one *place* (`LEFT`, `ON`, …). A table then says for every spatial word whether it
-is true there (1), false (0) or undecided (2). Where a person could defend a word at a borderline place, the word is
-undecided, and is used neither in a true caption nor in a foil. Left and right are the viewer's. "In front of" and
-"behind" are the viewer's too, by which thing hides the other; for things with a front of their own they are undecided.
+The geometry gives every ordered pair one *place* (`LEFT`, `ON`, …). A table then says for each spatial word whether it
+is true of that place (1), false (0) or undecided (2). A word is undecided at a borderline place where people might
+disagree; it is then used neither in a true caption nor in a foil. Left and right are the viewer's. "In front of" and
+"behind" are the viewer's too and depend on which thing hides the other; they are undecided for things that have a front
+of their own.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ Box = tuple[int, int, int, int]
 
 
 def pair_places(things: Sequence[Thing], action: str) -> tuple[list[list[str]], list[list[int]]]:
-    """Return two matrices: the place of each thing relative to each other one, and their squared gaps (0 if they
-    touch).
+    """Return two matrices: the place of each thing relative to every other thing, and the squared gap between them (0
+    if they touch).
     """
     n = len(things)
     boxes = [thing.box for thing in things]
@@ -64,8 +65,8 @@ def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, action: st
 
 
 def _apart(a: Box, b: Box, gap_x: int, gap_y: int) -> str:
-    """Return the place of two things that do not touch: beside or above each other if they overlap by at least half of
-    the smaller one's height or width, else a diagonal place.
+    """Return the place of `a` relative to `b` for two things that do not touch. It is LEFT, RIGHT, ABOVE or BELOW if
+    they overlap by at least half of the smaller one's height or width, and a diagonal place otherwise.
     """
     if gap_x >= 6 and -2 * gap_y >= min(a[3] - a[1], b[3] - b[1]):
         return "LEFT" if a[2] <= b[0] else "RIGHT"
@@ -106,7 +107,7 @@ def _stands_on(a: Thing, b: Thing) -> bool:
 
 
 def _covers(front: Thing, back: Thing, box_f: Box, box_b: Box, gap_x: int, gap_y: int) -> bool:
-    """Return whether the front thing stands clearly lower in the image and hides 15 to 55 % of the other."""
+    """Return whether the front thing stands clearly lower in the image than the other and hides 15 to 55 % of it."""
     width, height = MEASURES[back.kind, back.size]
     hidden = -gap_x * -gap_y * 100 if gap_x < 0 and gap_y < 0 else 0
     tall = MEASURES[front.kind, front.size][1]
@@ -121,7 +122,7 @@ def has_front(thing: Thing) -> bool:
 def spatial(word: str, place: str, gap: int, a: Thing, b: Thing) -> Verdict:
     """Return whether a spatial word is true of two things with this place and squared gap; None if undecided.
 
-    The verdicts on converses agree: `front` of (a, b) and `behind` of (b, a).
+    A word and its converse agree: `front` of (a, b) has the same verdict as `behind` of (b, a).
     """
     if word in ("front", "behind") and place not in CONTACT and place not in ("ABOVE", "BELOW"):
         return None if has_front(a) or has_front(b) else False

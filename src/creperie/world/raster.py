@@ -1,7 +1,7 @@
-"""Rasterisation of shapes to masks in integer arithmetic, so that an image has the same pixels on every machine.
+"""Drawing shapes as masks in integer arithmetic, so that an image has the same pixels on every machine.
 
-Drawings use a grid of 100 units. Internally a unit is 64 steps: every coordinate fits into 14 bits, and the products
-that the shapes' functions compute fit into 64 bits.
+Drawings use a grid of 100 units, and a unit is divided into 64 steps. Every coordinate then fits into 14 bits, and
+every product of coordinates that is computed here into 64 bits.
 """
 
 from __future__ import annotations
@@ -16,25 +16,29 @@ Ints = np.ndarray
 
 
 def sample_points(count: int, span: int, start: int) -> Ints:
-    """Return the centres of `count` equal samples that together cover `span` steps, beginning at `start`."""
+    """Return the centres of `count` equal intervals that together cover `span` steps, beginning at `start`."""
     at = np.arange(count, dtype=np.int64)
     return start + ((2 * at + 1) * span) // (2 * count)
 
 
 def ellipse(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Return the mask of an ellipse; `args` are the centre x, y and the two radii."""
+    """Return the mask of an ellipse, enlarged by `grow` steps. `args` holds the x and y of its centre and its two
+    radii.
+    """
     cx, cy, rx, ry = (a * UNIT for a in args)
     a, b = rx + grow, ry + grow
     return (x - cx) ** 2 * (b * b) + (y - cy) ** 2 * (a * a) <= a * a * b * b
 
 
 def dome(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Return the mask of the upper half of an ellipse."""
+    """Return the mask of the upper half of an ellipse; the arguments are those of `ellipse`."""
     return ellipse(x, y, args, grow) & (y <= args[1] * UNIT + grow)
 
 
 def box(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Return the mask of a box; `args` are left, top, right, bottom, and the radius of its rounded corners."""
+    """Return the mask of a rectangle. `args` holds its left, top, right and bottom, and the radius of its rounded
+    corners.
+    """
     left, top, right, bottom, radius = (a * UNIT for a in args)
     radius += grow
     dx = np.maximum(np.maximum(left - grow + radius - x, x - (right + grow - radius)), 0)
@@ -61,7 +65,7 @@ def _segment(x: Ints, y: Ints, ends: Sequence[int]) -> Ints:
 
 
 def path_distance(x: Ints, y: Ints, points: Sequence[int]) -> Ints:
-    """Return the squared distance, in steps, of each point to a path through `points`."""
+    """Return the squared distance, in steps, of each point to the path through `points`."""
     distance = _segment(x, y, points[:4])
     for k in range(2, len(points) - 2, 2):
         distance = np.minimum(distance, _segment(x, y, points[k : k + 4]))
@@ -69,13 +73,13 @@ def path_distance(x: Ints, y: Ints, points: Sequence[int]) -> Ints:
 
 
 def line(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Return the mask of a line; `args` are the pen's width, then the points of a path."""
+    """Return the mask of a line. `args` holds the width of the pen, then the points of the path."""
     reach = args[0] * UNIT // 2 + grow
     return path_distance(x, y, [a * UNIT for a in args[1:]]) <= reach * reach
 
 
 def polygon(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Return the mask of a polygon; `args` are its corners, in order."""
+    """Return the mask of a polygon. `args` holds its corners, in order."""
     points = [a * UNIT for a in args]
     mask = np.zeros(np.broadcast_shapes(x.shape, y.shape), bool)
     edge = np.zeros_like(mask)

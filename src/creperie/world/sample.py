@@ -1,6 +1,7 @@
-"""Random drafts of twins: which things two scenes show, in which looks and relation, and what their captions say.
+"""Random drafts of twins: which things two scenes show, with which looks and in which relation, and what their captions
+claim.
 
-Drawings and rooms both implement a `Stage`; all kinds of items are proposed with its methods alone (foils.py).
+The classes for drawings and for rooms both implement `Stage`, and the proposals in foils.py use nothing else.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ def arity_of(relation: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Two scenes without positions: the first slots are the things in each scene's relation; the others are bystanders.
+    """Two scenes without positions, and a claim about each. The first slots are the things in each scene's relation;
+    the others are bystanders.
 
-    Each claim is meant to be true of its own scene and false of the other; `note` says how the scenes differ.
+    Each claim is meant to be true of its own scene and false of the other. `note` describes how the scenes differ.
     """
 
     setting: str
@@ -46,7 +48,9 @@ class Draft:
 
 
 class Stage:
-    """The interface through which proposals use a world: the looks that things can have, and scenes from drafts."""
+    """What a kind of world (drawings or rooms) offers to proposals: the looks that things can have, and scenes laid out
+    from drafts.
+    """
 
     name = ""
     fields: Sequence[str]  #: attributes of things
@@ -61,67 +65,73 @@ class Stage:
         }
 
     def colours(self, kind: str, seen: bool) -> Sequence[str]:
-        """Return the colours that things of this kind can have; with `seen`, only those that training may show."""
+        """Return the colours that things of this kind can have; with `seen`, only those that also occur in training
+        scenes.
+        """
         raise NotImplementedError
 
     def others(self, kinds: Sequence[str], setting: str, dice: Dice) -> list[str]:
-        """Return the kinds of things to add as bystanders."""
+        """Return the kinds of some things to add as bystanders."""
         raise NotImplementedError
 
     def looks(self, kinds: Sequence[str], relation: str, setting: str, s: Sampler) -> list[Any]:
-        """Return looks for things in a relation; the things that take part differ in colour."""
+        """Return a look for each thing; the things that take part in the relation differ in colour."""
         raise NotImplementedError
 
     def painted(self, kinds: Sequence[str], s: Sampler) -> list[Any]:
-        """Return looks for things in a crowd, which can take any colour."""
+        """Return looks for things in a crowd, chosen so that they can be given any colour."""
         raise NotImplementedError
 
     def as_kind(self, look: Any, kind: str, s: Sampler, setting: str) -> Any:
-        """Return the look for a thing of another kind, as similar as possible."""
+        """Return a look for a thing of another kind that is as similar as possible to `look`."""
         raise NotImplementedError
 
     def at_place_of(self, look: Any, other: Any) -> Any:
-        """Return the look that a thing has when it takes the place of another."""
+        """Return the look that a thing has when it takes the place of the thing with the look `other`."""
         return look
 
     def said(self, look: Any, field: str) -> str:
-        """Return the value of a look's attribute as captions name it; empty if captions do not name it."""
+        """Return the word that captions use for an attribute of a look; empty if they do not mention it."""
         raise NotImplementedError
 
     def values(self, look: Any, field: str, s: Sampler) -> Sequence[str]:
-        """Return all values of an attribute that captions can name for this thing."""
+        """Return all values of an attribute that this thing could have and captions can mention."""
         raise NotImplementedError
 
     def allows(self, setting: str, relation: str, kinds: Sequence[str]) -> bool:
-        """Return whether things of these kinds can be in a relation in this setting."""
+        """Return whether things of these kinds can be in this relation in this setting."""
         pools = self.roles[setting].get(relation)
         return pools is not None and all(kind in pool for kind, pool in zip(kinds, pools))
 
     def unposed(self, look: Any, crowded: bool) -> Any:
-        """Return the look simplified for use in other relations as well; `crowded` if there are many things."""
+        """Return the look simplified so that the thing can also be shown in other relations; `crowded` if there are
+        many things.
+        """
         return look
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Any] | None:
-        """Return both scenes of a draft; None if this tape gives none that are in the split and show held-out
-        combinations as `novel` says.
+        """Return both scenes of a draft, laid out with the tape. Return None if they are invalid, not in the split, or
+        do not agree with `novel` in showing combinations held out from training.
         """
         raise NotImplementedError
 
     def graph(self, scene: Any) -> Relations:
-        """Return all relations in a scene."""
+        """Return the scene graph: all relations between the things of a scene."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """Random choices for drafts; with `seen`, only combinations (kind, colour, relation) that training may show."""
+    """Random choices for drafts. With `seen`, only combinations of kind, colour and relation that training scenes may
+    show are used.
+    """
 
     stage: Stage
     dice: Dice
     seen: bool
 
     def relation(self, group: str) -> str:
-        """Return a random one of this world's relations in a group."""
+        """Return a random relation from a group of relations of this world."""
         return self.dice.pick(self.stage.tables[group])
 
     def setting(self, relation: str) -> str:
@@ -134,8 +144,8 @@ class Sampler:
     def slots(
         self, relation: str, setting: str, bystanders: int = 45, pools: Sequence[Sequence[str]] = ()
     ) -> list[Slot] | None:
-        """Return things for a relation, equal in both scenes; None if no kind is left for a role. `bystanders` is the
-        percentage of cases with further things. Of a heavy and a light thing, the light one comes first.
+        """Return things for a relation, equal in both scenes; None if there are not enough kinds. Bystanders are added
+        in `bystanders` per cent of cases. If one of two things is heavy, the light one comes first.
         """
         kinds: list[str] = []
         for pool in pools or self.stage.roles[setting][relation]:
@@ -153,8 +163,8 @@ class Sampler:
         return [(look, look) for look in self.stage.looks(kinds, relation, setting, self)]
 
     def mentions(self, looks: Sequence[Any], *relations: str) -> list[list[str]]:
-        """Return which attributes to mention of each thing, at most two. Two things of one kind differ in colour. A
-        thing that contains something in either scene is not called empty.
+        """Return the attributes to mention of each thing, at most two. If both main things are of one kind, their
+        colours are mentioned. The state of a container with something in it is never mentioned.
         """
         odds: dict[str, int] = self.stage.tables["mentioned"]
         sized = {look.size for look in looks[:2]} == {"small", "big"}
@@ -167,7 +177,7 @@ class Sampler:
         return result
 
     def describe(self, look: Any, fields: Sequence[str]) -> Desc:
-        """Return the description of a look by some attributes; a colour is not mentioned without the look's pattern."""
+        """Return a description of a look by some of its attributes. If the colour is mentioned, so is the pattern."""
         values = {field: said for field in fields if (said := self.stage.said(look, field))}
         if "colour" in values and (pattern := self.stage.said(look, "pattern")):
             values["pattern"] = pattern
@@ -176,12 +186,14 @@ class Sampler:
         return Desc(look.kind, **values)
 
     def shared(self, slot: Slot, fields: Sequence[str]) -> list[str]:
-        """Return those of the attributes that captions name by the same word in both scenes."""
+        """Return those of the attributes `fields` that captions describe by the same word in both scenes."""
         alike = [f for f in self.stage.fields if self.stage.said(slot[0], f) == self.stage.said(slot[1], f)]
         return [f for f in fields if f in alike and (f != "colour" or "pattern" in alike)]
 
     def claim(self, relation: str, looks: Sequence[Any], says: Sequence[Sequence[str]]) -> LogicalForm:
-        """Return the claim that the first things are in a relation, each described by its attributes in `says`."""
+        """Return the claim that the first things are in a relation, each described by the attributes that `says` lists
+        for it.
+        """
         n = arity_of(relation)
         things = tuple(self.describe(look, fields) for look, fields in zip(looks[:n], says))
         return LogicalForm(things, (Fact(relation, tuple(range(n))),))
@@ -195,7 +207,9 @@ class Sampler:
         must: dict[int, str] | None = None,
         says: Sequence[Sequence[str]] | None = None,
     ) -> Draft:
-        """Return a draft whose claims differ in the relation, or in the attributes that must be mentioned (`must`)."""
+        """Return a draft whose claims differ in the relation, or in attributes. `must` names the attribute that is
+        mentioned of a thing in any case, by the thing's index.
+        """
         says = says or self.mentions([look for look, _ in slots], *relations)
         says = [
             [must[k], *self.shared(slot, says[k])[:1]] if must and k in must else self.shared(slot, says[k])
@@ -205,7 +219,9 @@ class Sampler:
         return Draft(setting, tuple(slots), relations, (forms[0], forms[1]), note)
 
     def exchanged(self, relation: str, order: Sequence[int], bystanders: int = 45) -> Draft | None:
-        """Return a draft with the things of a relation reordered in the second scene; None if they cannot be."""
+        """Return a draft in which the things of a relation are reordered in the second scene; None if the things drawn
+        cannot be exchanged.
+        """
         setting = self.setting(relation)
         pools = self.stage.roles[setting][relation]
         moved = [k for k, other in enumerate(order) if k != other]
@@ -224,5 +240,5 @@ class Sampler:
 
 
 def opposite(relation: str) -> str | None:
-    """Return the relation that excludes another (left and right, to push and to pull); None if there is none."""
+    """Return a relation that excludes this one ("left" for "right", "pulls" for "pushes"); None if there is none."""
     return CONVERSE.get(relation) or {"near": "far", "far": "near", "pushes": "pulls", "pulls": "pushes"}.get(relation)

@@ -1,7 +1,7 @@
-"""A scene: two to eight things at their positions, and at most one action of the first of them.
+"""A drawn scene: two to eight things at their positions, and at most one action, which the first thing does.
 
-A scene is small enough to be its own name: `scene.code` encodes it and `decode` reads it back, so that an image named
-after its scene can be checked against its captions without any other record.
+A scene can be encoded in a short name: `scene.code` encodes it and `decode` reads it back. An image named after its
+scene can therefore be checked against its captions without any other data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: hard to misread, 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A thing in a scene: `x` is its middle and `y` its lower end, in canvas units; `facing` is 1 (right) or −1 (left).
+    """A thing in a drawn scene. `x` is its horizontal middle and `y` its lower end, in canvas units; `facing` is 1
+    (right) or −1 (left).
 
     The `pattern` of a sign is the word that is written on it.
     """
@@ -42,7 +43,7 @@ class Thing:
         return left, self.y - height, left + width, self.y
 
     def spot(self, across: int, down: int) -> tuple[int, int]:
-        """Return the canvas position of a point that is given in hundredths of the drawing."""
+        """Return the position on the canvas of a point of the drawing, given in hundredths of the drawing's size."""
         left, top, right, _ = self.box
         units = SIZES[self.size]
         shift = across * units // 100
@@ -51,7 +52,9 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """Things and at most one action: the first thing acts on the second and, when giving, hands it to the third."""
+    """A drawn scene. If it has an action, the first thing acts on the second and, if it gives, hands it
+    to the third.
+    """
 
     things: tuple[Thing, ...]
     action: str = ""
@@ -75,7 +78,7 @@ class Scene:
 
 
 def spell_number(number: int) -> str:
-    """Return a number as text that is safe in a file name."""
+    """Return a number as letters and digits that are safe in a file name."""
     letters = ""
     while number:
         number, digit = divmod(number, 32)
@@ -84,7 +87,7 @@ def spell_number(number: int) -> str:
 
 
 def read_number(letters: str, code: str) -> int:
-    """Return the number that letters spell; raise a DataError about the code if they spell none."""
+    """Return the number that `letters` spell; raise a DataError that quotes `code` if they are not a number."""
     number = 0
     for letter in letters:
         digit = _DIGITS.find(letter)
@@ -103,7 +106,7 @@ _FIELDS = ((NAMES, 32), (COLOURS, 16), (MARKINGS, 16), (tuple(SIZES), 4))
 
 
 def content_number(scene: Scene) -> int:
-    """Return everything in a scene except the backdrop, encoded as one number."""
+    """Return one number that encodes everything in a scene except its backdrop."""
     number = len(scene.things) - 1
     for thing in scene.things:
         for (names, room), value in zip(_FIELDS, (thing.kind, thing.colour, thing.pattern, thing.size), strict=True):
@@ -113,7 +116,7 @@ def content_number(scene: Scene) -> int:
 
 
 def decode(code: str) -> Scene:
-    """Return the scene that a code describes; raise a DataError if it is not valid."""
+    """Return the scene that a code encodes; raise a DataError if the code is not valid."""
     number, backdrop = divmod(read_number(code, code), BACKDROPS)
     number, action = divmod(number, 8)
     things: list[Thing] = []
@@ -146,8 +149,8 @@ def _not_a_scene(code: str) -> DataError:
 
 
 def area_of(thing: Thing, part: str) -> tuple[int, int, int, int] | None:
-    """Return (left, top, right, bottom) of a thing's `surface`, on which things can stand, or of its `interior`; None
-    if it has no such part.
+    """Return (left, top, right, bottom) of a part of a thing: its `surface`, on which things can stand, or its
+    `interior`. None if the thing has no such part.
     """
     place = getattr(KINDS[thing.kind], part)
     if place is None:

@@ -15,7 +15,9 @@ _GAP = 10
 
 
 def contact_sheet(bench: Benchmark, items: Sequence[Item], *, columns: int = 4, size: int = 200) -> Image.Image:
-    """Return items as tiles: the image, with its true captions in green and its false ones in red."""
+    """Return a picture of the items as tiles: each item's images, with its true captions in green and its false ones in
+    red.
+    """
     if not items:
         raise UsageError("there are no items to show", where=bench.name, hint="select at least one item")
     font = ImageFont.load_default(size=max(10, size // 15))
@@ -47,7 +49,9 @@ def _tile(bench: Benchmark, item: Item, size: int, font: ImageFont.ImageFont | I
 
 
 def _lines(item: Item, width: int) -> list[tuple[str, tuple[int, int, int]]]:
-    """Return (line, colour) for the lines of the wrapped captions; with two images, each is marked left or right."""
+    """Return (line, colour) for each line of the wrapped captions. With two images, each caption is marked by the image
+    that it is true of, left or right.
+    """
     lines = []
     for column, caption in enumerate(item.captions):
         true = any(row[column] for row in item.match)

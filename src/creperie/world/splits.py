@@ -1,13 +1,14 @@
-"""Train, validation and test: different scenes and, in test, combinations of words that training never shows.
+"""The splits train, val and test. They share no scene, and half of the test items show combinations that training never
+shows.
 
-Scenes are assigned by a checksum of their content: no scene of one split ever appears in another. Two families of
-combinations are held out from `train` and `val`, in images and captions:
+A checksum of a scene's content decides its split. Two families of combinations are held out from `train` and `val`, in
+images and captions:
 
 - *colour and kind*: each kind lacks two of the ten colours, each colour about a fifth of the kinds;
 - *who, relation, whom*: about one in eleven (kind, relation, kind) triples.
 
-Both follow Latin squares, so every kind, colour and relation is seen in training, with many partners. In `test`, half
-of the items show held-out combinations (tag `combination` = "novel"), the others none ("seen").
+Both follow Latin squares, so training shows every kind, colour and relation, in many combinations. In `test`, half of
+the items show held-out combinations (tag `combination` = "novel"), the others none ("seen").
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def novel_colour(kind: str, colour: str) -> bool:
 
 
 def novel_triple(subject: str, relation: str, thing: str) -> bool:
-    """Return whether this (kind, relation, kind) triple is held out for the test split. Right, below and behind must be
-    given as their converses.
+    """Return whether this (kind, relation, kind) triple is held out for the test split. Instead of right, below and
+    behind, give the converse (left, above, front) with the things exchanged.
     """
     return (3 * _KIND[subject] + 5 * _KIND[thing] + 7 * _RELATION[relation]) % 11 == 0
 
@@ -64,14 +65,16 @@ def triples(graph: Graph) -> Iterator[tuple[str, str, str]]:
 
 
 def is_novel(graph: Graph) -> bool:
-    """Return whether the scene shows any held-out combination."""
+    """Return whether the scene shows any combination that is held out from training."""
     if any(novel_colour(thing.kind, thing.colour) for thing in graph.things):
         return True
     return any(novel_triple(*triple) for triple in triples(graph))
 
 
 def _share(scene: Scene) -> int:
-    """Return a number, 0 to 15, that decides the split: a checksum, mixed as small moves change it too regularly."""
+    """Return a number from 0 to 15 that decides the split of a scene: a checksum of its content. The multiplication is
+    needed because a small move changes the checksum too regularly.
+    """
     return ((zlib.crc32(content_number(scene).to_bytes(40, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
 
 
@@ -80,7 +83,9 @@ _NUDGES = sorted(((dx, dy) for dx in range(-3, 4) for dy in range(-3, 4)), key=l
 
 
 def settle(scene: Scene, split: str) -> Scene | None:
-    """Return the scene, moved slightly if necessary to fall into the split; None if no small move achieves that."""
+    """Return the scene, moved slightly if necessary so that it falls into the split; None if no small move achieves
+    that.
+    """
     if split not in SHARES:
         raise unknown("split", split, SHARES)
     for dx, dy in _NUDGES:

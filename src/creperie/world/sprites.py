@@ -1,7 +1,7 @@
 """Sprites: small images of things with transparency, painted once for each size, colour and pattern, then cached.
 
-This module reads the tables of the world: drawings.toml (what every kind of thing looks like) and tables.toml (colours
-and words).
+This module reads the data of the world: drawings.toml (what each kind of thing looks like) and tables.toml (colours and
+words).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Part = tuple[str, str, tuple[int, ...]]
 
 
 def _read(name: str) -> dict[str, Any]:
-    """Return the content of a TOML table of the world, with tuples in place of arrays."""
+    """Return the content of a TOML file of the world, with tuples instead of arrays."""
     return _frozen(packaged_toml("creperie.world", name))
 
 
@@ -57,7 +57,9 @@ PALE = frozenset({"yellow", "pink", "white", "orange"})
 
 @dataclass(frozen=True, slots=True)
 class Sprite:
-    """The image of a thing: colours multiplied by their opacity, transparency, and the margin for the outline."""
+    """The image of a thing: its colours multiplied by their opacity, its transparency, and the margin for
+    the outline.
+    """
 
     rgb: np.ndarray  #: (h, w, 3) uint16, colour × alpha / 255
     through: np.ndarray  #: (h, w, 1) uint16, 255 − alpha
@@ -65,19 +67,23 @@ class Sprite:
 
 
 def oversampling(canvas: int) -> int:
-    """Return the number of samples per pixel in each direction: 6 in small images, 4 at 224 pixels, never below 3."""
+    """Return the number of samples per pixel in each direction for a canvas of this size: 3 to 6, more for small
+    images.
+    """
     return max(3, min(6, 960 // canvas))
 
 
 @cache
 def label_map(kind: str, word: str, front: bool, px: int, canvas: int) -> np.ndarray:
-    """Return the label of the paint at every sample of a drawing; 100 units of the drawing are `px` pixels wide."""
+    """Return which paint each sample of a drawing has, as an array of labels; 100 units of the drawing are `px` pixels
+    wide.
+    """
     parts = FRONTS[kind] if front else DRAWINGS[kind]
     return paint_parts((*parts, *_lettering(word)), EXTENT[kind], px, canvas)
 
 
 def _lettering(word: str) -> tuple[Part, ...]:
-    """Return the letters of a word as parts of the drawing of a sign."""
+    """Return the letters of a word as parts of a drawing, which write it on a sign."""
     paths = [(16 + 29 * k, TABLES["letters"][letter]) for k, letter in enumerate(word)]
     return tuple(
         ("ink!", "line", (7, *(p + (15 if i % 2 else left) for i, p in enumerate(path)))) for left, path in paths
@@ -89,7 +95,7 @@ def pad_pixels(canvas: int) -> int:
 
 
 def paint_parts(parts: tuple[Part, ...], extent: tuple[int, int], px: int, canvas: int) -> np.ndarray:
-    """Return the labels of parts painted over each other on the sample grid; each part has an outline unless it is
+    """Return an array with the label of the topmost part at each sample. Each part has an outline unless its paint is
     marked with "!".
     """
     times, pad = oversampling(canvas), pad_pixels(canvas)
@@ -115,7 +121,9 @@ def paint_parts(parts: tuple[Part, ...], extent: tuple[int, int], px: int, canva
 
 
 def pattern_marks(pattern: str, shape: tuple[int, int], canvas: int) -> np.ndarray | None:
-    """Return the mask of a pattern's marks on the sample grid, sized by the canvas; None for a plain thing."""
+    """Return the mask of a pattern's stripes or spots, one value per sample; None for a plain thing. Their size depends
+    on the canvas.
+    """
     if pattern == "plain":
         return None
     unit = oversampling(canvas) * canvas  # 64 units are 64 pixels of a 64-pixel canvas
@@ -131,7 +139,7 @@ def pattern_marks(pattern: str, shape: tuple[int, int], canvas: int) -> np.ndarr
 
 
 def shade_of(colour: Rgb, percent: int) -> Rgb:
-    """Return a darker (under 100) or lighter (over 100) shade of a colour."""
+    """Return a shade of a colour: darker if `percent` is below 100, lighter if it is above."""
     if percent <= 100:
         return tuple(c * percent // 100 for c in colour)  # type: ignore[return-value]
     return tuple(c + (255 - c) * (percent - 100) // 100 for c in colour)  # type: ignore[return-value]
@@ -146,7 +154,7 @@ def mark_colour(colour: str) -> Rgb:
 
 @cache
 def weighted_palette(colour: str) -> np.ndarray:
-    """Return one row per paint of a thing in this colour: red, green and blue multiplied by alpha, then alpha."""
+    """Return one row per paint of a thing of this colour: red, green and blue multiplied by alpha, then alpha."""
     base = COLOURS[colour]
     own = {"main": base, "shade": shade_of(base, 78), "tint": shade_of(base, 130), "deep": shade_of(base, 46)}
     table = np.zeros((len(PAINTS), 4), np.int64)
@@ -160,7 +168,9 @@ def weighted_palette(colour: str) -> np.ndarray:
 
 
 def count_labels(labels: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels except 0 that occur, and how many of the times × times samples of each pixel have each."""
+    """Return the labels that occur, except 0, and for each pixel the number of its times × times samples that have each
+    label.
+    """
     high, wide = labels.shape[0] // times, labels.shape[1] // times
     used = np.flatnonzero(np.bincount(labels.ravel(), minlength=2)[1:]) + 1
     counts = np.zeros((high, wide, len(used)), np.int64)
@@ -171,7 +181,7 @@ def count_labels(labels: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray
 
 
 def pixels_from_sums(sums: np.ndarray, area: int, pad: int) -> Sprite:
-    """Return a sprite from the sums of colour × alpha and of alpha over the samples of each pixel."""
+    """Return a sprite, given the sums of colour × alpha and of alpha over the `area` samples of each pixel."""
     rgb = (sums[:, :, :3] + area * 255 // 2) // (area * 255)
     opacity = (sums[:, :, 3:] + area // 2) // area
     return Sprite(rgb.astype(np.uint16), (255 - opacity).astype(np.uint16), pad)
@@ -181,7 +191,9 @@ def pixels_from_sums(sums: np.ndarray, area: int, pad: int) -> Sprite:
 def coverage(
     kind: str, pattern: str, px: int, canvas: int, mirrored: bool, front: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the paints of a drawing, and how many samples of each pixel each paint covers, whatever its colour."""
+    """Return the labels of the paints in a drawing, and how many samples of each pixel each paint covers. The colour of
+    the thing does not matter here.
+    """
     word = pattern if pattern in WORDS else ""
     labels = label_map(kind, word, front, px, canvas)
     if mirrored and not word:
@@ -194,7 +206,7 @@ def coverage(
 
 @lru_cache(maxsize=32_768)
 def sprite(kind: str, colour: str, pattern: str, px: int, canvas: int, mirrored: bool, front: bool = False) -> Sprite:
-    """Return the sprite of a thing. `px` is the size of 100 units of the drawing in pixels."""
+    """Return the image of a thing; 100 units of its drawing are `px` pixels wide."""
     used, counts = coverage(kind, pattern, px, canvas, mirrored, front)
     sums = counts @ weighted_palette(colour)[used]
     high = counts.shape[0]

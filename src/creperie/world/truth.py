@@ -1,7 +1,7 @@
 """What a caption claims, and whether it is true of a scene.
 
 A claim (`LogicalForm`) describes things, states facts about them and may say what is absent. It is true if there are
-distinct things in the scene that fit the descriptions and the facts. Every verdict is True, False, or None if the image
+distinct things in the scene that fit the descriptions and the facts. A verdict is True, False, or None if the image
 does not decide it. A caption counts as true only if the verdict is True, and as a foil only if it is False.
 """
 
@@ -20,7 +20,9 @@ from creperie.world.scene import GIVING, Scene, Thing
 
 @dataclass(frozen=True, slots=True)
 class Desc:
-    """A description of a thing: its kind, and the attributes that the caption mentions."""
+    """A description of a thing: its kind, and the attributes that the caption mentions. An attribute is None if not
+    mentioned.
+    """
 
     kind: str
     colour: str | None = None
@@ -32,7 +34,7 @@ class Desc:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A relation between described things, given by their indices; `negated` if the caption says "is not"."""
+    """A relation between described things, which are given by their indices; `negated` if the caption says "not"."""
 
     relation: str
     args: tuple[int, ...]
@@ -41,7 +43,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class LogicalForm:
-    """The logical form of a caption: described things, facts about them, absent things, and exact counts."""
+    """The claim of a caption in logical form: described things, facts about them, things said to be absent, and exact
+    counts.
+    """
 
     things: tuple[Desc, ...]
     facts: tuple[Fact, ...] = ()
@@ -71,7 +75,9 @@ _UNDECIDED: dict[str, frozenset[str]] = {
 
 
 class Relations(Protocol):
-    """What a claim is checked against: things, the relations between them, and which descriptions fit them."""
+    """The interface of a scene graph, against which claims are checked: things, the relations between them, and which
+    descriptions fit them.
+    """
 
     @property
     def things(self) -> Sequence[Any]: ...
@@ -82,7 +88,9 @@ class Relations(Protocol):
 
 
 class Graph:
-    """The scene graph: all relations between things, computed from their positions and the action."""
+    """The scene graph of a drawn scene: all relations between its things, computed from their positions
+    and the action.
+    """
 
     setting = "drawn"
 
@@ -110,9 +118,10 @@ class Graph:
         return spatial(relation, self.places[a][b], self.gaps[a][b], self.things[a], self.things[b])
 
     def _gives(self, action: str, args: tuple[int, ...]) -> Verdict:
-        """Return whether the scene shows the action (`hands` or `throws`) with this giver, gift and taker.
+        """Return whether the scene shows this action ("hands" or "throws") with this giver, gift and taker.
 
-        The result is None (undecided) if the scene shows the other of the two actions, or if the giver holds the gift.
+        The result is None (undecided) if the scene shows the other of the two actions, or if the giver only holds the
+        gift.
         """
         if self.action == "holds" and self.roles == args[:2]:
             return None
@@ -150,8 +159,8 @@ class Graph:
         return any(low < t.x < high and t.y > level for t in others)
 
     def fits(self, desc: Desc, thing: Thing) -> Verdict:
-        """Return whether a description fits a thing; None if undecided. Big and small are decided only if the scene has
-        both.
+        """Return whether a description fits a thing; None if undecided. "Big" and "small" are decided only if the scene
+        has things of both sizes.
         """
         if desc.kind != thing.kind or (desc.colour or thing.colour) != thing.colour or desc.material or desc.state:
             return False
@@ -187,7 +196,7 @@ def evaluate(form: LogicalForm, graph: Relations) -> Verdict:
 
 def _some_assignment(form: LogicalForm, graph: Relations) -> Verdict:
     """Return True if some assignment of distinct things to the descriptions satisfies all facts, False if none does,
-    and None if this is undecided. A negated fact is decided only if it is equally true or false in every assignment.
+    and None if that is undecided. Negated facts count only if they have the same verdict in every assignment.
     """
     candidates: list[Sequence[tuple[int, Verdict]]] = []
     for desc in form.things:
@@ -211,8 +220,8 @@ def _some_assignment(form: LogicalForm, graph: Relations) -> Verdict:
 
 
 def _satisfies(form: LogicalForm, graph: Relations, chosen: list[int], denials: set[Verdict]) -> Verdict:
-    """Return whether the chosen things satisfy all facts that are not negated. If they do or may do so, the verdicts on
-    the negated facts are added to `denials`.
+    """Return whether the chosen things satisfy all facts that are not negated. Unless they do not, add the verdicts on
+    the negated facts to `denials`.
     """
     result: Verdict = True
     denied: list[Verdict] = []
@@ -233,5 +242,5 @@ def _not(verdict: Verdict) -> Verdict:
 
 
 def and_(a: Verdict, b: Verdict) -> Verdict:
-    """Return whether both verdicts are true; None if that is undecided."""
+    """Return whether both verdicts are True; None if that is undecided."""
     return False if a is False or b is False else None if a is None or b is None else True

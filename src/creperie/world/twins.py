@@ -1,8 +1,8 @@
-"""Twins: two claims and two scenes, each claim true of its own scene and false of the other.
+"""Twins: two scenes with one claim each. Each claim is true of its own scene and false of the other.
 
-This is why the clean kinds are clean. A foil is not a corrupted caption: it is the true caption of a twin scene, made
-in the same way. A fair coin decides which of the two scenes is shown, so for every pair of texts (a, b) "a true, b
-false" is exactly as likely as the reverse, and nothing in the text gives the answer away.
+This is why the text of a clean foil does not give it away. The foil is not a corrupted caption: it is the true caption
+of a twin scene, made in the same way. A coin toss decides which of the two scenes is shown. For every pair of texts (a,
+b), "a true, b false" is therefore exactly as likely as the reverse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from creperie.world.truth import LogicalForm, evaluate
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Two certified claims, each with its scene."""
+    """Two claims, each with its scene, that have been certified (see `certify`)."""
 
     forms: tuple[LogicalForm, LogicalForm]
     scenes: tuple[Any, Any]  #: two scenes, or two rooms
@@ -32,8 +32,8 @@ class Twins:
 
 
 def find_twins(kind: str, dice: Dice, split: str, *, rooms: bool = False) -> Twins:
-    """Draw proposals until one is certified, and return its twins. A proposal is accepted or rejected as a whole, so
-    the coin that decides whether it shows held-out combinations stays fair.
+    """Draw drafts until one is certified, and return its twins. In the test split, a coin toss decides beforehand
+    whether the scenes show held-out combinations; it is repeated after 300 failures.
     """
     stage = ROOMS if rooms else DRAWINGS
     while True:
@@ -46,8 +46,8 @@ def find_twins(kind: str, dice: Dice, split: str, *, rooms: bool = False) -> Twi
 
 
 def certify(draft: Draft, stage: Stage, dice: Dice, split: str, novel: bool) -> Twins | None:
-    """Lay out both scenes and return twins; None unless each claim can be written, is true of its own scene and is
-    false of the other.
+    """Lay out both scenes of a draft and return the twins. Return None unless each claim can be written, is true of its
+    own scene and is false of the other.
     """
     scenes = stage.scenes(draft, dice.tape(), split, novel)
     graphs = [stage.graph(scene) for scene in scenes or ()]

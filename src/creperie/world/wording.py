@@ -1,4 +1,4 @@
-"""Sentence plans for twins: one plan for both claims, so that only the meaning differs."""
+"""Sentence plans for twins. Both claims are written with the same plan, so that only the meaning differs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _is_turned(construction: str) -> bool:
 
 
 def draw_style(twins: Twins, dice: Dice) -> SentencePlan:
-    """Return a sentence plan in which everything except the construction is drawn at random."""
+    """Return a sentence plan without a construction; everything else in it is drawn at random."""
     common = [verb for verb in postures(twins.forms[0]) if verb in postures(twins.forms[1])]
     definite = twins.definite and (dice.chance(40) or any(map(needs_the, twins.forms)))
     posture = dice.pick(common) if common and dice.chance(65) else ""
@@ -23,12 +23,14 @@ def draw_style(twins: Twins, dice: Dice) -> SentencePlan:
 
 
 def one_wording(twins: Twins, dice: Dice) -> SentencePlan:
-    """Return one random plan with which both claims can be written."""
+    """Return a random plan with which both claims can be written."""
     return _planned(twins, draw_style(twins, dice), dice)
 
 
 def two_wordings(kind: str, twins: Twins, dice: Dice) -> tuple[SentencePlan, SentencePlan]:
-    """Return two plans with different constructions, in random order; if possible, one reverses the things' order."""
+    """Return two plans, in random order, that have different constructions if possible; one of them then mentions the
+    things in reverse order.
+    """
     style = draw_style(twins, dice)
     first = _planned(twins, style, dice, turned=False, wanted=("to",) if kind == "dative" else ())
     again = replace(style, flavour=dice.roll(FLAVOURS))
@@ -45,7 +47,9 @@ def _planned(
     wanted: Sequence[str] = (),
     taken: SentencePlan | None = None,
 ) -> SentencePlan:
-    """Return the style with a construction that suits both claims: if possible a `wanted` one other than in `taken`."""
+    """Return the style with a random construction in which both claims can be written: if possible one of those
+    `wanted` (or turned, as `turned` says), and not the one of the plan `taken`.
+    """
     options = [c for c in sayable(twins.forms[0]) if c in sayable(twins.forms[1])]
     fresh = [c for c in options if taken is None or c != taken.construction] or options
     liked = fresh if turned is None else [c for c in fresh if (c in wanted if wanted else _is_turned(c) == turned)]
@@ -54,5 +58,5 @@ def _planned(
 
 
 def say(twins: Twins, side: int, plan: SentencePlan) -> str:
-    """Return the caption of one side (0 or 1) of the twins."""
+    """Return the caption of one scene (0 or 1) of the twins, written with the plan."""
     return write_sentence(twins.forms[side], plan)

@@ -1,4 +1,4 @@
-"""The words of the world: how its kinds, colours and relations are expressed."""
+"""The words of the world: how captions name its kinds, colours, states and relations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMBERS = ("two", "three", "four")  #: from two on
 
 
 def stated(kind: str, state: str) -> tuple[str, str, str]:
-    """Return the words for a thing's state: before the noun, after the noun, and after "is".
+    """Return the words for a thing's state in three positions: before the noun, after the noun, and after "is".
 
     >>> stated("mug", "full"), stated("lamp", "off")
     (('', 'of coffee', 'full of coffee'), ('unlit', '', 'off'))
@@ -39,9 +39,10 @@ def stated(kind: str, state: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=65_536)
 def noun_phrase(desc: Desc, determiner: str, flavour: int, again: bool = False) -> str:
-    """Return a description as a noun phrase. `determiner` is "a", "the", "no" or a number; `flavour` selects synonyms.
+    """Return a description as a noun phrase. `determiner` is "a", "the", "no" or a number word; `flavour` selects
+    synonyms.
 
-    With `again`, another thing of this kind was named before, and the noun is "one".
+    With `again`, the noun is "one", because another thing of the same kind was named before.
 
     >>> noun_phrase(Desc("umbrella", "red", "spotted", "big"), "a", 1), noun_phrase(Desc("cup", "red"), "the", 0, True)
     ('a large red spotted umbrella', 'the red one')

@@ -1,1 +1,3 @@
-"""The world in three dimensions: solid things in rooms and on tables, with the same claims as the drawn world."""
+"""The world in three dimensions: solid things in rooms and on tables, about which the same claims are made as about
+drawings.
+"""

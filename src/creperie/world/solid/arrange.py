@@ -1,8 +1,8 @@
-"""Layout of rooms: both scenes of twins are laid out together, so that they differ only in what is claimed.
+"""Layout of rooms. Both rooms of a pair of twins are laid out together, so that they differ only in what is claimed.
 
-A draft has one slot per thing, with the thing's look in each of the two scenes. A slot is as wide as the larger of the
-two looks, so that things which change or are exchanged do not move the others. Things stand on the ground, on or in
-another thing, hang on the wall or lean against it; nothing overlaps.
+A draft has one slot per thing, which holds the thing's look in each of the two scenes. A slot is as wide as the larger
+of its two looks, so a thing that changes or is exchanged does not move the others. Things stand on the ground, stand on
+or in another thing, hang on the wall or lean against it; no two things overlap.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _FAR = 1.6  #: of a front thing's gap, so that it hides less of what is behind
 
 
 def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
-    """Return both rooms; None if this tape of random numbers gives none that a camera sees well."""
+    """Return both rooms, laid out with the random numbers of the tape; None if they lead to rooms that are not valid or
+    that a camera cannot see well.
+    """
     try:
         turns = [_turn(slot, tape) for slot in draft.slots]
         if "leaning" in draft.relations:
@@ -52,7 +54,7 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
             return None
         slope, spare = tape.pick((20, 23, 26, 30)), 1.1 + tape.roll(4) / 100
         placed = [[_put(slots[k][side], spot) for k, spot in enumerate(mains[side])] for side in (0, 1)]
-        if not all(_touched(things, relation) for things, relation in zip(placed, draft.relations)):
+        if not all(_bring_into_contact(things, relation) for things, relation in zip(placed, draft.relations)):
             return None
         for k in range(draft.arity, len(slots)):
             spot = _free_spot(draft.setting, slots[k], hulls[k], placed, tape)
@@ -63,14 +65,16 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
         look = tape.roll(8), tape.roll(8), tape.roll(4)
     except TapeEnd:
         return None
-    rooms = _framed([Room(tuple(things), draft.setting, *look, slope) for things in placed], spare)
-    if all(_sound(room) and fits_in_view(RoomGraph(room).seen, room.things) for room in rooms):
+    rooms = _with_one_camera([Room(tuple(things), draft.setting, *look, slope) for things in placed], spare)
+    if all(_is_plausible(room) and fits_in_view(RoomGraph(room).seen, room.things) for room in rooms):
         return rooms[0], rooms[1]
     return None
 
 
 def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
-    """Return (wall, ground) pairs, by number, from which the things stand out by colour; the best first."""
+    """Return the best (wall, ground) pairs, by number: those against whose colours the things stand out most come
+    first.
+    """
     things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for room in rooms for x in room.things])
     pairs = [((rooms[0].wall + k // GROUNDS) % WALLS, (rooms[0].ground + k) % GROUNDS) for k in range(WALLS * GROUNDS)]
 
@@ -81,8 +85,10 @@ def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
     return sorted(pairs, key=apart, reverse=True)[:24]
 
 
-def _framed(rooms: Sequence[Room], spare: float) -> list[Room]:
-    """Return the rooms with one common camera, which sees all things of both and some space around and above them."""
+def _with_one_camera(rooms: Sequence[Room], spare: float) -> list[Room]:
+    """Return the rooms with one camera for both. It sees all things of both rooms and some space around
+    and above them.
+    """
     points = np.concatenate([points_of(thing, 40) for room in rooms for thing in room.things])
     x, y, z = (points.min(0) + points.max(0)) / 2
     away = 600.0
@@ -108,9 +114,9 @@ def against_wall(look: Solid) -> bool:
     return bool({"wall", "back"} & {*SOLIDS[look.kind].place}) or leans(look)
 
 
-def _touched(things: list[Solid], relation: str) -> bool:
-    """Move the first thing sideways until it touches the second, if the relation is to touch or to lean against it;
-    return False if it cannot touch the second.
+def _bring_into_contact(things: list[Solid], relation: str) -> bool:
+    """If the relation is "touching" or "leaning", move the first thing sideways until it touches the second. Return
+    False if it cannot be made to touch.
     """
     if relation not in ("touching", "leaning"):
         return True
@@ -130,7 +136,9 @@ def _hull(boxes: Sequence[Box]) -> Box:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A position in centimetres. `base` is the number of the thing it is on or in, counted from 1; 0 is the ground."""
+    """A position in centimetres. `base` is the number of the thing that it is on or in, counted from 1; 0 is the
+    ground.
+    """
 
     x: float
     y: float
@@ -149,8 +157,8 @@ def _wall_y(setting: str, hull: Box) -> float:
 
 
 def _mains(draft: Draft, slots: Sequence[Sequence[Solid]], hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] | None:
-    """Return, for each of the two scenes, the positions of the things in its relation; None if they do not fit. Things
-    that are all exchanged are as close as each scene allows; otherwise what stays the same keeps its position.
+    """Return, for each of the two scenes, the positions of the things in its relation; None if they do not fit. If both
+    things change, each scene is made as compact as it can be; otherwise the unchanged thing keeps its position.
     """
     if not draft.arity:
         return [[], []]
@@ -177,7 +185,9 @@ def _mains(draft: Draft, slots: Sequence[Sequence[Solid]], hulls: Sequence[Box],
 
 
 def _centred(spots: Sequence[Spot], hulls: Sequence[Box], anchored: bool) -> list[Spot]:
-    """Return two positions moved so that their middle is where the second was: a close camera then sees both scenes."""
+    """Return the two positions, moved so that their middle is where the second one was. Both scenes can then be seen by
+    a close camera.
+    """
     if spots[0].base or spots[0].z:
         return [*spots]
     x0, y0, _, x1, y1, _ = _hull([_at(hull, spot) for hull, spot in zip(hulls, spots)])
@@ -192,7 +202,9 @@ def _at(hull: Box, spot: Spot) -> Box:
 def _beside(
     relation: str, hulls: Sequence[Box], anchor: Spot, lower: Solid, chance: tuple[float, float, bool], setting: str
 ) -> Spot | None:
-    """Return the position of the first thing relative to the second, which is at `anchor`; None if it does not fit."""
+    """Return the position of the first thing if the second is at `anchor`; None if it does not fit. `lower` is the
+    second thing, and `chance` holds the random gap, shift and side.
+    """
     gap, shift, left = chance
     a, b = hulls[:2]
     scale, kind = SCALES[lower.size], SOLIDS[lower.kind]
@@ -229,7 +241,9 @@ def _beside(
 
 
 def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bool) -> list[Spot]:
-    """Return the positions of three things in a row: front to back, or side by side with the first in the middle."""
+    """Return the positions of three things in a row: one behind the other for "depth", side by side with the first in
+    the middle for "between".
+    """
     a, b, c = hulls[:3]
     if relation == "between":
         one, two = (b, c) if left else (c, b)
@@ -246,7 +260,9 @@ def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bo
 def _free_spot(
     setting: str, slot: Sequence[Solid], hull: Box, placed: Sequence[Sequence[Solid]], tape: Tape
 ) -> Spot | None:
-    """Return where a bystander fits into both scenes, hides little and needs the narrowest picture; or None."""
+    """Return a position for a bystander that is free in both scenes, or None. Of the free positions, it is the one that
+    hides little and needs the narrowest picture.
+    """
     wide, near, far, low, high = _GROUND[setting]
     taken = [box_of(thing) for things in placed for thing in things] or [(0.0, (near + far) / 2, 0.0) * 2]
     x0, y0, _, x1, y1, _ = _hull(taken)
@@ -266,14 +282,16 @@ def _free_spot(
 
 
 def _width(boxes: Sequence[Box]) -> float:
-    """Return about how wide a picture of all boxes has to be, in centimetres; rows are wider than groups."""
+    """Return the approximate width, in centimetres, that a picture of all boxes must have. A long row needs more than a
+    compact group.
+    """
     x0, _, _, x1, _, _ = _hull(boxes)
     up = max(0.4 * box[4] + 0.9 * box[5] for box in boxes) - min(0.4 * box[1] + 0.9 * box[2] for box in boxes)
     return max(x1 - x0, up) + 0.3 * min(x1 - x0, up)
 
 
 def _hides(a: Box, b: Box) -> bool:
-    """Return whether one of two things hides much of the other."""
+    """Return whether the nearer of two things hides much of the other."""
     front, back = (a, b) if a[1] + a[4] < b[1] + b[4] else (b, a)
     across = min(a[3], b[3]) - max(a[0], b[0])
     up = front[5] - 0.27 * (back[4] - front[4]) - back[2]
@@ -284,10 +302,8 @@ def _gap(a: Box, b: Box) -> float:
     return max(max(b[k] - a[k + 3], a[k] - b[k + 3]) for k in (0, 1, 2))
 
 
-def _sound(room: Room) -> bool:
-    """Return whether the room is physically plausible: things stay below the wall's height, do not intersect, and are
-    supported below their middle.
-    """
+def _is_plausible(room: Room) -> bool:
+    """Return whether the room is physically plausible: things do not reach through the wall and do not intersect."""
     boxes = [box_of(thing) for thing in room.things]
     return all(box[4] <= WALL[room.setting] + 0.5 for box in boxes) and all(
         i + 1 == b.base

@@ -16,20 +16,20 @@ Numbers = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Patches:
-    """Quadrilaterals: corners and normals (n, 4, 3), and texture coordinates (n, 4, 2)."""
+    """Quadrilaterals: their corners and normals (n, 4, 3), and their texture coordinates (n, 4, 2)."""
 
     points: np.ndarray
     normals: np.ndarray
     uv: np.ndarray
 
     def moved(self, matrix: np.ndarray, shift: Numbers = (0, 0, 0)) -> Patches:
-        """Return the patches turned, mirrored or scaled by a matrix, then shifted."""
+        """Return the patches after a linear map (turning, mirroring or scaling) and then a shift."""
         normals = self.normals @ np.linalg.inv(matrix)
         normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)
         return Patches(self.points @ matrix.T + np.asarray(shift, float), normals, self.uv)
 
     def split(self, widest: float) -> Patches:
-        """Return the patches, with each whose texture is wider than `widest` cut into smaller ones."""
+        """Return the patches cut into smaller ones if the texture of any of them is wider than `widest`."""
         n = int(np.ceil(2 * np.ptp(self.uv, axis=1).max() / widest))  # corners of unlike sides need half the width
         if n < 2:
             return self
@@ -58,8 +58,8 @@ def turned(axis: str, degrees: float) -> np.ndarray:
 
 
 def build(shape: str, numbers: Numbers) -> Patches:
-    """Return the patches of one part. `shape` names a shape and, after |, how it is copied: the number of copies around
-    z, or the axes along which it is mirrored, as in "turn y|x".
+    """Return the patches of one part. `shape` is the name of a shape, which may be followed by | and how to copy it:
+    the number of copies around the z axis, or the axes along which it is mirrored, as in "turn y|x".
     """
     name, _, copies = shape.partition("|")
     patches = _SHAPES[name](numbers)
@@ -71,7 +71,9 @@ def build(shape: str, numbers: Numbers) -> Patches:
 
 
 def _grid(points: np.ndarray, normals: np.ndarray | None = None, uv: np.ndarray | None = None) -> Patches:
-    """Return the quadrilaterals between neighbours in a grid of points (m, n, 3); without `normals` they are flat."""
+    """Return the quadrilaterals between neighbouring points of a grid (m, n, 3). Without `normals`, each quadrilateral
+    is shaded as flat.
+    """
 
     def corners(a: np.ndarray) -> np.ndarray:
         quads = np.stack([a[:-1, :-1], a[:-1, 1:], a[1:, 1:], a[1:, :-1]], 2)
@@ -93,7 +95,7 @@ def _flat(quads: np.ndarray) -> np.ndarray:
 
 
 def _curve(points: np.ndarray, steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return (points, tangents) of each segment of a smooth curve through points; sharp corners stay sharp."""
+    """Return (points, tangents) for each segment of a smooth curve through the points. Sharp corners stay sharp."""
     segments = np.diff(points, axis=0)
     lengths = np.maximum(np.linalg.norm(segments, axis=1, keepdims=True), 1e-9)
     ways = segments / lengths
@@ -196,7 +198,9 @@ def _arc(numbers: Numbers) -> Patches:
 
 
 def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0) -> Patches:
-    """Return a solid with an outline in x and y between two heights; the outline at the lower height is scaled."""
+    """Return a solid with the outline `numbers` (x and y of its corners) between the heights `low` and `high`. Its
+    lower outline is scaled by `scale`.
+    """
     ring = np.array([*numbers, *numbers[:2]], float).reshape(-1, 2)
     middle = ring[:-1].mean(0)
     rings = [(0 * ring + middle, low), ((ring - middle) * scale + middle, low), (ring, high), (0 * ring + middle, high)]

@@ -1,4 +1,4 @@
-"""The kinds of solid things, and their parts in space."""
+"""The kinds of solid things, and the parts of which they are built."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SOLIDS: dict[str, SolidKind] = {name: _kind(name, model) for name, model in _MOD
 
 @cache
 def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
-    """Return the painted parts of a thing at the origin, standing on z = 0."""
+    """Return the parts of a thing by paint. The thing is at the origin and stands on z = 0."""
     model = _MODELS[kind]
     rows = [*model.get("parts", ()), *(model.get(state, ()) if state else ())]
     paints: dict[str, list[Patches]] = {}
@@ -58,6 +58,6 @@ def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
 
 @cache
 def extent(kind: str, state: str) -> tuple[float, ...]:
-    """Return the bounding box of a thing at the origin: the least and the greatest x, y and z."""
+    """Return the bounding box of a thing at the origin: the smallest x, y and z, then the largest."""
     points = np.concatenate([patches.points.reshape(-1, 3) for _, patches in parts_of(kind, state)])
     return tuple(round(float(v), 3) for v in (*points.min(0), *points.max(0)))

@@ -1,4 +1,4 @@
-"""Colours, materials and textures of solid things, as Mitsuba's principled surfaces."""
+"""Colours, materials and textures of solid things, as parameters of Mitsuba's `principled` material."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ RUGS = len(_TABLES["rugs"])
 
 
 def linear(colour: Any) -> np.ndarray:
-    """Return a colour in 0 to 255 as an amount of light in 0 to 1."""
+    """Return an sRGB colour (0 to 255) as linear amounts of light (0 to 1)."""
     return np.asarray(((np.asarray(colour) / 255 + 0.055) / 1.055) ** 2.4)
 
 
 def lab(colour: Any) -> np.ndarray:
-    """Return a colour in 0 to 255 as CIELAB: lightness and two contrasts, with distances as large as they look."""
+    """Return an sRGB colour (0 to 255) in CIELAB, where the distance between two colours corresponds to how different
+    they look.
+    """
     x, y, z = np.cbrt(_XYZ @ linear(colour))
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -36,7 +38,7 @@ _XYZ = np.array([[0.4339, 0.3762, 0.1899], [0.2127, 0.7152, 0.0722], [0.0178, 0.
 
 @cache
 def _noise(size: int, cells: int, seed: int, stretch: int = 1) -> np.ndarray:
-    """Return smooth random values in 0 to 1 whose opposite edges fit together when tiled."""
+    """Return smooth random values from 0 to 1 that can be tiled without seams."""
     raw = np.random.PCG64(np.random.SeedSequence([size, cells, seed])).random_raw(cells * max(1, cells // stretch))
     grid = (raw >> np.uint64(40)).astype(np.float64).reshape(-1, cells) / 2**24
     rows, columns = (np.arange(size) * n / size for n in grid.shape)
@@ -49,14 +51,14 @@ def _noise(size: int, cells: int, seed: int, stretch: int = 1) -> np.ndarray:
 
 
 def _grain() -> np.ndarray:
-    """Return a texture of wood: soft rings that run along x, with fine fibres."""
+    """Return a texture of wood: soft rings along x, with fine fibres."""
     y = np.arange(256)[:, None] / 256
     rings = np.sin(2 * np.pi * (4 * y + 0.8 * _noise(256, 4, 1).T + 0.15 * _noise(256, 16, 2, 2).T)) * 0.5 + 0.5
     return 0.8 + 0.12 * rings + 0.16 * (_noise(256, 128, 3, 32).T - 0.5)
 
 
 def _texture(name: str) -> np.ndarray:
-    """Return the texture of this name as an array (n, n) by which a colour is multiplied."""
+    """Return the texture with this name as an array (n, n) of factors for the colour."""
     y, x = np.mgrid[:64, :64]
     if name == "wood":
         return _grain()
@@ -71,7 +73,7 @@ def _texture(name: str) -> np.ndarray:
 
 
 def _marks(pattern: str) -> np.ndarray:
-    """Return the weight of the second colour, 0 to 1, at each pixel of one tile of a pattern."""
+    """Return one tile of a pattern: the weight of the second colour, from 0 to 1, at each pixel."""
     y, x = (np.mgrid[:64, :64] + 0.5) / 64
     if pattern == "striped":
         return (y < 0.3).astype(float)
@@ -83,7 +85,7 @@ def _marks(pattern: str) -> np.ndarray:
 
 @cache
 def bitmap(colour: Rgb, texture: str, pattern: str) -> np.ndarray:
-    """Return the picture (n, n, 3) uint8 on the surface of a thing."""
+    """Return the image to put on the surface of a thing: (n, n, 3) uint8."""
     base = np.array(colour, float)
     shade = _texture(texture)
     if pattern:
@@ -96,7 +98,9 @@ def bitmap(colour: Rgb, texture: str, pattern: str) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """The look of a surface: colour, texture, roughness and metal, or whether it is glass or emits light."""
+    """How a surface looks: its colour, texture and pattern, how rough and metallic it is, and whether it is glass or
+    emits light.
+    """
 
     rgb: Rgb
     roughness: float = 0.5
@@ -112,7 +116,7 @@ class Surface:
         return not (self.texture or self.pattern)
 
     def shine(self) -> np.ndarray:
-        """Return the light that the surface emits: (n, n, 3), linear."""
+        """Return the light that the surface emits, in linear RGB: (n, n, 3)."""
         if self.texture == "flame":
             return np.array(_TABLES["flame"])[:, None, :]
         return linear(self.picture()) * self.light
@@ -125,7 +129,9 @@ class Surface:
 
 
 def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
-    """Return the look of a part of a thing."""
+    """Return the look of one part of a thing. `paint` is "main" or "lit" for the thing's own colour and material, or
+    else the name of a fixed paint.
+    """
     if paint == "wood":
         return Surface(NATURAL["wood"], 0.45, texture="wood", tiles=6)
     if paint == "flame":
@@ -141,19 +147,21 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
 
 
 def large_look(table: str, number: int, tiles: float) -> Surface:
-    """Return the look with this number in the table of walls or of grounds; its picture repeats every `tiles` tiles."""
+    """Return the look with this number in the table "walls", "grounds" or "rugs". Its image repeats every `tiles`
+    tiles.
+    """
     rgb, style, roughness = _TABLES[table][number]
     return Surface(tuple(rgb), roughness, texture=f"large {style}", tiles=tiles)
 
 
 def _spots(number: np.ndarray) -> np.ndarray:
-    """Return a fixed pseudo-random value in 0 to 1 for each number."""
+    """Return a pseudo-random value from 0 to 1 for each number, always the same for the same number."""
     return np.asarray(number * 2654435761 % 4096 / 4096)
 
 
 @cache
 def large_picture(colour: Rgb, style: str) -> np.ndarray:
-    """Return the texture of a wall, a floor or a table."""
+    """Return an image for a wall, a floor or the top of a table: (512, 512, 3) uint8."""
     y, x = np.mgrid[:512, :512]
     shade = 0.97 + 0.06 * (_noise(512, 64, 7) - 0.5)
     if style == "stripes":

@@ -1,4 +1,6 @@
-"""A room: solid things at their positions, the surroundings and the camera; as data, as JSON and as a file name."""
+"""Rooms: solid things at their positions, the surroundings and the camera. A room can be written as JSON or as a file
+name.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ PREFIX = "3d-"
 
 @dataclass(frozen=True, slots=True)
 class Solid:
-    """A solid thing. `x` (to the right), `y` (away from the camera) and `z` (up) are in half centimetres, `turn` in
-    steps of five degrees. `base` is the number of the thing it stands on or in, counted from 1; 0 is the ground.
+    """A solid thing. `x` (to the right), `y` (away from the camera) and `z` (up) are in half centimetres, and `turn` is
+    in steps of five degrees. `base` is the number of the thing that it stands on or in, counted from 1; 0 is the
+    ground.
     """
 
     kind: str
@@ -41,10 +44,11 @@ class Solid:
 
 @dataclass(frozen=True)
 class Room:
-    """Things on a table or in a room; `wall`, `ground` and `light` are numbers of prepared ones.
+    """Things on a table or in a room. `wall`, `ground` and `light` are numbers of walls, grounds and lights in
+    paints.toml.
 
-    The camera looks at the point (`aim_x`, `aim_y`, `aim_z`) from `slope` degrees above it, `away` half centimetres
-    away.
+    The camera looks down at the point (`aim_x`, `aim_y`, `aim_z`) at an angle of `slope` degrees, from a distance of
+    `away` half centimetres.
     """
 
     things: tuple[Solid, ...]
@@ -59,7 +63,7 @@ class Room:
     away: int = 200
 
     def to_json(self) -> str:
-        """Return the room as JSON; positions are in half centimetres, turns in steps of five degrees."""
+        """Return the room as JSON. Positions are in half centimetres, turns in steps of five degrees."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -76,7 +80,7 @@ class Room:
 
     @cached_property
     def code(self) -> str:
-        """The room encoded as text, about twelve characters per thing."""
+        """The room encoded as text, with about twelve characters per thing."""
         number = 1
         for thing in self.things:
             for value, options in zip(_values(thing), _FIELDS, strict=True):
@@ -108,7 +112,7 @@ _LOOK: tuple[Sequence[Any], ...] = (
 
 
 def read_room(code: str) -> Room:
-    """Return the room that a code describes; raise a DataError if the code is not valid."""
+    """Return the room that a code encodes; raise a DataError if the code is not valid."""
     number = read_number(code.removeprefix(PREFIX), code)
 
     def values(fields: tuple[Sequence[Any], ...]) -> list[Any]:

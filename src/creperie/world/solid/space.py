@@ -1,7 +1,7 @@
 """Geometry of a room: where things are, what the camera sees of them, and which relations hold.
 
-The camera looks along y, so x is to the viewer's right. Left and right, in front and behind are meant from the viewer's
-position. Every verdict is true, false or None: with margins, it is None for what people could disagree about.
+The camera looks along y, so x points to the viewer's right. Left, right, in front and behind are meant from the
+viewer's position. Every verdict is True, False or None; it is None where people might disagree.
 """
 
 from __future__ import annotations
@@ -51,22 +51,24 @@ def _cloud(kind: str, state: str) -> np.ndarray:
 
 
 def points_of(thing: Solid, step: int = 1) -> np.ndarray:
-    """Return points on the surface of a thing at its place."""
-    matrix, at = place(thing)
+    """Return every `step`-th of the points on the surface of a thing at its position."""
+    matrix, at = pose_of(thing)
     return _cloud(thing.kind, thing.state)[::step] @ matrix.T + at
 
 
-def place(thing: Solid) -> tuple[np.ndarray, tuple[float, float, float]]:
-    """Return the matrix (turn and size) and the shift in centimetres that bring a thing from the origin into place."""
+def pose_of(thing: Solid) -> tuple[np.ndarray, tuple[float, float, float]]:
+    """Return the matrix (turn and size) and the shift, in centimetres, that move a thing from the origin to its
+    position.
+    """
     at = thing.x * CENTIMETRES, thing.y * CENTIMETRES, thing.z * CENTIMETRES
     return turned("z", DEGREES * thing.turn) * SCALES[thing.size], at
 
 
 @cache
 def box_of(thing: Solid) -> tuple[float, ...]:
-    """Return a thing's bounding box in centimetres: the least and then the greatest x, y and z."""
+    """Return a thing's bounding box in centimetres: the smallest x, y and z, then the largest."""
     low, high = np.array(extent(thing.kind, thing.state)).reshape(2, 3)
-    matrix, at = place(thing)
+    matrix, at = pose_of(thing)
     corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
     moved = corners @ matrix.T + at
     return tuple(float(v) for v in (*moved.min(0), *moved.max(0)))
@@ -81,8 +83,9 @@ def leans(thing: Solid) -> bool:
 
 
 def contact(a: Solid, b: Solid, axis: int) -> tuple[float, float]:
-    """Return how far `a` can move along an axis (0: to the right, 1: away) until it touches `b`, and the height of the
-    point of contact above the ground. The distance is infinite if `a` passes by.
+    """Return how far `a` can move along an axis (0: to the right, 1: away from the camera) until it touches `b`, and
+    the height above the ground of the point where they touch. The distance is infinite if `a` would pass `b` without
+    touching it.
     """
     boxes = np.array([box_of(a), box_of(b)])
     cell = max(1.0, float((boxes[:, 3:] - boxes[:, :3]).max()) / 60)
@@ -103,14 +106,16 @@ def contact(a: Solid, b: Solid, axis: int) -> tuple[float, float]:
 
 
 def camera_of(room: Room) -> tuple[np.ndarray, np.ndarray]:
-    """Return the position of the camera and the point that it looks at, in centimetres."""
+    """Return the position of the camera and the point at which it is aimed, in centimetres."""
     aim = np.array([room.aim_x, room.aim_y, room.aim_z]) * CENTIMETRES
     rise = math.radians(room.slope)
     return aim + room.away * CENTIMETRES * np.array([0, -math.cos(rise), math.sin(rise)]), aim
 
 
 def project(points: np.ndarray, room: Room) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions of points in the picture (2, n), from −1 to 1, and their depths along the camera's view."""
+    """Return the positions of points in the picture, from −1 to 1, as an array (2, n), and their depths along the view
+    of the camera.
+    """
     eye, aim = camera_of(room)
     ahead = (aim - eye) / np.linalg.norm(aim - eye)
     up = np.cross([1.0, 0, 0], ahead)
@@ -121,8 +126,9 @@ def project(points: np.ndarray, room: Room) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the camera sees of a thing: the share of it that is visible, its number of pixels in the identity picture
-    (which thing is seen where), and whether all of it is inside the picture.
+    """What the camera sees of a thing: the share of it that is visible, the number of pixels that it covers in the
+    identity picture (a small picture that records which thing is visible where), and whether all of it is inside the
+    picture.
     """
 
     share: float
@@ -131,7 +137,9 @@ class Seen:
 
 
 def look_at(room: Room) -> list[Seen]:
-    """Return what the camera sees of each thing, by a picture that records for each pixel the thing in front."""
+    """Return what the camera sees of each thing, by drawing a small picture that records the nearest thing at each
+    pixel.
+    """
     nearest = np.full(RASTER * RASTER, np.inf)
     spots = []
     for thing in room.things:
@@ -149,7 +157,7 @@ def look_at(room: Room) -> list[Seen]:
 
 
 class RoomGraph:
-    """All relations between the things of a room, computed from their places."""
+    """The scene graph of a room: all relations between its things, computed from their positions."""
 
     action = ""
 
@@ -172,7 +180,9 @@ class RoomGraph:
         return getattr(self, f"_{back}")(args[1], args[0]) if back else getattr(self, f"_{relation}")(*args)
 
     def _chain(self, k: int) -> list[int]:
-        """Return the indices of the thing that a thing stands on or in, the one below that, and so on to the ground."""
+        """Return the index of the thing on or in which a thing stands, then of the thing below that, and so on down to
+        the ground.
+        """
         found = []
         while self.things[k].base:
             k = self.things[k].base - 1
@@ -180,12 +190,14 @@ class RoomGraph:
         return found
 
     def _level(self, a: int, b: int) -> bool:
-        """Return whether two things stand on the same thing, or both stand on the ground."""
+        """Return whether two things stand on the same thing or both stand on the ground."""
         one, two = self.things[a], self.things[b]
         return one.base == two.base and not one.inside and not two.inside and _mounted(one) == _mounted(two)
 
     def _apart(self, a: int, b: int) -> tuple[float, float, float, float]:
-        """Return how far `a` is to the right of `b` and behind it, between their middles, and the gaps in x and y."""
+        """Return how far the middle of `a` is to the right of the middle of `b` and how far behind it, then the gaps
+        between them in x and y.
+        """
         x, y = self.boxes[a], self.boxes[b]
         across, deep = ((x[k] + x[k + 3] - y[k] - y[k + 3]) / 2 for k in (0, 1))
         gaps = [max(y[k] - x[k + 3], x[k] - y[k + 3]) for k in (0, 1)]
@@ -316,8 +328,8 @@ def _mounted(thing: Solid) -> bool:
 
 
 def fits_in_view(seen: Sequence[Seen], things: Sequence[Solid]) -> bool:
-    """Return whether each thing is wholly in the picture, large enough, and not much hidden by other things, and
-    whether all things together cover enough of the picture.
+    """Return whether all things can be seen well: each is wholly in the picture, large enough and not much hidden by
+    others, and together they cover enough of the picture.
     """
     return sum(s.pixels for s in seen) >= FULL and all(
         s.whole and s.pixels >= (14 if t.inside else 28) and s.share >= (0.4 if t.inside else 0.82)

@@ -1,4 +1,4 @@
-"""Rooms as a stage (see `sample`): the looks of solid things, and rooms from drafts."""
+"""The stage of rooms (see `sample.Stage`): the looks that solid things can have, and rooms laid out from drafts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def novel_colour(kind: str, colour: str) -> bool:
 
 
 class Rooms(Stage):
-    """The world of rooms: things have a colour (painted, or that of wood, metal or glass), a pattern, and a state such
+    """The stage of rooms. A solid thing has a colour (of its paint, wood, metal or glass), a pattern, and a state such
     as open, full or lit.
     """
 
@@ -68,8 +68,8 @@ class Rooms(Stage):
         return looks
 
     def look(self, kind: str, setting: str, s: Sampler, used: Sequence[str] = (), plain: bool = False) -> Solid:
-        """Return a thing with a random look: if possible in a colour that is not `used`; if `plain`, painted and
-        without a pattern.
+        """Return a thing of this kind with a random look. Its colour is not one of those `used` if there is another.
+        With `plain`, it is painted and has no pattern.
         """
         dice, model = s.dice, SOLIDS[kind]
         material = dice.pick([m for m in model.materials if m not in NATURAL] if plain else model.materials)
@@ -112,7 +112,9 @@ class Rooms(Stage):
         return beside or super().allows(setting, relation, kinds)
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Room] | None:
-        """Return both rooms, with the first good backdrop and light that put both into the split; None if none does."""
+        """Return both rooms with the best wall, ground and light that put both into the split; None if no combination
+        does.
+        """
         rooms = lay_out(draft, tape)
         if rooms is None or any(any(novel_colour(x.kind, x.colour) for x in r.things) != novel for r in rooms):
             return None

@@ -1,4 +1,4 @@
-"""The studio: rendering of rooms with Mitsuba, which the extra `render` installs.
+"""Rendering rooms with Mitsuba, which the extra `render` installs.
 
 Scenes, captions and labels need no renderer and are the same everywhere. Pixels differ between Mitsuba's variants by
 sampling noise; how much has not been measured.
@@ -31,7 +31,7 @@ from creperie.world.solid.meshes import TILE, Patches, build, joined, turned
 from creperie.world.solid.models import parts_of
 from creperie.world.solid.paints import LIGHTS, RUGS, Surface, lab, large_look, surface
 from creperie.world.solid.scene import Room
-from creperie.world.solid.space import VIEW, WALL, box_of, camera_of, place
+from creperie.world.solid.space import VIEW, WALL, box_of, camera_of, pose_of
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
 SAMPLES = 16  #: per pixel
@@ -47,14 +47,16 @@ _OLDEST = 17  #: older libraries abort while they generate code
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """How rooms are rendered. Finished pictures are cached, so that an interrupted run can be resumed."""
+    """How to render rooms. Rendered pictures are cached, so an interrupted run can be resumed."""
 
     samples: int = option(SAMPLES, "Samples per pixel of rendered pictures.", minimum=1)
     variant: str = option("auto", "How to render: the fastest that works, or this one.", choices=("auto", *VARIANTS))
     workers: int = option(1, "Processes that render.", minimum=1)
 
     def photograph(self, room: Room, size: int) -> bytes:
-        """Return the picture of a room as a PNG file, from the cache if it is there."""
+        """Return the picture of a room as the content of a PNG file. It is read from the cache or, if it is not there,
+        rendered.
+        """
         file = cache_home() / "rooms-6" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
@@ -82,9 +84,9 @@ class RenderOptions:
 
 
 def find_variant(wanted: str = "auto") -> str:
-    """Return the wanted Mitsuba variant or, for `auto`, the fastest that works here: cuda, llvm or scalar.
+    """Return the wanted Mitsuba variant or, for `auto`, the fastest that works on this machine: cuda, llvm or scalar.
 
-    Each is tried in a process of its own, because a library of the wrong version aborts the process.
+    Each variant is tried in a separate process, because an LLVM library of the wrong version aborts the process.
     """
     _mitsuba_or_error()
     if wanted == "scalar":
@@ -101,30 +103,29 @@ def _mitsuba_or_error() -> None:
 
 @cache
 def _find(wanted: str) -> str:
-    if wanted in ("auto", "cuda") and any(Path("/dev").glob("nvidia[0-9]*")) and _works("cuda"):
+    if wanted in ("auto", "cuda") and any(Path("/dev").glob("nvidia[0-9]*")) and _can_render("cuda"):
         return "cuda"
     if wanted in ("auto", "llvm"):
         for library in [os.environ[_LIBRARY]] if _LIBRARY in os.environ else llvm_libraries():
-            if _works("llvm", library):
+            if _can_render("llvm", library):
                 os.environ[_LIBRARY] = library
                 return "llvm"
     if wanted != "auto":
-        hint = (
-            f"install LLVM {_OLDEST} or newer (Debian: libllvm19), or name it in {_LIBRARY}" if wanted == "llvm" else ""
-        )
-        raise UsageError(f"Mitsuba cannot render with {wanted} here", hint=hint)
+        llvm = f"install LLVM {_OLDEST} or newer (Debian: libllvm19), or name it in {_LIBRARY}"
+        hint = llvm if wanted == "llvm" else "use the variant `auto`, which finds one that works"
+        raise UsageError(f"Mitsuba cannot render with {wanted} on this machine", hint=hint)
     return "scalar"
 
 
 def llvm_libraries() -> list[str]:
-    """Return the LLVM libraries of this machine that are new enough, newest first."""
+    """Return the paths of the LLVM libraries on this machine that are new enough, newest first."""
     found = {str(path.resolve()) for pattern in _LIBRARIES for path in Path("/").glob(pattern)}
     versions = [(int(m.group(1)), path) for path in found if (m := re.search(r"(?:so\.|llvm-|LLVM-|@)(\d+)", path))]
     return [path for version, path in sorted(versions, reverse=True) if version >= _OLDEST]
 
 
-def _works(variant: str, library: str = "") -> bool:
-    """Return whether rendering a first picture succeeds, in a separate process."""
+def _can_render(variant: str, library: str = "") -> bool:
+    """Return whether a first picture can be rendered with this variant, tried in a separate process."""
     code = f"import creperie.world.solid.studio as s; s.render_room(s.Room(()), 16, samples=1, variant={variant!r})"
     env = os.environ | ({_LIBRARY: library} if library else {})
     try:
@@ -137,7 +138,9 @@ def _works(variant: str, library: str = "") -> bool:
 def render_room(
     room: Room, size: int = 224, *, samples: int = SAMPLES, variant: str = "auto", turn: float = 0
 ) -> np.ndarray:
-    """Return the picture of a room: (size, size, 3) uint8. `turn` moves the camera around the things, in degrees."""
+    """Return the picture of a room: (size, size, 3) uint8. `turn` moves the camera around the things by so many
+    degrees.
+    """
     mi: Any = import_module("mitsuba")
 
     mi.set_variant(VARIANTS[variant if variant in VARIANTS else find_variant(variant)])
@@ -157,10 +160,12 @@ _TINT = (0.72, 0.87, 0.84)  #: of light that passes through glass
 
 
 def _light_in(mi: Any, room: Room, camera: dict[str, Any], glass: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return each pixel's light, and the colour, normal and depth of its visible surface, with or without glass."""
+    """Return two arrays with a value per pixel: the light, and the colour, normal and depth of the visible surface.
+    Without `glass`, things of glass are left out.
+    """
     made: dict[str, Any] = {"type": "scene", "sensor": camera, "sky": _sky(mi, room), "sun": _sun(mi, room)}
     parts = [part for part in _parts(room) if glass or not part[1].glass]
-    made["things"] = _painted(mi, [part for part in parts if not part[1].light])
+    made["things"] = _painted_mesh(mi, [part for part in parts if not part[1].light])
     shining: dict[Surface, list[Patches]] = {}
     for patches, look in parts:
         if look.light:
@@ -169,17 +174,19 @@ def _light_in(mi: Any, room: Room, camera: dict[str, Any], glass: bool) -> tuple
         shining[Surface((k, 0, 0), light=(0, 0, 0))] = [_plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))]
     dull = mi.load_dict({"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.2}})
     for k, (look, patches_of) in enumerate(shining.items()):
-        made[f"light{k}"] = _shining(mi, look, joined(patches_of), dull)
+        made[f"light{k}"] = _glowing_mesh(mi, look, joined(patches_of), dull)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
-    _variable(mi, scene.sensors()[0], ("aperture_radius", "focus_distance"))
+    _keep_variable(mi, scene.sensors()[0], ("aperture_radius", "focus_distance"))
     light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 5, "rr_depth": 3}), seed=seed)
     aovs = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
     guide = np.array(mi.render(scene, integrator=aovs, seed=seed, spp=16))[..., -7:]
     return smooth(np.array(light), guide), guide
 
 
-def _variable(mi: Any, part: Any, names: Sequence[str]) -> None:
-    """Make the named parameters variables of the compiled code, so that other values need no new compilation."""
+def _keep_variable(mi: Any, part: Any, names: Sequence[str]) -> None:
+    """Keep the named parameters variable in the compiled code, so that it need not be compiled again for
+    other values.
+    """
     if not mi.variant().startswith("scalar"):
         params = mi.traverse(part)
         for name in names:
@@ -187,7 +194,9 @@ def _variable(mi: Any, part: Any, names: Sequence[str]) -> None:
 
 
 def _sky(mi: Any, room: Room) -> dict[str, Any]:
-    """Return the light that comes from all sides: a window, some light from above and the sides, less from below."""
+    """Return the light that comes from all sides: a bright window, some light from above and the sides, and less from
+    below.
+    """
     where, half, colour, above, beside = (np.array(v) for v in LIGHTS[room.light])
     up = np.cos(np.linspace(0, np.pi, 64))[:, None, None]
     level = np.where(up > 0, up * above + (1 - up) * beside, beside * (1 + 0.7 * up)) + np.zeros((64, 128, 3))
@@ -221,7 +230,7 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
     parts = _surroundings(room)
     for thing in room.things:
         for paint, patches in parts_of(thing.kind, thing.state):
-            parts.append((patches.moved(*place(thing)), surface(paint, thing.colour, thing.material, thing.pattern)))
+            parts.append((patches.moved(*pose_of(thing)), surface(paint, thing.colour, thing.material, thing.pattern)))
     return parts
 
 
@@ -249,7 +258,9 @@ def _plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]
 
 
 def _surroundings(room: Room) -> list[tuple[Patches, Surface]]:
-    """Return the ground or table with what may lie on it, and the wall with its panels and skirting board."""
+    """Return the surfaces around the things: the ground or table with a rug or runner on it, and the wall with its
+    panels and skirting board.
+    """
     back, wide, table = WALL[room.setting], 1400.0, room.setting == "table"
     paper = large_look("walls", room.wall, 14)
     below = large_look("grounds", room.ground, 10 if table else 24)
@@ -276,7 +287,9 @@ _TOPS = {"large planks": "large board", "large tiles": "large terrazzo"}
 
 
 def _front_edge(room: Room) -> float:
-    """Return where a table ends towards the camera: just inside the picture, and before all things."""
+    """Return the y position of the table's front edge: just inside the picture, and nearer to the camera than all
+    things.
+    """
     eye, aim = camera_of(room)
     ahead = (aim - eye) / np.linalg.norm(aim - eye)
     low = ahead - 0.92 * math.tan(math.radians(VIEW / 2)) * np.cross([1.0, 0, 0], ahead)
@@ -285,7 +298,7 @@ def _front_edge(room: Room) -> float:
 
 
 def _panels(back: float) -> list[Patches]:
-    """Return painted panels on the lower part of a wall, under a rail."""
+    """Return painted panels for the lower part of a wall, with a rail above them."""
     wall = _plane((-700, back - 0.1, 9), (1400, 0, 0), (0, 0, 57))
     boxes = [build("box", (-700, back - 1.2, 66, 700, back + 1, 69, 0.4))]
     for x in range(-240, 240, 60):
@@ -299,7 +312,9 @@ def _rug_looks() -> list[Surface]:
 
 
 def _rug(room: Room) -> list[tuple[Patches, Surface]]:
-    """Return a rug under the things in a room, or a runner on a table, in the colour that stands out from them."""
+    """Return a rug under the things in a room, or a runner on a table, in the colour that contrasts most with the
+    things.
+    """
     boxes = np.array([box_of(thing) for thing in room.things])
     things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for x in room.things])
     best = max(_rug_looks(), key=lambda rug: float(np.linalg.norm(things - lab(rug.rgb), axis=1).min()))
@@ -318,12 +333,16 @@ def _rug(room: Room) -> list[tuple[Patches, Surface]]:
 
 
 def _cell(k: int) -> tuple[int, int, int]:
-    """Return the corner and width of cell `k` in the picture with all textures: two large cells, then small ones."""
+    """Return the left, top and width of cell `k` in the image that holds all textures: two large cells, then small
+    ones.
+    """
     return (1024 * k, 0, 1024) if k < 2 else (256 * ((k - 2) % 8), 1024 + 256 * ((k - 2) // 8), 256)
 
 
-def _painted(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
-    """Return all surfaces that emit no light as one mesh with one texture; more meshes or materials take longer."""
+def _painted_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
+    """Return all surfaces that emit no light as one mesh with one texture. With more meshes or materials, rendering
+    would take longer.
+    """
     cells: dict[Surface, int] = {}
     picture = np.zeros((1536, 2048, 3), np.uint8)
     placed: list[tuple[Patches, Surface]] = []
@@ -352,8 +371,10 @@ def _painted(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
     return _mesh(mi, joined([p for p, _ in placed]), props, data)
 
 
-def _shining(mi: Any, look: Surface, patches: Patches, dull: Any) -> Any:
-    """Return surfaces that emit light as a mesh; `dull` is the material with which they reflect other light."""
+def _glowing_mesh(mi: Any, look: Surface, patches: Patches, dull: Any) -> Any:
+    """Return surfaces that emit light as a mesh. `dull` is the material that determines how they reflect
+    other light.
+    """
     radiance = {"type": "bitmap", "bitmap": mi.Bitmap(look.shine().astype(np.float32)), "raw": True}
     weight = 1.0 if any(look.light) else 0.001
     props = mi.Properties()
@@ -377,20 +398,22 @@ def _mesh(mi: Any, patches: Patches, props: Any, data: dict[str, np.ndarray]) ->
 
 
 def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
-    """Return light with its noise smoothed within surfaces; `guide` has each pixel's colour, normal and depth."""
+    """Return the light with less noise, by averaging within each surface. `guide` holds the colour, normal and depth at
+    each pixel.
+    """
     light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
     albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
     albedo = np.clip(albedo, 0.04, 1)
-    light = _calm(np.minimum(light / albedo, 60))
+    light = _despeckled(np.minimum(light / albedo, 60))
     likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)], 2)
     for step in (1, 2, 4, 8):
-        light = _smooth(light, likeness, step)
+        light = _averaged(light, likeness, step)
     return np.asarray(light * albedo)
 
 
 def expose(light: np.ndarray) -> np.ndarray:
-    """Return light as a picture: very bright parts glow, corners are darkened, and highlights are softened. Dark
-    pictures are exposed longer, bright ones and those with large white parts shorter.
+    """Return the light as a picture. Very bright parts glow, corners are darkened, and highlights are softened. The
+    exposure is longer for dark pictures, and shorter for bright ones and those with large white parts.
     """
     high, wide = light.shape[:2]
     level = light.max(2, keepdims=True)
@@ -409,8 +432,10 @@ def expose(light: np.ndarray) -> np.ndarray:
     return (np.clip(coded, 0, 1) * 255 + 0.5).astype(np.uint8)
 
 
-def _calm(light: np.ndarray) -> np.ndarray:
-    """Return light clipped, against speckles, between each pixel's second-darkest and third-brightest neighbour."""
+def _despeckled(light: np.ndarray) -> np.ndarray:
+    """Return the light without speckles: each pixel is clipped to lie between its second-darkest and its
+    third-brightest neighbour.
+    """
     wide = np.pad(light, ((1, 1), (1, 1), (0, 0)), mode="edge")
     high, across = light.shape[:2]
     around = [wide[y : y + high, x : x + across] for y in range(3) for x in range(3) if (y, x) != (1, 1)]
@@ -419,7 +444,7 @@ def _calm(light: np.ndarray) -> np.ndarray:
 
 
 def _blurred(level: np.ndarray) -> np.ndarray:
-    """Return values averaged with those of the eight pixels around, the near ones weighing more."""
+    """Return each value averaged with those of the eight pixels around it; nearer ones have more weight."""
     for axis in (0, 1):
         wide = np.pad(level, [(int(k == axis),) * 2 for k in range(3)], mode="edge")
         below, same, above = (np.take(wide, np.arange(k, k + level.shape[axis]), axis) for k in range(3))
@@ -427,8 +452,10 @@ def _blurred(level: np.ndarray) -> np.ndarray:
     return level
 
 
-def _smooth(light: np.ndarray, guide: np.ndarray, step: int) -> np.ndarray:
-    """Return the light averaged over neighbours `step` pixels away that lie on the same surface and are as bright."""
+def _averaged(light: np.ndarray, guide: np.ndarray, step: int) -> np.ndarray:
+    """Return the light averaged over neighbours `step` pixels away. Neighbours on the same surface and of similar
+    brightness have the most weight.
+    """
     pad = ((step, step), (step, step), (0, 0))
     wide, near = np.pad(light, pad, mode="edge"), np.pad(guide, pad, mode="edge")
     total, weights = np.zeros_like(light), np.zeros_like(light[..., :1])
