@@ -148,7 +148,7 @@ def test_a_field_that_is_no_text_is_refused(tmp_path: Path) -> None:
         data = json.dumps({"captions": ["a dog", "a cat"], "title": "a dog"}).encode()
         (about := tarfile.TarInfo("0.json")).size = len(data)
         tar.addfile(about, io.BytesIO(data))
-    with pytest.raises(CreperieError, match="'captions' is not text; name one that is: title"):
+    with pytest.raises(CreperieError, match="'captions' is not text; name a field of text: title"):
         texts_of(open_captions(f"{tmp_path}/a.tar?text=json.captions"))
 
 
