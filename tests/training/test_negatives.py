@@ -14,7 +14,7 @@ from creperie.core import UsageError
 from creperie.models import load_model
 from creperie.training import FoilRefinement, StudyQuestion, TrainingSettings, study_of, tune
 from creperie.training.negatives import keep_refined
-from creperie.training.scenes import spoilt_scenes
+from creperie.training.scenes import biased_scenes
 from creperie.world import World, make_world
 
 
@@ -33,9 +33,9 @@ def test_the_attackers_are_those_of_the_paper_by_the_models_at_hand(monkeypatch:
 def test_swaps_that_are_less_likely_than_their_captions_are_refined_away() -> None:
     """Swaps keep their length, so that refinement against length kept every one of them."""
     pytest.importorskip("pocketsphinx")
-    spoilt = spoilt_scenes(300, 2)
-    captions = [e.caption for e in spoilt.data.examples]
-    foils = {"swap": spoilt.foils["swap"]}
+    biased = biased_scenes(300, 2)
+    captions = [e.caption for e in biased.data.examples]
+    foils = {"swap": biased.foils["swap"]}
     models = AttackerModels(lm="lm:pkg:pocketsphinx")
     by_length = keep_refined(foils, captions, FoilRefinement(("length-words",), 5, models))
     by_likelihood = keep_refined(foils, captions, FoilRefinement(("lm-mean",), 5, models))

@@ -84,7 +84,7 @@ def test_damaged_folders_say_what_is_wrong(
 
 
 def test_a_folder_without_a_model_and_options_are_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no small model in this folder"):
+    with pytest.raises(ModelError, match="this folder contains no small model"):
         load_model(f"small:{tmp_path / 'nowhere'}")
     with pytest.raises(UsageError, match="no option 'pool'"):
         load_model(f"small:{folder}?pool=mean")

@@ -28,7 +28,7 @@ from creperie.training.architecture import split_words
 from creperie.training.findings import wanted_arms
 from creperie.training.lab import COLUMNS
 from creperie.training.presets import PRESETS
-from creperie.training.scenes import TYPES, scene_pairs, spoilt_scenes, with_drawn
+from creperie.training.scenes import TYPES, biased_scenes, scene_pairs, with_drawn
 from creperie.world import World, make_world
 
 NAMES = tuple(f"{bench} {name}" for bench, names in COLUMNS.items() for name in names)
@@ -93,29 +93,29 @@ def test_every_arm_has_a_refined_one() -> None:
 def test_scenes_are_the_same_for_the_same_seed_and_their_foils_are_false() -> None:
     from creperie.world import Graph, is_false, scene_of
 
-    spoilt, again, other = (spoilt_scenes(60, seed) for seed in (4, 4, 5))
-    assert spoilt.data.examples == again.data.examples != other.data.examples
-    assert spoilt.foils == again.foils
+    biased, again, other = (biased_scenes(60, seed) for seed in (4, 4, 5))
+    assert biased.data.examples == again.data.examples != other.data.examples
+    assert biased.foils == again.foils
     for name in TYPES:
-        assert sum(map(bool, spoilt.foils[name])) >= 5
-        for example, foil in zip(spoilt.data.examples, spoilt.foils[name], strict=True):
+        assert sum(map(bool, biased.foils[name])) >= 5
+        for example, foil in zip(biased.data.examples, biased.foils[name], strict=True):
             assert not foil or (foil != example.caption and is_false(foil, Graph(scene_of(example.image))))
-    both = spoilt.with_types(("negate", "replace"))
+    both = biased.with_types(("negate", "replace"))
     assert {len(e.foils) for e in both.examples} <= {1, 2}
-    assert both.examples[0].foils[0] == spoilt.foils["negate"][0]
+    assert both.examples[0].foils[0] == biased.foils["negate"][0]
     with pytest.raises(UnknownNameError, match="did you mean 'negate'"):
-        spoilt.with_types(("negte",))
+        biased.with_types(("negte",))
 
 
 def test_pictures_do_not_depend_on_the_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     from creperie.training import scenes
 
-    spoilt = spoilt_scenes(5, 4, 32).data
-    drawn = [with_drawn(spoilt, 32, workers) for workers in (1, 2)]
-    for example in spoilt.examples:
+    biased = biased_scenes(5, 4, 32).data
+    drawn = [with_drawn(biased, 32, workers) for workers in (1, 2)]
+    for example in biased.examples:
         one, two = (np.asarray(data.open(example.image)) for data in drawn)
         assert np.array_equal(one, two)
-        assert np.array_equal(one, np.asarray(spoilt.open(example.image)))
+        assert np.array_equal(one, np.asarray(biased.open(example.image)))
     monkeypatch.setattr(scenes, "PART", 6)
     one, two = scene_pairs(10, 3, 32), scene_pairs(10, 3, 32, workers=2)
     assert one.examples == two.examples

@@ -1,4 +1,6 @@
-"""Training and fine-tuning with hard negatives, to test whether a gain persists on an unbiased benchmark."""
+"""Training and fine-tuning with hard negatives, to test whether the gain they bring persists on an unbiased
+benchmark.
+"""
 
 from creperie.core.doors import front_door
 

@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA) from peft, added to the attention layers of a model of any library."""
+"""Low-rank adapters (LoRA) from peft, which can be added to the attention layers of any library's models."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ STACKED = "qkv"
 
 
 def add_adapters(model: nn.Module, targets: Collection[str], rank: int, alpha: float) -> Any:
-    """Freeze a model, add adapters to the layers named in `targets`, and return peft's tuner.
+    """Freeze a model, add adapters to the layers named in `targets`, and return the peft object that holds them.
 
-    If queries, keys and values are computed by one layer, that whole layer gets an adapter.
+    If one layer computes queries, keys and values together, the whole layer gets an adapter.
     """
     try:
         from peft import LoraConfig, LoraModel

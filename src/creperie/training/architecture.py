@@ -1,4 +1,4 @@
-"""The towers and the word tokenizer of a small CLIP, and the classes that the trainer works with."""
+"""The towers and the word tokenizer of a small CLIP, and the base classes of models in training."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def split_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Words:
-    """A tokenizer with a vocabulary of whole words. A caption becomes <start>, its words, <end>; excess words are cut.
+    """A tokenizer whose tokens are whole words. A caption becomes <start>, its words, <end>; words beyond `context`
+    tokens are cut.
 
     >>> words = vocabulary_of(["a red cat", "a dog"], context=5)
     >>> words(["a red dog sits"])[0].ids.tolist(), words(["a red dog sits"])[0].cut
@@ -92,7 +93,9 @@ class SmallConfig:
             raise UsageError("`channels` is empty", hint="give at least one number of channels")
         if self.size % self.shrink:
             near = max(1, round(self.size / self.shrink)) * self.shrink
-            raise UsageError(f"size {self.size} is not a multiple of {self.shrink}", hint=f"choose for instance {near}")
+            raise UsageError(
+                f"size {self.size} is not a multiple of {self.shrink}", hint=f"choose {near}, for instance"
+            )
         if self.text_width % self.heads or self.channels[-1] % self.heads:
             raise UsageError(
                 f"text_width {self.text_width} or channels {self.channels[-1]} is no multiple of heads={self.heads}",
@@ -197,7 +200,7 @@ class SmallClip(nn.Module):
         self.logit_scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
 
     def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Return the vectors of images given as bytes, (n, size, size, 3)."""
+        """Return the vectors of images, which are given as bytes of shape (n, size, size, 3)."""
         scaled = pixels.permute(0, 3, 1, 2).to(self.logit_scale.dtype) / 127.5 - 1.0
         return self.image(scaled)
 
@@ -206,7 +209,7 @@ class SmallClip(nn.Module):
 
 
 def save_weights(model: nn.Module, path: Path) -> None:
-    """Write a model's weights into a safetensors file, which requires them to be contiguous and on the CPU."""
+    """Write a model's weights into a safetensors file (as contiguous tensors on the CPU, which the format requires)."""
     from safetensors.torch import save_file
 
     save_file({name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}, path)
@@ -216,7 +219,7 @@ Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class TrainedNetwork(nn.Module):
-    """The base class of networks that the trainer moves to a device, wraps and calls. `model` is the part to save."""
+    """The base class of networks that are trained. `model` is the part of the network to save."""
 
     adapters: tuple[Any, ...] = ()  #: peft's tuner, if any; in a tuple, so that it does not become a submodule
 
@@ -244,7 +247,7 @@ class SmallNetwork(TrainedNetwork):
 
 
 class DualNetwork(TrainedNetwork):
-    """A network around a model of transformers or open_clip, whose towers are called through its adapter.
+    """A network that contains a model of transformers or open_clip and calls its towers through the model's adapter.
 
     `pad` is the id of the padding token, for towers that need a mask.
     """
@@ -260,7 +263,9 @@ class DualNetwork(TrainedNetwork):
 
 
 class Student(Protocol):
-    """A model in training (protocol). `network` maps (pixels, ids) to image vectors, text vectors and the scale."""
+    """The interface of a model in training. `network` maps (pixels, ids) to image vectors, text vectors and the
+    scale.
+    """
 
     kind: str  #: the kind of URI that loads what `save` writes
     network: TrainedNetwork
@@ -276,11 +281,13 @@ class Student(Protocol):
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
     def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        """Return a stack of prepared images in the form that the network takes, on the same device."""
+        """Return a stack of prepared images, on the same device, in the form that the network takes."""
         return stacked
 
     def features_of(self, keys: Sequence[str], data: TrainSet, progress: Progress) -> np.ndarray:
-        """Return the frozen image tower's features of all images, as network input; called only if `frozen_images`."""
+        """Return the features that the frozen image tower computes for all images; called only if `frozen_images` is
+        set.
+        """
         return np.stack([self.prepare_image(data.open(key)) for key in keys])
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...

@@ -30,7 +30,7 @@ def steps_kept(out: Path) -> list[int]:
 
 
 def write_checkpoint(out: Path, step: int, state: dict[str, Any]) -> None:
-    """Write the checkpoint of a step; raise a DataError if this fails. Earlier checkpoints stay."""
+    """Write the checkpoint of a step, keeping earlier ones; raise a DataError if it cannot be written."""
     import torch
 
     path = checkpoint_path(out, step)
@@ -75,9 +75,10 @@ def _sweep_drafts(out: Path) -> None:
 
 
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
-    """Return the document of a training run: the stored one if it describes the same job, else a new one.
+    """Return the document of a training run in the folder `out`: the stored one if it describes the same job, else a
+    new one.
 
-    Raise a UsageError if the folder contains anything else, or (without `force`) another training run.
+    Raise a UsageError if the folder contains anything else or, without `force`, a different training run.
     """
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):
@@ -114,7 +115,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 
 def read_metrics(out: Path) -> list[dict[str, Any]]:
-    """Return the lines of metrics.jsonl as dictionaries, without a truncated last line."""
+    """Return the lines of metrics.jsonl as dictionaries; a truncated last line is left out."""
     path = out / METRICS
     lines = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
@@ -126,6 +127,6 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
 
 
 def keep_metrics(out: Path, steps: int) -> None:
-    """Delete the metrics logged after the step `steps`; resumed training logs them again."""
+    """Delete the metrics logged after step number `steps`; training that resumes there logs them again."""
     lines = [line for line in read_metrics(out) if line["step"] <= steps]
     write_text(out / METRICS, "".join(json.dumps(line) + "\n" for line in lines))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DualStudent(Student):
-    """A dual encoder in training. The adapter of its library prepares images and captions."""
+    """A dual encoder in training. Images and captions are prepared as its library does it."""
 
     def __init__(self, encoder: DualEncoder) -> None:
         raw = encoder.tokenizer.tokenizer
@@ -43,7 +43,9 @@ class DualStudent(Student):
 
 
 class ClipStudent(DualStudent):
-    """A CLIP or FLAVA model of transformers in training, saved with its tokenizer and image processor."""
+    """A CLIP or FLAVA model of transformers in training. It is saved together with its tokenizer and image
+    processor.
+    """
 
     kind = "hf"
 
@@ -71,11 +73,11 @@ def open_transformers(uri: str) -> ClipStudent:
     config = folder.config()
     if config.model_type not in ("clip", "flava"):
         what = f"only CLIP and FLAVA models can be trained, not {config.model_type!r}"
-        raise UsageError(what, where=uri, hint="name another model, or one by open_clip:")
+        raise UsageError(what, where=uri, hint="name a CLIP or FLAVA model, or pass one as open_clip:MODEL")
     encoder = load_model(uri, device="cpu")
     assert isinstance(encoder, DualEncoder)
     tokens = len(encoder.tokenizer.tokenizer)
     if tokens > config.text_config.vocab_size:
-        what = f"the tokenizer has {tokens} tokens, the model {config.text_config.vocab_size}"
+        what = f"the tokenizer has {tokens} tokens, but the model only {config.text_config.vocab_size}"
         raise ModelError(what, where=uri, hint="use a folder whose config.json and tokenizer belong together")
     return ClipStudent(encoder, folder.image_processor())

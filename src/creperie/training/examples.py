@@ -20,7 +20,7 @@ Open = Callable[[str], Image.Image]
 class TrainingExample:
     """A training example: an image and a true caption.
 
-    `key` names the record that it came from; `alternatives` are other images, which the caption does not describe.
+    `key` identifies the record that it was made from; `alternatives` are other images, of which the caption is false.
     """
 
     key: str
@@ -35,8 +35,7 @@ class TrainingExample:
 class TrainSet:
     """A list of training examples, and a function that opens their images.
 
-    `contents` returns a digest of the images' contents; it is not needed if the keys already determine what the images
-    show.
+    `contents` returns a digest of the images' contents. It can be left out if the keys determine what the images show.
     """
 
     name: str
@@ -54,7 +53,9 @@ class TrainSet:
 
     @property
     def digest(self) -> str:
-        """The hash of the examples, in order, and of their images. Training resumes only on data with this hash."""
+        """The hash of the examples, in order, and of their images. An interrupted training run resumes only if it is
+        unchanged.
+        """
         whole = hashlib.sha256(self.contents().encode())
         for e in self.examples:
             parts = (e.key, e.image, e.caption, e.paraphrase, *e.foils, "|", *e.alternatives)
@@ -79,9 +80,9 @@ def true_and_false(item: Item, row: int) -> tuple[tuple[str, ...], tuple[str, ..
 def train_set(bench: Benchmark) -> TrainSet:
     """Return the items of a benchmark as training examples, one per image of an item.
 
-    Of an example, the caption is the first true caption of the image, the paraphrase is the second, and the foils are
-    the false captions. The other images of the item are alternatives. If an image has more than two captions and all
-    are true, each becomes an example.
+    The image's first true caption becomes the example's caption, the second its paraphrase, and the false captions its
+    foils. The item's other images become alternatives. If an image has more than two captions and all are true, each of
+    them becomes an example of its own.
     """
     from creperie.bench import open_image
     from creperie.scoring import benchmark_digest
@@ -103,13 +104,13 @@ def train_set(bench: Benchmark) -> TrainSet:
             examples.append(TrainingExample(name, image, true[0], second, false, others))
     if not examples:
         raise DataError(
-            "no item has an image with a true caption", where=bench.name, hint="pass their place as `images=`"
+            "no item has an image with a true caption", where=bench.name, hint="pass the images folder as `images=`"
         )
     contents = cache(lambda: benchmark_digest(bench))
     return TrainSet(bench.name, tuple(examples), lambda key: open_image(bench.images, key), contents)
 
 
 def with_foils(data: TrainSet, foils: Sequence[tuple[str, ...]]) -> TrainSet:
-    """Return the data with new foils in place of the old ones: one tuple of foils per example."""
+    """Return the data with new foils, one tuple per example, which replace the old ones."""
     pairs = zip(data.examples, foils, strict=True)
     return replace(data, examples=tuple(replace(e, foils=own) for e, own in pairs))

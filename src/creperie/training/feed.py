@@ -28,8 +28,8 @@ NUMBERS = pa.list_(pa.int64())  #: the type of a column of row numbers, of an ex
 class Batch:
     """The inputs of one batch on the device.
 
-    The texts are first the captions, then the paraphrases (one per caption, or none at all), then the foils. The images
-    are first those of the examples, then the alternatives.
+    Its texts are the captions, followed by the paraphrases (one per caption, or none at all) and by the foils. Its
+    images are those of the examples, followed by the alternatives.
     """
 
     number: int
@@ -41,8 +41,9 @@ class Batch:
 
 
 def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
-    """Return the examples in an order in which every image appears once before any appears twice: a second caption of
-    the same image would count as wrong within a batch.
+    """Return the examples in `order`, rearranged so that every image appears once before any image appears twice.
+
+    Two captions of the same image in one batch would count as wrong for each other.
 
     >>> _spread(np.array([0, 1, 2, 3]), np.array([7, 7, 8, 8])).tolist()
     [0, 2, 1, 3]
@@ -57,10 +58,10 @@ def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
 
 
 class Feed:
-    """A training set, served as batches.
+    """A training set that is served as batches.
 
-    Texts are tokenised once, and images are prepared on first use. After that, making a batch is only copying from
-    arrays, so the thread that runs the model need not wait.
+    Texts are tokenised once, and images are prepared on first use. After that, a batch is only copied from arrays, so
+    the thread that runs the model does not wait.
     """
 
     def __init__(
@@ -137,7 +138,9 @@ class Feed:
         return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
 
     def _drawn_foils(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return a random foil for each example in the batch that has foils; other epochs draw others."""
+        """Return one foil, drawn at random, for each example in the batch that has foils; other epochs draw other
+        foils.
+        """
         if self.settings.objective == "clip":
             return np.zeros(0, dtype=np.int64)
         draws = np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(len(rows))
@@ -147,7 +150,9 @@ class Feed:
         return np.asarray(self._foils.values)[chosen[counts > 0]]
 
     def _gathered(self, texts: np.ndarray, shown: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return token ids and images on the device; causal towers get ids cut to the batch's longest caption."""
+        """Return the token ids of `texts`, for causal towers cut to the longest, and the images `shown`, on the
+        device.
+        """
         import torch
 
         longest = int(self._lengths[texts].max()) if self.student.trims else self._ids.shape[1]
@@ -171,20 +176,22 @@ class Feed:
 
 
 def moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
-    """Return a tensor on the device; GPUs get it through pinned memory."""
+    """Return a tensor on the device; it is copied to a GPU through pinned memory."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
 
 
 def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
-    """Raise an error if the data have no examples, or lack the paraphrases or foils that the objective needs."""
+    """Raise an error if the data have fewer than two examples, or lack the paraphrases or foils that the objective
+    needs.
+    """
     if len(data) < 2:
         what = f"expected at least 2 training examples, found {len(data)}"
         raise DataError(what, where=data.name, hint="give more items with images")
     for e in data.examples if settings.objective == "triple" else ():
         if not (e.paraphrase and e.foils):
             what = f"the example has no {'foil' if e.paraphrase else 'second true caption'}, which the objective needs"
-            hint = "train on items with P1, P2 and N, or with `objective=` negclip"
+            hint = "train on items with P1, P2 and N, or with `objective='negclip'`"
             raise UsageError(what, where=f"{data.name}, {e.key}", hint=hint)
     if settings.objective == "negclip" and not data.with_foils:
-        hint = "name some with `negatives=`, or train with `objective=` clip"
+        hint = "name some with `negatives=`, or train with `objective='clip'`"
         raise UsageError("no example has a foil, which the objective needs", where=data.name, hint=hint)

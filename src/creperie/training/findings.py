@@ -24,7 +24,8 @@ EVERY = "every"
 
 
 def wanted_arms(arms: Sequence[str]) -> tuple[str, ...]:
-    """Return these arms in a fixed order, preceded by the arm without foils ("none"), the baseline of all others.
+    """Return the arms (types of training foils) to run: "none", the baseline without foils, then the given ones; all
+    for "every".
 
     >>> wanted_arms(["negate", "none"])
     ('none', 'negate')
@@ -52,7 +53,7 @@ class ExamResult:
 
 @dataclass(frozen=True)
 class TrainingStudy:
-    """The results of a grid of training runs; results of runs that are not done yet are missing."""
+    """The results of training with every arm and every seed. The results of runs that are not finished are missing."""
 
     preset: str
     arms: tuple[str, ...]
@@ -71,7 +72,7 @@ class TrainingStudy:
 
     @property
     def size(self) -> int:
-        """The total number of training runs, not counting those of the base models."""
+        """The total number of training runs, without those of the base models."""
         return len(self.arms) * len(self.seeds)
 
     @property
@@ -82,7 +83,9 @@ class TrainingStudy:
         return [s.values[column] for s in self.sat if s.arm == arm]
 
     def gains(self, arm: str, column: str) -> list[float]:
-        """Return, for each seed, the arm's gain in a column of the table over training without foils."""
+        """Return, for each seed, how much higher the arm's accuracy in a column is than that of training without
+        foils.
+        """
         plain = {s.seed: s.values[column] for s in self.sat if s.arm == "none"}
         return [s.values[column] - plain[s.seed] for s in self.sat if s.arm == arm and s.seed in plain]
 
@@ -95,7 +98,7 @@ class TrainingStudy:
 
 
 def read_study(document: dict[str, Any]) -> TrainingStudy:
-    """Return the study of a `document` that was read from JSON."""
+    """Return the study that a JSON `document` contains."""
     parts: dict[str, Any] = {name: document[name] for name in ("preset", "seconds")}
     parts |= {name: tuple(document[name]) for name in ("arms", "seeds", "columns", "notes")}
     parts |= {name: tuple(ExamResult(**own) for own in document[name]) for name in ("sat", "base")}
@@ -103,7 +106,8 @@ def read_study(document: dict[str, Any]) -> TrainingStudy:
 
 
 def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean over seeds and its 95 % interval by Student's t; with fewer than three seeds, the range instead.
+    """Return the mean over seeds and its 95 % interval by Student's t; with fewer than three seeds, the mean and the
+    range.
 
     >>> [round(x, 2) for x in seed_interval([50.0, 52.0, 54.0])]
     [52.0, 47.03, 56.97]
@@ -120,7 +124,7 @@ def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def seed_share_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the result of `seed_interval` for percentages, with the interval clipped to 0 and 100.
+    """Return the result of `seed_interval` for percentages; the interval is clipped to the range from 0 to 100.
 
     >>> [round(x, 2) for x in seed_share_interval([98.0, 99.0, 100.0])]
     [99.0, 96.52, 100.0]

@@ -33,8 +33,8 @@ def train(
     """Train a model on a benchmark with images and return the result, whose `uri` names the trained model.
 
     `model` is the URI of a model to continue from, or a small model to train from scratch (`SmallConfig`, or the name
-    of a preset such as "small"); with None, the two towers named in `towers` are joined. Makers named as negatives run
-    on the engine. Repeating the call with the same arguments resumes an interrupted training.
+    of a preset such as "small"); with None, the two towers named in `towers` are joined. If the negatives are written
+    by makers, these run on `engine`. After an interruption, the same call resumes the training.
     """
     progress = progress or silent
     foils = tuple(name for name in options.negatives if name != "none")
@@ -56,7 +56,7 @@ def train(
 
 
 def _start(model: str | TowersConfig | SmallConfig | None, towers: TowerOptions) -> str | TowersConfig | SmallConfig:
-    """Return the URI or configuration of the model to start from, or the configuration of two towers to join."""
+    """Return the model to start from, as a URI or configuration; two towers to join are returned as a TowersConfig."""
     if towers.image_tower or towers.text_tower:
         if model is not None:
             raise UsageError("`model=` and `image_tower=` exclude each other", hint="leave out one of them")

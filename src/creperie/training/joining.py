@@ -29,8 +29,10 @@ _LAST_SET: dict[str, np.ndarray] = {}
 
 
 class TowersNetwork(TrainedNetwork):
-    """The heads, and the towers that are trained together with them. The inputs of a frozen tower are its features
-    instead of pixels or token ids.
+    """The heads, and the towers that are trained together with them.
+
+    A frozen tower is not part of the network, whose inputs are then the tower's features instead of pixels or token
+    ids.
     """
 
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
@@ -48,9 +50,9 @@ class TowersNetwork(TrainedNetwork):
         return self.embed_images(pixels), self.embed_texts(ids), self.logit_scale.exp()
 
     def embed_images(self, shown: torch.Tensor) -> torch.Tensor:
-        """Return one vector per image from the views of the images, given as pixels or as features.
+        """Return one vector per image. The views of each image are given as pixels or as features.
 
-        In training, one random view of each image is used; otherwise the vector is the mean over all views.
+        In training, the vector is that of one view, chosen at random; otherwise it is the mean over all views.
         """
         n, count = shown.shape[:2]
         if not self.training:
@@ -141,7 +143,9 @@ class TowersStudent(Student):
         return [Tokens(np.array([self._numbers[text]]), whole.cut) for text, whole in zip(texts, tokens, strict=True)]
 
     def _learn(self, texts: Sequence[str], tokens: Sequence[Tokens]) -> None:
-        """Add the features of new captions to `network.texts`, from the store or computed now; note each row."""
+        """Add the features of new captions to the table `network.texts`, from the store or computed now, and note their
+        rows.
+        """
         fresh = list({text: i for i, text in enumerate(texts) if text not in self._numbers}.values())
         if not fresh:
             return

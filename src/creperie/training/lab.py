@@ -1,4 +1,4 @@
-"""The study on the built-in world: the data that all its models share, and how each one is trained."""
+"""The study on the built-in world: the data that all its models share, and how each model is trained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from creperie.training.findings import ARMS, ExamResult
 from creperie.training.loop import TrainingJob, train_job
 from creperie.training.negatives import FoilRefinement, keep_refined
 from creperie.training.presets import TrainingPreset
-from creperie.training.scenes import TYPES, Spoilt, scene_pairs, spoilt_scenes, with_drawn
+from creperie.training.scenes import TYPES, BiasedScenes, biased_scenes, scene_pairs, with_drawn
 from creperie.training.settings import Tuning
 from creperie.training.small import load_small
 from creperie.training.student import SmallStudent, new_small
@@ -53,16 +53,18 @@ class Lab:
         # Draw all images before the first training: processes should be started before a GPU is used.
         workers = os.cpu_count() or 1 if preset.pairs > FEW else 1
         self.pairs = scene_pairs(preset.pairs, 1, size, workers=workers, progress=progress)
-        spoilt = spoilt_scenes(preset.scenes, 2, size, progress)
-        self.spoilt: Spoilt = replace(spoilt, data=with_drawn(spoilt.data, size, workers, progress))
+        biased = biased_scenes(preset.scenes, 2, size, progress)
+        self.biased: BiasedScenes = replace(biased, data=with_drawn(biased.data, size, workers, progress))
         self.exam = save(world_exam(preset), out / "exam", copy_images=True, force=True, progress=progress)
         self.refined: Mapping[str, tuple[str, ...]] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """Train the base model of a seed (or only initialise it, with the preset `scratch`); return its test result."""
+        """Train the base model of a seed and return its test result. With the preset `scratch`, it is only
+        initialised.
+        """
         settings = replace(self.preset.base, seed=seed)
-        words = [*self.pairs.captions(), *self.spoilt.data.captions()]
-        words += [text for texts in self.spoilt.foils.values() for text in texts]
+        words = [*self.pairs.captions(), *self.biased.data.captions()]
+        words += [text for texts in self.biased.foils.values() for text in texts]
         student = new_small(self.preset.model, words, seed)
         if self.preset.certified:
             settings = replace(settings, objective="negclip")
@@ -71,10 +73,10 @@ class Lab:
         return self._train(job, "base", seed)
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Train the base model with the arm's foils or, without foils, with CLIP's loss; return the test result."""
+        """Train the base model with the arm's foils (with CLIP's loss if it has none) and return the test result."""
         types, refined = ARMS[arm]
-        spoilt = replace(self.spoilt, foils=self.refine()) if refined else self.spoilt
-        data = spoilt.with_types(types)
+        biased = replace(self.biased, foils=self.refine()) if refined else self.biased
+        data = biased.with_types(types)
         own = self.preset.base if self.preset.scratch else self.preset.arm
         settings = replace(own, seed=seed, objective="negclip" if data.with_foils else "clip")
         folder = Path(base.removeprefix("small:"))
@@ -93,38 +95,42 @@ class Lab:
         return ExamResult(arm, seed, values, kinds, foils, done.document.get("seconds", 0.0), done.uri)
 
     def refine(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the foils that refinement keeps; they are read from the study's folder if stored there."""
+        """Return the foils that remain after refinement; if a file in the study's folder holds them, read them from
+        there.
+        """
         if self.refined:
             return self.refined
         path = self.out / REFINED
         by = attackers_origin(self.refinement.chosen, self.refinement.models)
-        of = {"data": self.spoilt.with_types(tuple(TYPES)).digest, "by": by, **self.refinement.document}
+        of = {"data": self.biased.with_types(tuple(TYPES)).digest, "by": by, **self.refinement.document}
         try:
             noted = read_json(path)
         except DataError:  # missing or damaged
             noted = {}
         if noted.get("of") != of or "foils" not in noted:
-            captions = [e.caption for e in self.spoilt.data.examples]
-            noted = {"of": of, "foils": keep_refined(self.spoilt.foils, captions, self.refinement, self.progress)}
+            captions = [e.caption for e in self.biased.data.examples]
+            noted = {"of": of, "foils": keep_refined(self.biased.foils, captions, self.refinement, self.progress)}
             self.out.mkdir(parents=True, exist_ok=True)
             write_json(path, noted, indent=None)
         self.refined = {name: tuple(texts) for name, texts in noted["foils"].items()}
         return self.refined
 
     def notes(self) -> tuple[str, ...]:
-        """Return a sentence on how many foils the refinement kept; empty if none were refined."""
+        """Return a note on how many foils the refinement kept, in a tuple that is empty if none were refined."""
         if not self.refined:
             return ()
         before, left = (
             {name: sum(map(bool, texts)) for name, texts in foils.items()}
-            for foils in (self.spoilt.foils, self.refined)
+            for foils in (self.biased.foils, self.refined)
         )
         counted = ", ".join(f"{name} {left[name]} of {before[name]}" for name in left)
         return (f"foils left after refinement against {' and '.join(self.refinement.chosen)}: {counted}",)
 
 
 def world_exam(preset: TrainingPreset, extra: Sequence[str] = ()) -> Benchmark:
-    """Return a test benchmark of all kinds of foils in the study's table and `extra` kinds, from the split `test`."""
+    """Return a test benchmark from the split `test` of the world: all kinds of foils in the study's table, and `extra`
+    kinds.
+    """
     listed = [k for names in COLUMNS.values() for members in names.values() for k in members]
     return make_world(World(preset.items, tuple(dict.fromkeys([*listed, *extra])), size=preset.model.size))
 

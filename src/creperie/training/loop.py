@@ -1,4 +1,5 @@
-"""The training loop, based on accelerate: reproducible on a CPU, resumable, and it stops before saving a diverged step.
+"""The training loop, based on accelerate. It is reproducible on a CPU, can be resumed, and never saves a diverged
+model.
 
 accelerate accumulates and clips gradients; creperie writes the checkpoints, each as one file.
 """
@@ -34,12 +35,14 @@ READ_EVERY = 20
 
 
 class DivergedError(CreperieError):
-    """Raised when the loss is not finite."""
+    """Raised when the loss is infinite or not a number."""
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """The model to train, the data and the settings. `base` is the name of the model at the start, for the record."""
+    """The model to train, the data and the settings. `base` names the model that training starts from, for the
+    record.
+    """
 
     student: Student
     data: TrainSet
@@ -91,7 +94,9 @@ def train_job(
     force: bool = False,
     progress: Progress = silent,
 ) -> Trained:
-    """Train, or resume an interrupted training of the same job; return the result. The model is in `out`/model."""
+    """Train the job's model, or resume if this was interrupted, and return the result; the model is saved in
+    `out`/model.
+    """
     folder = Path(out)
     accelerator = open_accelerator(job.settings)
     with locked(folder.parent / f".{folder.name}.training", "another process is training this", where=folder):
@@ -104,8 +109,9 @@ def train_job(
 
 
 def open_accelerator(settings: TrainingSettings) -> Any:
-    """Return an Accelerator that leaves the choice of device to creperie: accelerate itself would use the first device
-    of a process for every training run in it.
+    """Return an Accelerator that leaves the choice of device to creperie.
+
+    Otherwise accelerate would use, for every training run of a process, the device of the first one.
     """
     try:
         from accelerate import Accelerator
@@ -135,7 +141,7 @@ class _TrainingRun:
         self.samples, self.seconds, self.waited = 0, 0.0, 0.0
 
     def complete(self, progress: Progress) -> dict[str, Any]:
-        """Train to the end, write the model, and return the results for the record."""
+        """Train to the end, save the model, and return the results that are written into the run's document."""
         with closing(self.feed):
             self.resume()
             self.go(progress)
@@ -177,7 +183,7 @@ class _TrainingRun:
     # -- training ------------------------------------------------------------------------------------------------
 
     def go(self, progress: Progress) -> None:
-        """Train from the current step to the end."""
+        """Train from the current step to the last one."""
         batches = self.settings.accumulate
         epoch = self.settings.epoch(len(self.job.data))
         save_every = self.settings.save_every or epoch
@@ -193,7 +199,7 @@ class _TrainingRun:
         self.read_losses()
 
     def step(self, stream: Iterator[Batch]) -> None:
-        """Make one optimiser step over one or more batches."""
+        """Make one optimiser step, on one batch or on several whose gradients are accumulated."""
         import torch
 
         start = time.perf_counter()
@@ -258,7 +264,7 @@ class _TrainingRun:
         return DivergedError(
             f"the loss of step {step} is {value} (batch: {listing(keys, 4)}); last good checkpoint: {last}",
             where=str(self.out),
-            hint="look at these records, or train with a lower `lr=` or with `clip_norm=` 1",
+            hint="look at these records, or train with a lower `lr=` or with `clip_norm=1`",
         )
 
     # -- the end -------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Losses as pure functions of vectors.
 
-Vectors are rows of any length; every function normalises them. `scale` is the factor of the cosines before the softmax
-(CLIP's exp(logit_scale)).
+Vectors are rows of any norm; every function normalises them. `scale` multiplies the cosines before the softmax (CLIP's
+exp(logit_scale)).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def negclip_loss(
     scale: torch.Tensor | float,
     alternatives: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return NegCLIP's loss. Foils are additional candidate captions, and alternative images are additional candidate
-    images, none of them correct. Without either, it is CLIP's loss.
+    """Return NegCLIP's loss: CLIP's loss with `foils` as additional wrong captions, and `alternatives` as additional
+    wrong images, to choose among.
 
     >>> import torch
     >>> apart = torch.eye(2)
@@ -40,7 +40,7 @@ def negclip_loss(
 
 
 def ranking_loss(anchors: torch.Tensor, candidates: torch.Tensor, scale: torch.Tensor | float) -> torch.Tensor:
-    """Return the multiple-negatives ranking loss: among all candidates, candidate i is the correct one for anchor i."""
+    """Return the multiple-negatives ranking loss, in which candidate i is the only correct one for anchor i."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -51,10 +51,10 @@ def ranking_loss(anchors: torch.Tensor, candidates: torch.Tensor, scale: torch.T
 def triple_loss(
     images: torch.Tensor, first: torch.Tensor, second: torch.Tensor, foils: torch.Tensor, scale: torch.Tensor | float
 ) -> torch.Tensor:
-    """Return the loss of (P1, P2, N): the mean of three ranking losses.
+    """Return the loss for items with two true captions (P1, P2) and a false one (N): the mean of three ranking losses.
 
-    The image must choose P1, the image must choose P2, and P1 must choose P2. In each case the candidates are all
-    captions of that position (P1 or P2) in the batch, and all foils.
+    The image must choose P1, the image must choose P2, and P1 must choose P2. Each time, the candidates are the batch's
+    captions in that position (P1 or P2) and all foils.
     """
     import torch
 
@@ -75,7 +75,7 @@ def unit(vectors: torch.Tensor) -> torch.Tensor:
 def batch_loss(
     settings: TrainingSettings, batch: Batch, images: torch.Tensor, texts: torch.Tensor, scale: torch.Tensor
 ) -> torch.Tensor:
-    """Return the loss of a batch under the objective that the settings name."""
+    """Return the loss of a batch by the objective that `settings` names."""
     n, second = batch.size, batch.paraphrases
     shown, alternatives = images[:n], images[n:]
     captions, paraphrases, foils = texts[:n], texts[n : n + second], texts[n + second :]
@@ -94,7 +94,7 @@ def train_mode(network: torch.nn.Module) -> None:
 
 
 def make_optimiser(network: TrainedNetwork, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """Return an AdamW optimiser without weight decay for gains, biases and the temperature, as in CLIP."""
+    """Return an AdamW optimiser; as in CLIP, it applies no weight decay to gains, biases and the temperature."""
     import torch
 
     named = [(name, w) for name, w in network.named_parameters() if w.requires_grad]

@@ -22,10 +22,10 @@ Written = Mapping[Key, tuple[str, ...]]  #: foils
 
 @dataclass(frozen=True)
 class FoilRefinement:
-    """The settings for refining training foils by the published grid.
+    """The settings for refining training foils by SugarCrepe's published method.
 
-    SugarCrepe (appendix D.3) refines training foils like its benchmark, against a plausibility and a grammar model. If
-    `attackers` is empty, these two are used, or one of them if no model for the other is available.
+    As SugarCrepe does (appendix D.3), training foils are refined like a benchmark, against a plausibility and a grammar
+    model. If `attackers` is empty, these two are used, or one of them if no model is available for the other.
     """
 
     attackers: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class FoilRefinement:
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The names of the attackers. If there is no Vera checkpoint, a language model judges plausibility."""
+        """The names of the attackers to use. Without a Vera checkpoint, a language model judges plausibility."""
         if self.attackers:
             return self.attackers
         plausibility = "plausibility" if self.models.plausibility else "lm-mean" if self.models.lm_uri else ""
@@ -61,7 +61,7 @@ def _parses() -> bool:
 
 @dataclass(frozen=True)
 class Negatives:
-    """The foils to train with. A name is `own` (the items' false captions), a maker (`rules:swap`), or a benchmark."""
+    """The sources of training foils: `own` (the items' false captions), makers such as `rules:swap`, and benchmarks."""
 
     names: tuple[str, ...] = (OWN,)
     refinement: FoilRefinement | None = None
@@ -98,7 +98,7 @@ def _foils_of(name: str, data: TrainSet, make: Callable[[str], Written]) -> list
 
 
 def _is_maker(name: str) -> bool:
-    """Return whether a name is a maker or begins with a family of makers; any other name is a benchmark."""
+    """Return whether a name is that of a maker or starts with a family of makers; otherwise it is a benchmark."""
     from creperie.making import MAKERS
 
     families = {maker.partition(":")[0] for maker in MAKERS if ":" in maker}
@@ -125,7 +125,7 @@ def _made(name: str, *, bench: Benchmark, seed: int, engine: Engine, progress: P
 
 
 def _from_benchmark(spec: str) -> Written:
-    """Return the false captions in another benchmark, by image and true caption."""
+    """Return the false captions of another benchmark, keyed by image and true caption."""
     from creperie.bench import load
 
     foils: dict[Key, tuple[str, ...]] = {}
@@ -140,7 +140,7 @@ def _from_benchmark(spec: str) -> Written:
 def keep_refined(
     foils: Mapping[str, tuple[str, ...]], captions: list[str], refinement: FoilRefinement, progress: Progress = silent
 ) -> dict[str, tuple[str, ...]]:
-    """Return the foils of each type, one per caption, with "" in place of each foil that the refinement removes."""
+    """Return the foils of each type, one per caption, with "" for each foil that the refinement removes."""
     from creperie.refining import RefinePlan, refine
 
     plan = RefinePlan(attackers=refinement.chosen, held_out=HELD_OUT, bins=refinement.bins)
@@ -156,7 +156,7 @@ HELD_OUT = ("length-chars",)
 
 
 def foil_bench(foils: Mapping[str, tuple[str, ...]], captions: list[str]) -> Benchmark:
-    """Return captions and foils as a benchmark without images, with one subset per type of foils."""
+    """Return the captions and foils as a benchmark without images; every type of foils is a subset."""
     items = [
         Item(str(i), name, (), (captions[i], text), choice(1, 1))
         for name, texts in foils.items()

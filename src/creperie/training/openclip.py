@@ -1,4 +1,4 @@
-"""Training of open_clip models, which are saved as folders that `open_clip:local-dir:FOLDER` loads."""
+"""Training of open_clip models. They are saved as folders that `open_clip:local-dir:FOLDER` loads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKENIZERS = ("SimpleTokenizer", "HFTokenizer")
 
 
 class OpenClipStudent(DualStudent):
-    """An open_clip model in training; the modules trained are the library's own, not converted ones."""
+    """An open_clip model in training. The library's own modules are trained, without conversion."""
 
     kind = "open_clip:local-dir"
 
@@ -25,7 +25,9 @@ class OpenClipStudent(DualStudent):
         self._config = config
 
     def is_text(self, name: str) -> bool:
-        """Return whether a weight is in the text tower: in neither the image tower nor the temperature."""
+        """Return whether a weight belongs to the text tower: all weights do except the image tower's and the
+        temperature.
+        """
         return not name.startswith(("model.visual.", "model.logit_"))
 
     def save(self, folder: Path) -> None:

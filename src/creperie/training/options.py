@@ -14,7 +14,7 @@ HEADS = ("linear", "mlp", "residual")  #: one linear map, one hidden layer, or b
 
 @dataclass(frozen=True)
 class TrainOptions(DeviceOptions):
-    """Options that name the foils to train with and the part of the model to train."""
+    """Options of training: the foils to train with, and the part of the model to train."""
 
     negatives: tuple[str, ...] = option(
         ("own",), "Foils: own (the items' false captions), makers, benchmarks, or none; comma-separated."
@@ -29,7 +29,7 @@ class TrainOptions(DeviceOptions):
 
 @dataclass(frozen=True)
 class TowerOptions:
-    """Options that name two pretrained towers to join, in place of a model."""
+    """Options that name two pretrained towers to join, instead of a model to train."""
 
     image_tower: str = option("", "Join two towers: a vision model (hf:).", metavar="URI")
     text_tower: str = option("", "Join two towers: a sentence encoder (st: or hf:).", metavar="URI")

@@ -1,4 +1,4 @@
-"""The study on the user's data: all arms train the same model, each with foils of one type that a maker writes."""
+"""The study on the user's data: every arm trains the same model, with foils of its own type, which a maker writes."""
 
 from __future__ import annotations
 
@@ -47,13 +47,16 @@ def study_of(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train with each type of foils and with none, test on both benchmarks, return the results; resume if repeated."""
+    """Train the model with each type of foils and with none, test it on both benchmarks, and return the results.
+
+    After an interruption, the same call resumes the study.
+    """
     wanted = wanted_arms(arms)
     return run_grid(_OwnLab(question, Path(out), wanted, device, progress), wanted, seeds, tell)
 
 
 class _OwnLab(StudyLab):
-    """The training data and tests of a study on the user's data. The data of an arm are made when first needed."""
+    """The training and testing for a study on the user's data. An arm's data are made when they are first needed."""
 
     name = "own"
 
@@ -68,7 +71,8 @@ class _OwnLab(StudyLab):
     def base(self, seed: int) -> ExamResult:
         """Return the test result of the model that all arms of a seed start from.
 
-        If the model is a JSON file with settings, it is created here, with random weights and the words of all arms.
+        If the model is given as a JSON file of settings, it is created here, with random weights and a vocabulary from
+        all arms.
         """
         trained = self.question.model, 0.0
         if self.own_bases:

@@ -1,4 +1,4 @@
-"""Prepared images by number, each made on first use and cached up to a size limit."""
+"""The prepared images of a training set: each is prepared on first use and cached, up to a size limit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TrainingPictures:
         return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
 
     def _read(self, missing: Sequence[int]) -> dict[int, np.ndarray]:
-        """Prepare the missing images and cache as many as fit; return those that did not fit."""
+        """Prepare the images that are not cached, cache as many as fit, and return the others."""
         if not missing:
             return {}
         shares = [missing[k::READERS] for k in range(READERS)]

@@ -1,4 +1,4 @@
-"""Sizes of studies on the built-in world: named presets whose numbers can be changed."""
+"""Named presets for the size of studies on the built-in world; their numbers can be changed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def changed_preset(
     pairs: int | None = None,
     items: int | None = None,
 ) -> TrainingPreset:
-    """Return a preset with some numbers replaced; the new numbers are appended to its name.
+    """Return a preset with the given numbers replaced, and these numbers appended to its name.
 
     If the warm-up is too long for the new number of steps, it is shortened to a tenth of them.
 

@@ -1,4 +1,4 @@
-"""Recall at 1, 5 and 10 in image-to-text and text-to-image retrieval within a collection of captions."""
+"""Recall at 1, 5 and 10 when a model retrieves captions for images, and images for captions, from a collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 64
 
 @dataclass(frozen=True)
 class RecallRow:
-    """A recall in percent with its 95 % interval, for which captions of the same image are resampled together."""
+    """A recall in percent with its 95 % interval, computed by resampling images together with their captions."""
 
     direction: str
     at: int
@@ -46,13 +46,13 @@ class Retrieval:
 
 
 def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
-    """Return the recall of an image's captions among all captions, and of a caption's image among all images."""
+    """Return how often an image's captions are found among all captions, and a caption's image among all images."""
     encoder: Any = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
         raise ModelError("retrieval needs a dual encoder", where=model, hint="name one that encodes images and texts")
     items = [item for item in bench if item.images]
     if not items:
-        raise DataError("no item has an image", where=bench.name, hint="pass their place as `images=`")
+        raise DataError("no item has an image", where=bench.name, hint="pass the images folder as `images=`")
     owner = np.repeat(np.arange(len(items)), [sum(item.match[0]) for item in items])
     texts = [t for item in items for t, holds in zip(item.captions, item.match[0], strict=True) if holds]
     images = []
@@ -69,8 +69,8 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
 
 
 def image_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """Return the rank of each image's best caption. A wrong caption with an equal score counts as ranked above it; such
-    ties add 0.5 to the rank, so that they can be recognised.
+    """Return the rank of each image's best caption; `owner` is the image of each caption. A wrong caption with the same
+    score counts as ranked above it, and a rank with such ties ends in .5, so that they can be recognised.
 
     >>> image_ranks(np.array([[0.9, 0.1, 0.5], [0.2, 0.3, 0.3]]), np.array([0, 0, 1])).tolist()
     [1.0, 2.5]

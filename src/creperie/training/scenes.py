@@ -36,14 +36,14 @@ _SOURCES = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att",
 
 
 @dataclass(frozen=True)
-class Spoilt:
-    """Examples without foils, and separately their foils: for each type, one foil per example ("" if there is none)."""
+class BiasedScenes:
+    """Examples from the world without foils, and biased foils for them by type ("" where an example has none)."""
 
     data: TrainSet
     foils: Mapping[str, tuple[str, ...]]
 
     def with_types(self, types: Sequence[str]) -> TrainSet:
-        """Return the examples with foils of these types only. An example has at most one foil of each type."""
+        """Return the examples with foils of the named types only, at most one of each type per example."""
         for name in types:
             if name not in self.foils:
                 raise unknown("type of foils", name, self.foils)
@@ -62,8 +62,10 @@ def scene_pairs(
     workers: int = 1,
     progress: Progress = silent,
 ) -> TrainSet:
-    """Return images and captions of unbiased kinds from the split `train`, with paraphrases, foils certified to be
-    false, and as an alternative the image of each scene's twin.
+    """Return `n` examples from the split `train`, in which captions and foils are unbiased.
+
+    Each has a caption, a paraphrase, and a foil that is certified to be false. Its alternative is the image of the
+    scene's twin: a similar scene, in which the foil is true.
     """
     parts = [(min(PART, n - k), seed * 100_003 + k // PART, size) for k in range(0, n, PART)]
     examples: list[TrainingExample] = []
@@ -100,15 +102,15 @@ def _processes(workers: int) -> Iterator[Callable[..., Iterable[Any]]]:
         yield pool.map
 
 
-def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent) -> Spoilt:
-    """Return scenes of the split `train` with one caption each, and the biased foils made from the captions."""
+def biased_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent) -> BiasedScenes:
+    """Return `n` scenes from the split `train`, each with one caption and the biased foils made from it."""
     dice = Dice(seed, key_of("spoilt train"))
     examples: list[TrainingExample] = []
     foils: dict[str, list[str]] = {name: [] for name in TYPES}
     with progress("draw scenes", n, "scenes") as advance:
         while len(examples) < n:
             shown = Shown.of(find_twins(dice.pick(_SOURCES), dice, "train"), dice)
-            own = {name: _spoil(shown, kinds, dice) for name, kinds in TYPES.items()}
+            own = {name: _biased_caption(shown, kinds, dice) for name, kinds in TYPES.items()}
             if not any(own.values()):
                 continue
             examples.append(TrainingExample(f"scene/{len(examples)}", image_key(shown.scene), shown.text))
@@ -121,11 +123,11 @@ def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
         lambda key: Image.fromarray(render(scene_of(key), size)),
         _drawn_in(size),
     )
-    return Spoilt(data, {name: tuple(texts) for name, texts in foils.items()})
+    return BiasedScenes(data, {name: tuple(texts) for name, texts in foils.items()})
 
 
 def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
-    """Return the same examples with all images drawn in advance, since several models will be trained on them."""
+    """Return the examples with all their images already drawn, since several models will be trained on them."""
     keys = list(dict.fromkeys(e.image for e in data.examples))
     parts = [(keys[k : k + 256], size) for k in range(0, len(keys), 256)]
     drawn: dict[str, np.ndarray] = {}
@@ -137,7 +139,9 @@ def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress =
 
 
 def _drawn_in(size: int) -> Callable[[], str]:
-    """Return a function that gives the size of the images as text: all else in a picture follows from its key."""
+    """Return a function that returns the images' size as text. Everything else in a picture is determined by its
+    key.
+    """
     return lambda: f"drawn in {size} pixels"
 
 
@@ -146,8 +150,8 @@ def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:
     return [render(scene_of(key), size) for key in keys]
 
 
-def _spoil(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:
-    """Return a false caption of one of these biased kinds, or "" if no kind applies to the caption."""
+def _biased_caption(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:
+    """Return a false caption of a scene, of one of the biased `kinds`; "" if none of them applies to its caption."""
     for kind in dice.shuffled(kinds):
         texts = BIASED[kind].spoil(shown, dice)
         if texts is not None and texts[1] != shown.text and is_false(texts[1], shown.graph):

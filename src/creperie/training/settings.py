@@ -17,7 +17,9 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The settings of a training run (NegCLIP's and SugarCrepe's by default); `steps`, if given, limits the epochs."""
+    """The settings of a training run; the defaults are those of NegCLIP and SugarCrepe. `steps`, if given, limits the
+    epochs.
+    """
 
     objective: str = option("negclip", "The loss; negclip: with foils, triple: of (P1, P2, N).", choices=OBJECTIVES)
     epochs: int = option(30, "Times that every example is seen.", minimum=1)
@@ -40,12 +42,14 @@ class TrainingSettings:
             raise UsageError(f"`lr={self.lr}` is not above 0", hint="write, for instance, 1e-4")
 
     def total(self, examples: int) -> int:
-        """Return the total number of optimiser steps for this number of examples."""
+        """Return the total number of optimiser steps for a number of examples."""
         whole = self.epochs * self.epoch(examples)
         return min(whole, self.steps or whole)
 
     def epoch(self, examples: int) -> int:
-        """Return the optimiser steps per epoch. An incomplete last batch is dropped: it has fewer contrasts."""
+        """Return the number of optimiser steps per epoch. An incomplete last batch, which would have fewer negatives,
+        is dropped.
+        """
         size = min(self.batch, examples)
         return max(1, examples // (size * self.accumulate))
 
@@ -92,7 +96,9 @@ class Tuning:
 
 
 def prepare(student: Student, tuning: Tuning, seed: int = 0) -> int:
-    """Freeze the weights that are not trained, add adapters if requested, and return the number of trained weights."""
+    """Freeze all weights except those to train, add adapters if `tuning` asks for them, and return how many weights are
+    trained.
+    """
     if tuning.way == "lora":
         _add_adapters(student, tuning, seed)
     else:
@@ -107,7 +113,7 @@ def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
     from creperie.training.adapters import add_adapters
 
     if student.kind == "towers":
-        raise UsageError("joined towers cannot be tuned with LoRA", hint="use `tuning=` full")
+        raise UsageError("joined towers cannot be tuned with LoRA", hint="use `tuning='full'`")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         tuner = add_adapters(student.network.model, tuning.targets, tuning.rank, tuning.alpha)

@@ -1,6 +1,6 @@
 """creperie's small CLIP: a convolutional image tower and a causal text tower, for worlds of drawn scenes.
 
-The CLIP of transformers has only vision transformers, which learn slowly on a CPU. A `SmallClip` is stored as a folder
+In transformers, CLIP always has a vision transformer, which learns slowly on a CPU. A `SmallClip` is stored as a folder
 of three files (config.json, model.safetensors, vocab.json); its model URI is `small:/path/to/folder`.
 """
 
@@ -78,7 +78,7 @@ class SmallEncoder(StagedEncoder):
 
 
 def prepare_image(image: Image.Image, size: int) -> np.ndarray:
-    """Return an image as RGB bytes of the model's size, (size, size, 3)."""
+    """Return an image as RGB bytes, scaled to (size, size, 3)."""
     shown = image.convert("RGB")
     if shown.size != (size, size):
         shown = shown.resize((size, size), Image.Resampling.BICUBIC)
@@ -93,15 +93,15 @@ def save_small(folder: Path, model: SmallClip, words: Words) -> None:
 
 
 def load_small(folder: Path) -> tuple[SmallClip, Words]:
-    """Return the model and the tokenizer in a folder."""
+    """Return the model and the tokenizer that a folder contains."""
     if not (folder / CONFIG).is_file():
-        raise ModelError("no small model in this folder", where=str(folder), hint=f"it needs {CONFIG}")
+        raise ModelError("this folder contains no small model", where=str(folder), hint=f"name one with a {CONFIG}")
     config = read_config(folder / CONFIG, SmallConfig)
     vocabulary = read_json(folder / VOCABULARY)
     if not isinstance(vocabulary, list) or not all(isinstance(word, str) for word in vocabulary):
         raise DataError("is not a list of words", where=str(folder / VOCABULARY), hint="save the model again")
     if len(vocabulary) != config.vocabulary:
-        what = f"the model has {config.vocabulary} words and its vocabulary {len(vocabulary)}"
+        what = f"the model knows {config.vocabulary} words, but its vocabulary has {len(vocabulary)}"
         raise ModelError(what, where=str(folder), hint="use files that were saved together")
     model = SmallClip(config)
     load_weights(model, folder / WEIGHTS)
@@ -134,7 +134,7 @@ def read_config(path: Path, kind: type[Config]) -> Config:
     try:
         return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in names})
     except (TypeError, ValueError, ArithmeticError) as e:
-        raise DataError(f"a setting cannot be used ({e})", where=str(path), hint="save the model again") from None
+        raise DataError(f"a setting has an invalid value ({e})", where=str(path), hint="save the model again") from None
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncoder:

@@ -63,9 +63,10 @@ class SmallStudent(Student):
 def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str] = ()) -> Student:
     """Return the model of a URI, ready to be trained.
 
-    The URI may be `hf:` (CLIP and FLAVA), `open_clip:` (ARCHITECTURE/random has random weights), `small:` (creperie's
-    small models) or `towers:` (joined towers). A JSON file holds the settings of a small model, whose vocabulary comes
-    from `captions`, or of joined towers. Two towers to join may also be given as a TowersConfig.
+    The URI may begin with `hf:` (CLIP and FLAVA), `open_clip:` (ARCHITECTURE/random has random weights), `small:`
+    (creperie's small models) or `towers:` (joined towers). It may also be the path of a JSON file with the settings of
+    a small model, whose vocabulary is then taken from `captions`, or with the settings of joined towers. Two towers to
+    join may also be given as a TowersConfig.
     """
     if not isinstance(uri, str):
         from creperie.training.joining import new_towers
@@ -97,12 +98,14 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
         from creperie.training.openclip import open_open_clip
 
         return open_open_clip(uri, seed)
-    hint = "name a CLIP model by hf: or open_clip:, a small one by small:, or a JSON file with its settings"
+    hint = "name a model as hf:MODEL, open_clip:MODEL or small:FOLDER, or a JSON file with the settings of a small one"
     raise UsageError(f"models of kind {parsed.kind!r} cannot be trained here", where=uri, hint=hint)
 
 
 def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallStudent:
-    """Return a small model with random weights, determined by the seed, and the words of the captions."""
+    """Return a small model with random weights, which `seed` determines; its vocabulary is the words of the
+    captions.
+    """
     import torch
 
     words = vocabulary_of(captions, config.context)

@@ -1,4 +1,6 @@
-"""The study of hard negatives: does a gain persist on an unbiased benchmark? Every arm has its own type of foils."""
+"""The study of hard negatives: does the gain persist on an unbiased benchmark? The study compares arms, each trained
+with its own type of foils.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ Tell = Callable[[TrainingStudy], None]
 
 
 class StudyLab(Protocol):
-    """The interface to the training and testing of models that a study needs."""
+    """The interface by which a study trains and tests its models."""
 
     name: str
     scratch: bool  #: arms start from fresh weights
@@ -29,7 +31,9 @@ class StudyLab(Protocol):
         ...
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Return the test result of the model trained with one type of foils, with this seed."""
+        """Return the test result of the model trained with the arm's type of foils and with this seed, from the model
+        `base`.
+        """
         ...
 
     def notes(self) -> tuple[str, ...]:
@@ -37,7 +41,9 @@ class StudyLab(Protocol):
 
 
 def run_grid(lab: StudyLab, arms: Sequence[str], seeds: Sequence[int], tell: Tell) -> TrainingStudy:
-    """Train and test every arm with every seed, call `tell` after every test, and return the results."""
+    """Train and test every arm with every seed and return the results; after each test, `tell` is called with those so
+    far.
+    """
     if not seeds:
         raise UsageError("a study needs at least one seed", hint="pass `seeds=`")
     base: list[ExamResult] = []
@@ -68,9 +74,10 @@ def run_study(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train and test all arms on the built-in world, call `tell` after every test, and return the results.
+    """Train and test all arms on the built-in world and return the results; after each test, `tell` is called with
+    those so far.
 
-    If the study was interrupted, the same call resumes it.
+    After an interruption, the same call resumes the study.
     """
     from creperie.training.lab import Lab
 

@@ -22,7 +22,9 @@ GAIN_MARK = "▲"
 
 @dataclass(frozen=True)
 class SeedCell:
-    """One table cell: the results of all seeds, in percent right, or in points gained over training without foils."""
+    """A table cell: the results of all seeds, as accuracies in percent or as gains over training without foils in
+    points.
+    """
 
     values: Sequence[float]
     marked: bool = False  #: the gain is above `MARKED_GAIN`
@@ -30,7 +32,7 @@ class SeedCell:
 
     @property
     def interval(self) -> tuple[float, float, float]:
-        """The mean and both ends of its interval; all NaN if no seed has a result."""
+        """The mean and the two ends of its interval; all are NaN if no seed has a result."""
         if not self.values:
             return math.nan, math.nan, math.nan
         return (seed_interval if self.gain else seed_share_interval)(self.values)
@@ -50,7 +52,7 @@ Row = tuple[str | int | SeedCell, ...]
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A table of a study, with a note on how to read it."""
+    """A table of a study, with a note that explains how to read it."""
 
     title: str
     columns: tuple[str, ...]
@@ -64,7 +66,7 @@ class StudyTable:
 
 
 def study_tables(study: TrainingStudy) -> list[StudyTable]:
-    """Return all tables for which the study has results: Table 5, the gains, Table 10."""
+    """Return the tables for which the study has results: Table 5, the table of gains, and Table 10."""
     return [t for t in (table_5(study), gains_table(study), table_10(study)) if t.rows]
 
 
@@ -96,7 +98,7 @@ def gains_table(study: TrainingStudy) -> StudyTable:
 
 
 def table_10(study: TrainingStudy) -> StudyTable:
-    """Return the table that compares template foils with refined ones, tested on clean foils.
+    """Return SugarCrepe's Table 10, which compares template foils with refined ones, tested on clean foils.
 
     It has no rows if no arm was refined.
     """
@@ -123,8 +125,9 @@ def _cells(study: TrainingStudy, arm: str, columns: Sequence[str]) -> list[SeedC
 
 
 def table_13(comparison: TuningComparison) -> StudyTable:
-    """Return a table of subsets × tuning methods, with the recall on held-out pairs, which shows forgetting, and the
-    number of trained weights.
+    """Return SugarCrepe++'s Table 13, of subsets × tuning methods.
+
+    Two more rows are the recall on held-out pairs, which shows forgetting, and the number of trained weights.
     """
     names = ("", "test items", *[row.way for row in comparison.rows])
     rows = []
@@ -140,7 +143,7 @@ def table_13(comparison: TuningComparison) -> StudyTable:
 
 
 def arm_name(arm: str) -> str:
-    """Return the name that tables use for an arm.
+    """Return the name of an arm in tables.
 
     >>> arm_name("swap-refined"), arm_name("all"), arm_name("none")
     ('swap, refined', 'replace + swap + negate', 'none')

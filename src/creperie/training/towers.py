@@ -42,7 +42,9 @@ MODEL_TYPE = "creperie-towers"
 
 @dataclass(frozen=True)
 class TowersConfig:
-    """The towers to join and the size of the heads. `trained` names the towers whose weights are trained as well."""
+    """The two towers to join and the size of the heads. `trained` names the towers that are trained too, instead of
+    frozen.
+    """
 
     image: str = ""  #: URI of a vision model
     text: str = ""  #: URI of a sentence encoder
@@ -122,7 +124,7 @@ class TowerPair:
     def image(self) -> Any:
         uri = self._uri(self.config.image)
         if not uri.startswith("hf:"):
-            raise UsageError("this is not a vision model of transformers", where=uri, hint="name one by hf:")
+            raise UsageError("this is not a vision model of transformers", where=uri, hint="name one as hf:MODEL")
         return VisionTower(uri, self.config.layers, self.place)
 
     @cached_property
@@ -130,7 +132,7 @@ class TowerPair:
         uri = self._uri(self.config.text)
         model = load_model(uri, device=self.place.device)
         if not isinstance(model, StagedTexts):
-            raise ModelError("this is not a text encoder", where=uri, hint="name a sentence encoder by st: or hf:")
+            raise ModelError("this is not a text encoder", where=uri, hint="name a sentence encoder as st:MODEL")
         return model
 
     def _uri(self, uri: str) -> str:
@@ -140,11 +142,13 @@ class TowerPair:
 
     @cached_property
     def shelf(self) -> VectorShelf:
-        """The store of image features; the key is the hash of the image's views, so that each image is encoded once."""
+        """The store of image features. Its keys are hashes of the images' views, so that each image is encoded only
+        once.
+        """
         return ResultStore().shelf(self.fingerprint, "image")
 
     def image_features(self, views: np.ndarray) -> np.ndarray:
-        """Return the features (n, views, width) of views (n, views, size, size, 3), stored or computed now."""
+        """Return the features (n, views, width) of views (n, views, size, size, 3), from the store or computed now."""
         n, count = views.shape[:2]
         features = np.zeros((n, count, self.image.width), np.float32)
         names = np.stack([np.frombuffer(hashlib.sha256(v.tobytes()).digest(), np.uint8) for v in views])
@@ -225,10 +229,10 @@ def save_heads(folder: Path, heads: JoinedHeads, config: TowersConfig) -> None:
 
 
 def load_heads(folder: Path) -> JoinedHeads:
-    """Return the heads in a folder; their configuration names the towers that they join."""
+    """Return the heads that a folder contains; their configuration names the towers that they join."""
     path = folder / CONFIG
     if not path.is_file():
-        raise ModelError("no joined towers in this folder", where=str(folder), hint=f"it needs {CONFIG}")
+        raise ModelError("this folder contains no joined towers", where=str(folder), hint=f"name one with a {CONFIG}")
     config, widths = read_config(path, TowersConfig), read_json(path).get("widths", ())
     if not isinstance(widths, list) or [*map(type, widths)] != [int, int]:
         hint = "train or join the towers again"

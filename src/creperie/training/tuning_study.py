@@ -1,4 +1,6 @@
-"""A comparison of tuning methods: trained on part of every subset, tested on the rest and on what was forgotten."""
+"""A comparison of tuning methods: each is trained on part of every subset and tested on the rest, and for
+forgetting.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ from creperie.training.student import open_student
 
 def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
     """Return two benchmarks: about `share` of the items of every subset, and the other items. Items that share an
-    image, directly or through other items, stay together, even across subsets.
+    image, directly or through other items, are never separated, even if they are in different subsets.
 
-    Groups of such items are assigned from the largest to the smallest, in random order among equals; a group goes to
-    the first benchmark if that brings its subsets closer to `share`.
+    Groups of such items are assigned from the largest to the smallest (equal ones in random order). A group goes to the
+    first benchmark if that brings the subsets in it closer to `share`.
     """
     if not 0 < share < 1:
         raise UsageError(f"`share={share}` is out of range", hint="use a number between 0 and 1, such as 0.4")
@@ -52,7 +54,9 @@ def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple
 
 @dataclass(frozen=True)
 class TuningResult:
-    """The result of one tuning method: accuracy by subset in percent, recall on held-out images, trained weights."""
+    """The result of one tuning method: accuracy by subset and recall on held-out images, in percent, and trained
+    weights.
+    """
 
     way: str
     accuracy: dict[str, float]
@@ -88,7 +92,7 @@ def tune(
     settings: TrainingSettings,
     progress: Progress = silent,
 ) -> TuningComparison:
-    """Tune a model with several methods on the same examples, test all on the same items, and return the comparison."""
+    """Tune a model by several methods on the same examples, test each on the same items, and return the comparison."""
     from creperie.scoring import ScoreOptions, score
 
     for name in options.train_on:
@@ -126,7 +130,7 @@ def tune(
 
 
 def limited_pairs(bench: Benchmark, most: int) -> Benchmark:
-    """Return the first `most` items of which no two have an image or caption in common, for retrieval tests."""
+    """Return a benchmark of at most `most` items, the first ones of which no two share an image or a caption."""
     seen: set[str] = set()
     chosen: list[bool] = []
     for item in bench:

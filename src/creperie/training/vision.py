@@ -1,4 +1,4 @@
-"""Image towers: a vision model of transformers computes features of views of an image."""
+"""Image towers: vision models of transformers that compute features of one or more views of an image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CENTRE = 224 / 256
 
 @dataclass(frozen=True)
 class ViewRule:
-    """The square views of an image that are given to a tower, and their width in pixels."""
+    """The square views of an image that an image tower is given, by name, and their width in pixels."""
 
     names: tuple[str, ...] = ("whole",)
     size: int = 224
@@ -54,8 +54,8 @@ class ViewRule:
 class VisionTower:
     """A vision model as a function from pixels to features.
 
-    The features are the class tokens of the last `layers` layers and the mean of the patches. For a model without a
-    class token, the features are the pooled output; for a dual encoder, they are the vector of the image.
+    The features are the class tokens of the last `layers` layers and the mean of the patch tokens; or, for a model
+    without a class token, its pooled output; or, for a dual encoder, the image's vector.
     """
 
     def __init__(self, uri: str, layers: int, place: Place) -> None:
@@ -88,7 +88,9 @@ class VisionTower:
         self.side, self.width = None, config.hidden_size * (layers + 1)
 
     def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Return bytes (n, h, w, 3) as pixels (n, 3, h, w), normalised and resized as the tower expects them."""
+        """Return images given as bytes (n, h, w, 3) as normalised pixels (n, 3, h, w), in the size that the model
+        expects.
+        """
         own = self.processor
         shift, scale = (torch.tensor(list(v), device=pixels.device) for v in (own.image_mean, own.image_std))
         normalised = ((pixels.float() / 255 - shift) / scale).permute(0, 3, 1, 2)
@@ -97,7 +99,7 @@ class VisionTower:
         return interpolate(normalised, (self.side, self.side), mode="bicubic", antialias=True)
 
     def features(self, scaled: torch.Tensor) -> torch.Tensor:
-        """Return the features, (n, width), of pixels, (n, 3, h, w)."""
+        """Return the features (n, width) of images given as pixels (n, 3, h, w)."""
         if self.norm is None:
             output = getattr(self.model, "get_image_features", self.model)(pixel_values=scaled)
             return getattr(output, "pooler_output", output).flatten(1).float()
@@ -111,8 +113,8 @@ class VisionTower:
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
-    """Return each image (n, 3, h, w) cropped to a random window of at least `smallest` of its area, and mirrored at
-    random.
+    """Return the images (n, 3, h, w), each cropped to a random window of at least the fraction `smallest` of its area,
+    and mirrored at random.
 
     This keeps a tower in training from overfitting to few images.
     """
