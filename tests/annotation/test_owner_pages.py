@@ -119,7 +119,7 @@ def test_a_study_that_is_over_says_so(browser: Callable[..., Any], study: Any, d
     refused = who.api("answer", late)
     assert (refused.status_code, refused.json()["code"]) == (409, "stopped")
     after = browser().join(other).api("next").json()
-    assert (after["question"], after["standing"]["stopped"]) == (None, True)
+    assert (after["question"], after["progress"]["stopped"]) == (None, True)
 
 
 def test_links_and_visits_end_at_their_hour(browser: Callable[..., Any], study: Any, db: Database) -> None:

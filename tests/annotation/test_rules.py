@@ -29,7 +29,7 @@ from creperie.annotation import (
     store_study,
     write_applied,
 )
-from creperie.annotation.outcome import without
+from creperie.annotation.outcome import without_people
 from creperie.annotation.quality import ODDS, rule_breakers
 from creperie.annotation.schema import Annotator
 from creperie.bench import Benchmark, save
@@ -154,7 +154,7 @@ def test_exclusion_goes_on_until_nobody_breaks_a_rule() -> None:
     record = study.record()
     breakers = rule_breakers(record)
     assert {one["round"] for one in breakers} >= {1, 2}
-    left = without(record, {one["annotator"] for one in breakers})
+    left = without_people(record, {one["annotator"] for one in breakers})
     assert rule_breakers(left) == []
     assert answers_missing(record) == 0 < answers_missing(record, breakers) == answers_missing(left)
 

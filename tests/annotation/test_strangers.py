@@ -160,7 +160,7 @@ def test_a_stopped_study_takes_the_answer_in_hand(browser: Callable[..., Any], s
     body = {"slot": question["slot"], "key": "0123456789abcdef", "fields": {"verdict": "false"}}
     reply = who.api("answer", body).json()
     assert reply["question"] is None
-    assert reply["standing"]["stopped"]
+    assert reply["progress"]["stopped"]
     with db.read() as session:
         assert len(session.scalars(select(Answer)).all()) == 1
 

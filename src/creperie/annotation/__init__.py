@@ -1,5 +1,5 @@
-"""Studies with people: web pages on which annotators check, correct, rate and choose, and the effect of their answers
-on the benchmark.
+"""Studies with people: web pages on which annotators check, correct, rate and choose, and functions that apply their
+answers to the benchmark.
 """
 
 from creperie.core.doors import front_door

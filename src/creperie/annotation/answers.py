@@ -37,8 +37,8 @@ class Receipt:
 def answer(
     desk: Desk, token: str, key: str, given: Mapping[str, Any], comment: str, visible: float | None = None
 ) -> Receipt:
-    """Store an answer to the slot with this token and return the receipt. A paused study still accepts the answer to
-    the current question.
+    """Store the annotator's answer to the question in the slot with this token, and return a receipt. While a study is
+    paused, the current question can still be answered.
     """
     if isinstance(slot := _slot_held(desk, token, key, ANSWER), Receipt):
         return slot
@@ -52,7 +52,9 @@ def answer(
 
 
 def skip(desk: Desk, token: str, key: str, comment: str) -> None:
-    """Leave a question to other annotators: this one does not get it again. A skipped check counts as failed."""
+    """Skip the question in the slot with this token: it is left to other annotators, and this one does not get it
+    again. A skipped attention check counts as failed.
+    """
     if isinstance(slot := _slot_held(desk, token, key, SKIP), Receipt):
         return
     skipped = sum(row.kind == SKIP for row in _steps(desk))
@@ -60,14 +62,16 @@ def skip(desk: Desk, token: str, key: str, comment: str) -> None:
         raise WorkError("skips", "you have skipped too many questions: please answer this one")
     _add(desk, slot, SKIP, key, comment)
     if slot.kind == MAIN:
-        desk.put_down(slot)
+        desk.release(slot)
     else:
         slot.state, slot.lease_until = DONE, None
         desk.save()
 
 
 def undo(desk: Desk, key: str) -> None:
-    """Take back the annotator's last answer or skip, and hold its slot again. What is taken back stays on record."""
+    """Take back the annotator's last answer or skip, and give them its slot again. The row that was taken back stays on
+    record.
+    """
     if _repeated(desk, key, UNDO) is not None:
         return
     steps = _steps(desk)
@@ -75,10 +79,10 @@ def undo(desk: Desk, key: str) -> None:
     if slot is None or slot.kind == PRACTICE:
         raise WorkError("nothing", "there is no answer to take back")
     if slot.annotator_id != desk.me.id and not (slot.annotator_id is None and slot.state == FREE):
-        raise WorkError("gone", "the skipped question has been given to someone else")
-    current = desk.mine()
+        raise WorkError("gone", "the skipped question has been given to someone else: go on with the next one")
+    current = desk.own_slot()
     if current is not None and current.id != slot.id and current.state != FREE:
-        desk.put_down(current)
+        desk.release(current)
     _add(desk, slot, UNDO, key, "")
     if slot.state == DONE:  # shown in the same order as before; the time in view starts again
         slot.shown = desk.now
@@ -87,8 +91,8 @@ def undo(desk: Desk, key: str) -> None:
 
 
 def _slot_held(desk: Desk, token: str, key: str, kind: str) -> Slot | Receipt:
-    """Return the receipt stored under the key, or the annotator's slot with this token; raise a WorkError if there is
-    neither.
+    """Return the receipt stored under `key` if the request is repeated, else the slot with this token. Raise a
+    WorkError if the annotator does not hold that slot.
     """
     held_or_done = _repeated(desk, key, kind) or desk.holds(token)
     if held_or_done is None:
@@ -106,7 +110,7 @@ def _repeated(desk: Desk, key: str, kind: str) -> Receipt | None:
 
 
 def _receipt(desk: Desk, key: str, question: Question, value: Json | None) -> Receipt:
-    """Return the receipt of an answer; only practice questions reveal the right answer."""
+    """Return the receipt for an answer; it reveals the right answer for practice questions only."""
     known = question.expected
     if question.kind != PRACTICE or known is None or value is None:
         return Receipt(key)
@@ -126,8 +130,8 @@ def _add(
     value: Json | None = None,
     visible: float | None = None,
 ) -> None:
-    """Add a row for the annotator under the current revision of the settings. `visible` is the number of seconds that
-    the question was in view, as the page measured it.
+    """Store an action of the annotator: an answer, a skip or an undo. `visible` is the number of seconds that the
+    question was in view, as the page measured it.
     """
     turns = select(func.coalesce(func.max(Answer.turn), -1) + 1).where(Answer.annotator_id == desk.me.id)
     desk.session.add(
@@ -151,9 +155,9 @@ def _add(
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Return the seconds that a question was in view, as the page measured, but at most the time that passed.
-
-    Without a measurement, return the time that passed; if the server's clock was set back, return the measurement.
+    """Return the seconds that a question was in view, as measured by the page (`visible`), but at most the time since
+    it was shown. Without a measurement, return that time; if the server's clock was set back meanwhile, return the
+    measurement.
     """
     passed = desk.now - slot.shown if slot.shown is not None else -1.0
     if passed < 0:

@@ -1,4 +1,6 @@
-"""From answers to a new version of the benchmark, to human runs, and to tables of ratings."""
+"""Apply the answers of a study: they become a new version of the benchmark, runs of human performance, or tables of
+ratings.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,8 @@ DEFAULT_PLAN = ApplyPlan()
 
 
 class BrokenRulesError(CreperieError):
-    """Raised when people break rules of a study. `document` says who and why, and how many answers would be missing
-    without them.
+    """Raised when annotators whose answers count break the study's rules. `document` says who they are and why, and how
+    many answers would be missing without theirs.
     """
 
     def __init__(self, record: StudyRecord, breakers: Sequence[Json]) -> None:
@@ -52,7 +54,7 @@ class BrokenRulesError(CreperieError):
             self.next_step = f"creperie annotate stop {study}, then {self.next_step}"
         people = ", ".join(f"{one['annotator']} ({one['why']})" for one in breakers)
         super().__init__(
-            f"not applied: people break the study's rules: {people}; without them {missing} answers are missing",
+            f"not applied: annotators broke the study's rules: {people}; without them {missing} answers are missing",
             where=study,
             hint=f"exclude them ({self.next_step}) and let others answer, or pass `as_is=True`",
         )
@@ -60,7 +62,9 @@ class BrokenRulesError(CreperieError):
 
 @dataclass(frozen=True)
 class Applied:
-    """A study's result: a benchmark if the task changes or tags items, runs if the task measures people's accuracy."""
+    """The result of a study: a benchmark if the task changes or tags items, runs if the task measures people's
+    accuracy.
+    """
 
     document: Json
     record: StudyRecord  #: the exported record from which it was computed
@@ -69,20 +73,20 @@ class Applied:
 
 
 def apply_study(db: Database, name: str, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """Return the result of a study, as the study's task defines it. Nothing is written.
+    """Return the result of a study; it depends on the study's task. Nothing is written.
 
-    If people break the study's rules, a BrokenRulesError says who, unless `plan.as_is`.
+    Raise a BrokenRulesError if annotators break the study's rules, unless `plan.as_is` is set.
     """
     with db.read() as session:
         return apply_record(exported(study_record(session, study_named(session, name))), bench, plan)
 
 
 def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """Return what `apply_study` returns, computed from nothing but an exported record."""
+    """Return what `apply_study` returns, computed from an exported record alone."""
     name, expected, questions = document["study"], document["bench"]["hash"], judged(document)
     if expected != bench.hash:
         raise UsageError(
-            f"study {name!r} was made from different content (hash {expected[:12]}, not {bench.hash[:12]})",
+            f"study {name!r} was made from other content (hash {expected[:12]}, but here it is {bench.hash[:12]})",
             where=bench.name,
             hint="pass the benchmark that the study was made from",
         )
@@ -140,7 +144,11 @@ def _apply_checks(
     judged_items = [_judge(task.name, i, verdicts[i.subset, i.id], plan.undecided) for i in items_of(bench.table)]
     remaining = [item for item, _ in judged_items if item is not None]
     if not remaining:
-        raise UsageError("no item would be left", where=bench.name, hint="adjudicate the disagreements first")
+        raise UsageError(
+            "no item would be left",
+            where=bench.name,
+            hint="first decide the questions on which people disagree, on the owner's pages",
+        )
     about |= {"fates": dict(Counter(fate for _, fate in judged_items)), "settled": dict(settled_by)}
     about |= {"undecided": plan.undecided, "verdict": plan.verdict}
     made = _new_version(bench, remaining, about)
@@ -152,7 +160,9 @@ OF_ALL_CAPTIONS = ("decidable", "undecided_because")
 
 
 def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undecided: str) -> tuple[Item | None, str]:
-    """Return an item after people's verdicts on it (None if it is removed), and what happened to it."""
+    """Return an item changed by people's verdicts on it (None if it is removed), and what happened to it. `undecided`
+    is `drop` or `keep`.
+    """
     if all(s.how == UNANSWERED for _, s in asked):
         return item, "not judged"
     open_ = [s for _, s in asked if s.value is None or s.value["verdict"] == "unsure"]
@@ -173,8 +183,8 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
 
 
 def _without_columns(item: Item, columns: set[int]) -> Item | None:
-    """Return an item without the foils that turned out to be true; None if no foil is left, or if several images share
-    the item's captions.
+    """Return an item without the captions in `columns`, foils that turned out to be true. Return None if no foil is
+    left, or if several images share the item's captions.
     """
     if len(item.images) > 1:
         return None
@@ -186,7 +196,9 @@ def _without_columns(item: Item, columns: set[int]) -> Item | None:
 
 
 def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | None:
-    """Return an item with corrected captions and the one foil that was chosen; None if nothing changes."""
+    """Return an item with its captions corrected and, if people chose one of its foils, without the others; None if
+    nothing changes.
+    """
     captions, dropped = list(item.captions), set[int]()
     for one, settled in asked:
         value = settled.value or {}
@@ -203,7 +215,7 @@ def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | No
 
 
 def _apply_ratings(bench: Benchmark, document: StudyRecord, questions: Sequence[Judged], about: Json) -> Applied:
-    """Return the result of a comparison or rating of texts: a table, and the items with the answers as tags."""
+    """Return the result of a study that compares or rates texts: a table, and a benchmark with the answers as tags."""
     tags: dict[tuple[str, str], dict[str, str | float]] = defaultdict(dict)
     if document["task"] == FOILS:
         preferences = _preferences(questions)
@@ -221,14 +233,18 @@ def _apply_ratings(bench: Benchmark, document: StudyRecord, questions: Sequence[
 
 
 def _values(one: Judged, name: str) -> list[Any]:
-    """Return people's values for one field of a question, or only the decided one; empty while answers are missing."""
+    """Return people's values for the field `name` of a question, or only the adjudicated one; empty while answers are
+    missing.
+    """
     if one.decision is not None:
         return [one.decision["value"][name]]
     return [s.value[name] for s in one.answers] if one.complete else []
 
 
 def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
-    """Return (question, "sense" or "grammar", source whose foil more people preferred) triples; TIE if as many."""
+    """Return a triple for each question and each criterion, sense and grammar: the question, the criterion, and the
+    source whose foil most people preferred, or TIE.
+    """
     preferences = []
     for one, name in itertools.product(questions, ("sense", "grammar")):
         if ranked := Counter(_values(one, name)).most_common(2):
@@ -238,7 +254,7 @@ def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
 
 
 def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Json]:
-    """Return, by subset and evaluation, how many questions each source's foil won, and how many ended in a tie."""
+    """Return, for each subset and criterion, how many questions each source won, and how many were ties."""
     rows: dict[tuple[bool, str, str], Json] = {}
     for one, name, winner in preferences:
         for subset in (one.subset, ALL):
@@ -250,7 +266,7 @@ def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Jso
 
 
 def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
-    """Return the mean rating by source and subset, with a 95 % interval; every item has the same weight."""
+    """Return the mean rating of each source in each subset, with a 95 % interval; every item has the same weight."""
     groups: dict[tuple[str, bool, str], list[float]] = defaultdict(list)
     for one, rating in ratings:
         for subset in (one.subset, ALL):
@@ -267,7 +283,7 @@ def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
 
 
 def bench_of(db: Database, name: str, spec: str | None = None, images: str | None = None) -> Benchmark:
-    """Return the benchmark on which a study is based, loaded again."""
+    """Load the benchmark on which a study is based, from `spec` if given, else from where the study was created."""
     with db.read() as session:
         study = study_named(session, name)
     where = spec or study.bench.get("spec")
@@ -277,10 +293,10 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
 
 
 def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: str = "cli") -> Json:
-    """Write the result of a study: the benchmark with the study's record beside it, the runs into their folder.
+    """Write the result of a study: the benchmark, with the study's record beside it, or the runs.
 
-    Return the document of the result with the paths that were written. Without a database, as for results of an
-    exported file, no event is recorded.
+    Return the document of the result with the paths that were written. `db` records the event in the audit trail; it is
+    None for results of an exported file.
     """
     folder = plan.out if done.bench is not None else None
     if done.bench is not None:

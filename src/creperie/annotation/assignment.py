@@ -88,9 +88,10 @@ def preferred(
 ) -> list[int]:
     """Return questions in the order in which an annotator should get them.
 
-    `candidates` are pairs of copy and question, in random order. `common` says, for each question, how many questions
-    the annotator shares with the people who already have it: the largest number, and the sum. Questions whose largest
-    number is `cap` or more are left out.
+    `candidates` are pairs (copy, question) in random order, where the copy says which of the answers to the question is
+    requested: 0 is the first. `common` gives two numbers per question, computed over the people who already have it:
+    the largest number of questions that one of them shares with the annotator, and the sum of these numbers. Questions
+    whose largest number is `cap` or more are left out.
     """
     ranked = sorted((copy, *common.get(q, (0, 0)), place, q) for place, (copy, q) in enumerate(candidates))
     return [question for _, most, _, _, question in ranked if most < cap]
@@ -98,7 +99,9 @@ def preferred(
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """The progress of an annotator. Attention checks are counted like other questions."""
+    """How far an annotator is: the number of questions done and in total. Attention checks are counted like other
+    questions.
+    """
 
     done: int
     total: int | None
@@ -107,9 +110,7 @@ class AnnotatorProgress:
 
 
 class Desk:
-    """The operations of one annotator within one transaction. The annotator's row is locked, so what is read stays
-    valid.
-    """
+    """What one annotator can do within one transaction. The annotator's row is locked, so what is read stays valid."""
 
     def __init__(self, session: Session, who: Participant, now: float | None = None) -> None:
         self.now = time.time() if now is None else now
@@ -117,24 +118,24 @@ class Desk:
         self.plan, self.settings = StudyPlan(**who.study.plan), settings_of(who.study.settings)
         self.task = task_named(who.study.task)
         self.waiting = False
-        self._figures: Row[Any] | None = None
+        self._counts: Row[Any] | None = None
 
     def save(self) -> None:
         """Flush all changes to the database."""
         self.session.flush()
-        self._figures = None
+        self._counts = None
 
     # -- taking a slot ---------------------------------------------------------------------------------------------
 
     def take(self) -> Slot | None:
-        """Return the slot that the annotator holds, or else lease and return the next one; None if the study is not
-        open or there is nothing to do now.
+        """Return the slot that the annotator holds, or else give them the next one; None if the study is not open or
+        there is nothing to do now.
         """
         if self.study.state != OPEN:
             return None
-        if not self.figures.slots or self.figures.checks < self.plan.attention:
+        if not self.counts.slots or self.counts.checks < self.plan.attention:
             self._begin()
-        slot = self.mine() or self._next() or self._last_check()
+        slot = self.own_slot() or self._next() or self._last_check()
         if slot is None:
             if not self.waiting and not self.me.outcome:
                 self.me.outcome, self.me.finished = COMPLETED, self.now
@@ -143,32 +144,32 @@ class Desk:
         self.hold(slot)
         return slot
 
-    def mine(self) -> Slot | None:
-        """Return the slot that the annotator holds, or their next practice question or check if due; else None."""
-        return self.locked(Slot.id == self.figures.next) if self.figures.next else None
+    def own_slot(self) -> Slot | None:
+        """Return the slot that the annotator holds, or their practice question or check that is due; else None."""
+        return self.locked(Slot.id == self.counts.next) if self.counts.next else None
 
     def _last_check(self) -> Slot | None:
-        """Return one of the annotator's remaining checks once questions have run out before it was due; else None."""
-        if self.waiting or self.figures.checked >= self.figures.checks:
+        """Return an attention check that the annotator has left, once all questions have been asked; else None."""
+        if self.waiting or self.counts.checked >= self.counts.checks:
             return None
         own = (Slot.annotator_id == self.me.id, Slot.kind == ATTENTION, Slot.state == FREE)
         return self.locked(*own)
 
     def _block(self) -> int:
-        """Return the number of questions per check: `attention_every`, or fewer if the annotator is expected to answer
-        too few questions for all checks.
+        """Return the number of questions per attention check: `attention_every`, or fewer if the annotator is expected
+        to answer too few questions for all checks.
         """
         share = min(1.0, self.plan.overlap / self._people()[1])  # of the questions, if everybody answers equally many
-        total = self.me.quota or int(share * self.figures.questions)
+        total = self.me.quota or int(share * self.counts.questions)
         return max(1, min(self.plan.attention_every, total // max(1, self.plan.attention)))
 
     def _begin(self) -> None:
-        """Create the annotator's slots for practice, which comes first, and for attention checks, one of which is at a
-        random place in each block of questions.
+        """Create the annotator's slots for practice, which comes first, and for attention checks, one at a random place
+        in each block of questions.
 
         The rank of such a slot is the number of answers after which it is due. All known answers occur equally often,
-        in an order that only the database knows. Annotators who began under an earlier version, which had no such
-        slots, get those that would still lie ahead of them.
+        in an order that only the database knows. An annotator who began under an earlier version of creperie, which had
+        no such slots, gets only those that are not due yet.
         """
         asked = select(Question).where(Question.study_id == self.study.id, Question.kind != MAIN)
         asked = asked.where(Question.id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == self.me.id)))
@@ -180,16 +181,18 @@ class Desk:
                 by_answer[json.dumps(question.expected)].append(question)
         turns = [[q for q in turn if q] for turn in itertools.zip_longest(*by_answer.values())]
         checks = [q for turn in turns for q in dice.sample(turn, len(turn))]
-        checks = checks[: self.plan.attention - self.figures.checks]
+        checks = checks[: self.plan.attention - self.counts.checks]
         ranked = [(q, 0) for q in questions if q.kind == PRACTICE]
-        block = self.figures.answered // every
+        block = self.counts.answered // every
         ranked += [(q, n * every + 1 + dice.randrange(every)) for n, q in enumerate(checks, block)]
         own = {"study_id": self.study.id, "annotator_id": self.me.id, "copy": self.me.id, "state": FREE}
         self.session.add_all(Slot(question_id=q.id, kind=q.kind, rank=rank, **own) for q, rank in ranked)
         self.save()
 
     def hold(self, slot: Slot) -> None:
-        """Lease a slot to the annotator, or renew the lease. Each new lease of a main question shuffles it anew."""
+        """Give a slot to the annotator for a limited time, or extend that time. A main question is shuffled whenever it
+        is given out anew.
+        """
         again = slot.annotator_id == self.me.id and slot.state != FREE
         if not again:
             slot.shown, slot.token = self.now, secrets.token_urlsafe(16)
@@ -200,15 +203,19 @@ class Desk:
         slot.state, slot.annotator_id, slot.lease_until = HELD, self.me.id, self.now + self.plan.lease
         self.session.flush()  # the numbers of done slots stay valid
 
-    def put_down(self, slot: Slot) -> None:
-        """Release a slot without an answer: main slots become free for everybody, others stay the annotator's."""
+    def release(self, slot: Slot) -> None:
+        """Release a slot that was not answered. A slot for a main question becomes free for everybody; others stay the
+        annotator's.
+        """
         slot.state, slot.lease_until, slot.token = FREE, None, None
         if slot.kind == MAIN:
             slot.annotator_id, slot.order = None, None
         self.save()
 
     def locked(self, *where: ColumnElement[bool], skip_locked: bool = False) -> Slot | None:
-        """Return the first slot that meets the conditions, locked and read again; None if there is none."""
+        """Return the first slot that meets the conditions, read again from the database and locked; None if there is
+        none.
+        """
         own = select(Slot).where(*where).execution_options(populate_existing=True)
         return self.session.scalar(own.with_for_update(of=Slot, skip_locked=skip_locked))
 
@@ -219,7 +226,7 @@ class Desk:
     # -- the next question -------------------------------------------------------------------------------------------
 
     def _next(self) -> Slot | None:
-        if self.me.quota is not None and self.figures.answered >= self.me.quota:
+        if self.me.quota is not None and self.counts.answered >= self.me.quota:
             return None
         arrived, people = self._people()
         rows = self._open_slots(depth(self.plan.overlap, arrived, people))
@@ -227,7 +234,7 @@ class Desk:
         ranked = preferred(
             [(row.copy, row.question_id) for row in rows if first[row.question_id] is row],
             {question: (row.most or 0, row.total or 0) for question, row in first.items()},
-            pair_cap(self.figures.questions, self.plan.overlap, people),
+            pair_cap(self.counts.questions, self.plan.overlap, people),
         )
         # A slot that was taken meanwhile is not locked: its holder may wait for it, and others for its holder.
         takeable = or_(Slot.state == FREE, and_(Slot.state == HELD, Slot.lease_until < self.now))
@@ -249,30 +256,30 @@ class Desk:
     # -- progress ------------------------------------------------------------------------------------------------------
 
     @property
-    def figures(self) -> Row[Any]:
-        """The counts that decide which page comes next; see `_FIGURES`."""
-        if self._figures is None:
+    def counts(self) -> Row[Any]:
+        """The counts that decide what comes next for the annotator; they are listed at `_COUNTS`."""
+        if self._counts is None:
             own = {"study": self.study.id, "me": self.me.id, "now": self.now}
-            self._figures = self.session.execute(_FIGURES, own).one()
-        return self._figures
+            self._counts = self.session.execute(_COUNTS, own).one()
+        return self._counts
 
     def _people(self) -> tuple[int, int]:
-        return _expected(self.figures, self.study, self.settings)
+        return _expected(self.counts, self.study, self.settings)
 
     def answered(self) -> int:
-        """Return how many questions the annotator has answered, checks included and practice left out."""
-        return int(self.figures.answered + self.figures.checked)
+        """Return how many questions the annotator has answered, including attention checks but not practice."""
+        return int(self.counts.answered + self.counts.checked)
 
-    def standing(self) -> AnnotatorProgress:
+    def progress(self) -> AnnotatorProgress:
         total = self.me.quota
         if total is None and self._people()[1] <= self.plan.overlap:
-            total = self.figures.questions  # everybody answers everything
+            total = self.counts.questions  # everybody answers everything
         if total is not None:
             total += self.plan.attention
         return AnnotatorProgress(self.answered(), total, self.study.state != OPEN, self.waiting)
 
-    def ending(self) -> str | None:
-        """Return the URL to send an annotator to when the work is over (may be empty); None before that."""
+    def completion_url(self) -> str | None:
+        """Return the URL to which an annotator is sent when the work is over (it may be empty); None before that."""
         return self.settings.completion_url if self.me.outcome else None
 
 
@@ -331,7 +338,7 @@ _BEGUN = or_(Annotator.id == _ME, exists().where(Slot.annotator_id == Annotator.
 _LINKED = exists().where(Link.annotator_id == Annotator.id, Link.revoked.is_(None), Link.expires > _NOW)
 #: How many people have begun, how many have begun or have a link, how many ids are listed, how many questions there
 #: are; the annotator's answers, answered checks, checks and slots, and the slot that they hold or that is due.
-_FIGURES = select(
+_COUNTS = select(
     func.count().filter(_BEGUN).label("arrived"),
     func.count().filter(or_(_BEGUN, _LINKED)).label("invited"),
     _number(Listed.study_id == _STUDY).label("listed"),
@@ -347,18 +354,18 @@ _FIGURES = select(
 def arrivals(session: Session, study: StudyRow, settings: StudySettings) -> tuple[int, int]:
     """Return how many people have begun a study, and how many are expected in total."""
     own = {"study": study.id, "me": 0, "now": time.time()}
-    return _expected(session.execute(_FIGURES, own).one(), study, settings)
+    return _expected(session.execute(_COUNTS, own).one(), study, settings)
 
 
-def _expected(figures: Row[Any], study: StudyRow, settings: StudySettings) -> tuple[int, int]:
-    """Return how many people have begun, and how many are expected.
+def _expected(counts: Row[Any], study: StudyRow, settings: StudySettings) -> tuple[int, int]:
+    """Return how many people have begun a study, and how many are expected in total.
 
     The expected number is the one that the owner set. Without one, it is the largest of the number of people with a
     link, the number of listed ids, and the cap. For a crowd without list and cap it follows from the quota.
     """
     if settings.expected is not None:
-        return figures.arrived, max(figures.arrived, settings.expected)
-    crowd, quota = max(settings.cap or 0, figures.listed), study.plan.get("per_annotator")
+        return counts.arrived, max(counts.arrived, settings.expected)
+    crowd, quota = max(settings.cap or 0, counts.listed), study.plan.get("per_annotator")
     if not crowd and settings.crowd_address and quota:
-        crowd = math.ceil(study.plan["overlap"] * figures.questions / quota)
-    return figures.arrived, max(figures.arrived, figures.invited, crowd)
+        crowd = math.ceil(study.plan["overlap"] * counts.questions / quota)
+    return counts.arrived, max(counts.arrived, counts.invited, crowd)

@@ -1,9 +1,9 @@
-"""Limits on the connections of the server, so that a few addresses cannot keep people from their work.
+"""Limits on the connections to the server, so that a few addresses cannot keep annotators from their work.
 
-People with a link come first. An address from which a valid link was shown within the last half hour has places of its
-own; until then, connections are counted by network (/24, or /64 of IPv6), and all of them together have half of the
-places. A new connection is not refused while another one waits for its client: the one that has been silent for longest
-is closed, of the largest network or address.
+Visitors with a link come first. An address that showed a valid link within the last half hour has connections of its
+own; the connections of all other addresses are counted by network (/24, or /64 of IPv6) and share half of the total.
+When there are too many, the server closes one that is waiting for its client, and refuses the new one only if none is
+waiting: it takes the largest network or address, and of that the connection that has been silent for longest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEFAULT_LIMITS = ConnectionLimits()
 
 
 def network_of(address: str) -> str:
-    """Return the /24 or /64 network of an address; connections of unknown visitors are limited by network.
+    """Return the /24 network (IPv6: /64) of an address. Connections of unknown visitors are limited by network.
 
     >>> network_of("192.0.2.77"), network_of("2001:db8:1:2:3::4"), network_of("::ffff:192.0.2.5"), network_of("")
     ('192.0.2.0/24', '2001:db8:1:2::/64', '192.0.2.0/24', '')
@@ -51,7 +51,7 @@ def network_of(address: str) -> str:
 
 
 class Places:
-    """The open connections of a server, and the rule that decides which are closed when there are too many."""
+    """The open connections of a server, and the rule for which of them to close when there are too many."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -66,9 +66,9 @@ class Places:
         self._welcome[address] = now + self.limits.welcome_seconds
 
     def enter(self, new: Any) -> None:
-        """Add a connection. If there are then too many, close an idle one, or else the new one.
+        """Add a connection. If there are now too many, close one that waits for its client, or else the new one.
 
-        A connection has `address`, `network`, `silent_since`, `waits()` and `abort()`.
+        A connection must have `address`, `network`, `silent_since`, `waits()` and `abort()`.
         """
         self.open.add(new)
         now, limits = time.monotonic(), self.limits
@@ -94,10 +94,10 @@ class Places:
 
 
 def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEFAULT_LIMITS) -> type[Any]:
-    """Return uvicorn's protocol with these limits. Trusted proxies may open as many connections as they like."""
+    """Return uvicorn's HTTP protocol class with these limits. Trusted proxies may open any number of connections."""
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-    is_trusted, places = members(trusted), Places(limits)
+    is_trusted, places = address_filter(trusted), Places(limits)
 
     class LimitedProtocol(HttpToolsProtocol):
         timer: asyncio.TimerHandle | None = None
@@ -122,7 +122,7 @@ def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEF
             super().data_received(data)
 
         def waits(self) -> bool:
-            """Return True unless the server has received a complete request and is working on it."""
+            """Return True unless the server is working on a request that it has received completely."""
             working = self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete)
             return not working or self.flow.write_paused
 
@@ -150,8 +150,8 @@ def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEF
     return LimitedProtocol
 
 
-def members(proxies: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that tells whether an address is in one of these networks."""
+def address_filter(proxies: Sequence[str]) -> Callable[[str], bool]:
+    """Return a function that says whether an address is in one of these networks."""
     networks = [ip_network(one, strict=False) for one in proxies]
 
     def contains(address: str) -> bool:

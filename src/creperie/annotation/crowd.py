@@ -1,5 +1,5 @@
-"""Crowds: one address that all workers of a study share. A worker whose id the owner signed or listed gets a personal
-link in exchange; nobody else is let in.
+"""Crowds: all workers of a study share one address. Workers whose id the owner signed or listed get a personal link
+there; nobody else is let in.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ MOST_IDS = 100_000
 
 
 class EntryError(CreperieError):
-    """Raised when somebody cannot take part; the message says why they cannot."""
+    """Raised when somebody cannot take part in a study; the message says why."""
 
 
 def crowd_address(db: Database, name: str, actor: str = "cli") -> str:
-    """Create the address that all workers of a study share, in place of any earlier one, and return its token."""
+    """Create the address that all workers of a study share, and return its token. Any earlier address stops working."""
     token = secrets.token_urlsafe(32)
     with db.write() as session:
         change_settings(session, study_named(session, name), actor, {"crowd_address": hashed(token)})
@@ -81,7 +81,7 @@ def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli"
 
 
 def signature(study: StudyRow, worker: str) -> str:
-    """Return the signature for a worker's id in an address; only the study's owner can make it."""
+    """Return the signature for a worker's id in a link; only the study's owner can make it."""
     return Signer(study.secret, salt="creperie.worker").get_signature(worker).decode()
 
 
@@ -104,8 +104,8 @@ def worker_hash(study: StudyRow, worker: str) -> str:
 
 
 def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> tuple[str, str]:
-    """Return the hash of the worker's id in a URL's query, and `SIGNED` or `LISTED`; raise an EntryError if the id is
-    neither signed nor listed.
+    """Return the hash of the worker's id in a URL's query, and how the id is known: `SIGNED` or `LISTED`. Raise an
+    EntryError if it is neither.
     """
     parameter = WORKER_PARAMETER[settings_of(study.settings).platform]
     worker = query.get(parameter, "").strip()
@@ -124,9 +124,8 @@ def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> t
 
 
 def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator, str]:
-    """Return the annotator whose worker id is in `query`, and the token of a personal link.
-
-    Call it only after the person has consented.
+    """Return the annotator whose worker id is in `query`, and the token of a personal link. Call it only after the
+    person has consented.
 
     A signed id may be used again and then gets a new link. An id from the owner's list may be used only once, because
     others could guess it.
@@ -153,13 +152,15 @@ def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator,
 
 
 def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterable[str] = ()) -> list[Json]:
-    """Return what each annotator is owed, from the rows of `overview`; stored hashes are looked up among `workers`."""
+    """Return what each annotator is owed. `rows` come from `overview`; `workers` are the ids to look up by their stored
+    hashes.
+    """
     known = {worker_hash(study, worker): worker for worker in map(str.strip, workers) if worker}
     return [_payment(settings_of(study.settings), row, known) for row in rows]
 
 
 def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str, str]) -> Json:
-    """Return the payment of one person: 0 unless they completed the study, were not excluded, and are not unverified.
+    """Return the payment for one person: 0 unless they completed the study, were not excluded, and are not unverified.
 
     Withdrawing after completion does not change the payment.
     """

@@ -34,7 +34,9 @@ class BusyError(CreperieError):
 
 
 class Database:
-    """A database with sessions for reading and for writing; a session commits if its block ends without an error."""
+    """A database with sessions for reading and for writing. A writing session commits when its block ends without an
+    error.
+    """
 
     def __init__(self, engine: Engine, place: str) -> None:
         self.engine = engine
@@ -63,12 +65,12 @@ class Database:
 
 
 def database_place(folder: str | Path = "", place: str | None = None) -> str:
-    """Return the database to use: `place` if given, else $CREPERIE_PEOPLE_DB, else the one in the folder."""
+    """Return the path or URL of the database: `place` if given, else $CREPERIE_PEOPLE_DB, else a file in `folder`."""
     return place or os.environ.get(PLACE) or str(Path(folder) / DEFAULT_DATABASE)
 
 
 def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
-    """Return the database at a path or URL, after bringing its tables up to date."""
+    """Open the database at a path or URL, bring its tables up to date, and return it."""
     url = _url(str(place))
     where = url.render_as_string(hide_password=True)
     try:
@@ -78,9 +80,15 @@ def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
         upgrade(engine, where)
     except OperationalError as e:
         reason = str(e.orig).splitlines()[0]
-        raise UsageError(f"cannot be opened ({reason})", where=where, hint="check the path or the server") from None
+        raise UsageError(
+            f"cannot be opened ({reason})",
+            where=where,
+            hint="check that the path can be written, or that the server runs",
+        ) from None
     except DBAPIError as e:
-        raise DataError(f"is not a creperie database ({e.orig})", where=where, hint="name another file") from None
+        raise DataError(
+            f"is not a creperie database ({e.orig})", where=where, hint="pass the path of another file"
+        ) from None
     return Database(engine, where)
 
 
@@ -92,7 +100,8 @@ def _engine_options(url: URL) -> Json:
 
 
 def _url(place: str) -> URL:
-    """Return the SQLAlchemy URL of a place: a plain path becomes a SQLite URL, `postgresql://` one for psycopg 3.
+    """Return the SQLAlchemy URL of a path or URL: a plain path becomes a SQLite URL, and `postgresql://` uses psycopg
+    3.
 
     >>> str(_url("sqlite://")), str(_url("postgresql://me@db/people"))
     ('sqlite://', 'postgresql+psycopg://me@db/people')
@@ -153,5 +162,5 @@ def upgrade(engine: Engine, where: str) -> None:
                 command.upgrade(config, "head")
         except CommandError as e:
             raise DataError(
-                f"was written by another version of creperie ({e})", where=where, hint="use that one"
+                f"was written by another version of creperie ({e})", where=where, hint="open it with that version"
             ) from None

@@ -1,7 +1,7 @@
-"""A study's record: answers, exclusions, adjudications, plan and settings in one document with one digest.
+"""The record of a study: answers, exclusions, decisions, plan and settings in one document with one digest.
 
 Results are computed from the record alone, so anybody who has the file can reproduce them. Equal digests mean equal
-records; the digest does not protect against the owner of the database.
+records. The digest cannot prove that the owner of the database did not change the answers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PERSON = ("entry", "quota", "created", "excluded", "withdrawn", "finished", "ou
 
 
 def study_record(session: Session, study: StudyRow) -> StudyRecord:
-    """Return the record of a study: everything that results are computed from."""
+    """Return the record of a study, which holds everything that its results are computed from."""
 
     def rows(table: Any, *order: Any) -> Sequence[Any]:
         return session.scalars(select(table).where(table.study_id == study.id).order_by(*order)).all()
@@ -92,14 +92,14 @@ def exported(record: StudyRecord) -> Json:
 
 
 def digest_of(document: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a record as canonical JSON, leaving out the digest that the record itself holds."""
+    """Return the SHA-256 of a record as canonical JSON, without its field `digest`."""
     plain = {k: v for k, v in document.items() if k != "digest"}
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_export(path: Path) -> Json:
-    """Return a record that `annotate export` wrote; raise an error if the file was changed afterwards."""
+    """Return a record that `annotate export` wrote; raise an error if the file was changed since."""
     document = parse_json(read_text(path, max_bytes=LARGEST), str(path))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DataError("not an exported study of this version", where=str(path), hint="use `annotate export` again")
@@ -117,7 +117,7 @@ def export_text(document: StudyRecord, kind: str) -> str:
 
 
 def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> Json:
-    """Write a study's record into a .json file, or its answers into a .csv file; return the digest and counts."""
+    """Write a study's record to a .json file, or its answers to a .csv file; return the digest and counts."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("json", "csv"):
         raise UsageError("the file must end in .json (the whole record) or .csv (the answers)", where=str(path))
@@ -130,7 +130,7 @@ def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> Jso
 
 
 def answer_rows(document: StudyRecord) -> list[Json]:
-    """Return one flat row for every answer, skip and undo that was not erased, in order of time."""
+    """Return one flat row for every answer, skip and undo, in order of time. Erased ones are left out."""
     questions = {q["ordinal"]: q for q in document["questions"]}
     excluded = {p["annotator"]: p["excluded"] is not None for p in document["people"]}
     rows = []

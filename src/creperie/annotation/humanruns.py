@@ -1,4 +1,4 @@
-"""Human performance as runs, like those of models: people's choices fill the score matrix."""
+"""Runs of human performance, with the same files as runs of models: people's choices fill the score matrix."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ EVERYBODY = "everybody"
 def human_runs(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], breakers: int = 0) -> list[Run]:
     """Return one run of the combined votes, and one run per annotator.
 
-    Reports show the number of people behind a run, and how far these agree, beside the accuracy. `breakers` is the
-    number of those who break the study's rules.
+    Reports show the accuracy of such a run with the number of people behind it and their agreement. `breakers` is the
+    number of people who break the study's rules.
     """
     names, _, alpha = agreement_of(task_named(study["task"]), questions)
     makers = [EVERYBODY, *names] if len(names) > 1 else names
@@ -71,14 +71,18 @@ def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who:
 
 
 def _values_of(one: Judged, who: str) -> list[Value]:
-    """Return one annotator's answers to a question; for `EVERYBODY`, the owner's decision, else everybody's answers."""
+    """Return the answers of the annotator `who` to a question. For `EVERYBODY`, return the owner's decision if there is
+    one, else all answers.
+    """
     if who == EVERYBODY and one.decision is not None:
         return [one.decision["value"]]
     return [s.value for s in one.answers if who in (EVERYBODY, s.annotator)]
 
 
 def _scores(task: str, payload: Payload, value: Value) -> np.ndarray:
-    """Return the score matrix of an answer: 1 for chosen captions; where the odd one is asked for, for all others."""
+    """Return the score matrix of an answer: 1 for the chosen captions, 0 for others. If people were asked for the odd
+    caption, it is 0 for the chosen one and 1 for all others.
+    """
     captions = np.eye(len(payload["captions"]))
     if task != FIND:
         chosen: np.ndarray = captions[value["captions"]]

@@ -1,4 +1,4 @@
-"""Links, the only credentials: every owner, adjudicator and annotator has a personal one.
+"""Personal links, the only credentials: every owner, adjudicator and annotator has one.
 
 A link holds 256 random bits, of which only a hash is stored. It expires, can be revoked or replaced, and is exchanged
 for a session cookie when it is opened.
@@ -53,7 +53,7 @@ BIRDS = (
 
 @dataclass(frozen=True)
 class Visitor:
-    """The person behind a request, with the link that this person used."""
+    """The person behind a request, and the link that this person used."""
 
     link: Link
 
@@ -63,14 +63,16 @@ class Visitor:
         return f"{self.link.kind}:{self.link.name}"
 
     def may(self, kind: str, study: int | None = None) -> bool:
-        """Return True if the link gives an owner's rights or, if `kind` is adjudicator, those for this study."""
+        """Return whether the person has the rights of an owner or, if `kind` is adjudicator, of an adjudicator of this
+        study.
+        """
         own = kind == ADJUDICATOR == self.link.kind and self.link.study_id == study
         return own or self.link.kind == OWNER
 
 
 @dataclass(frozen=True)
 class Participant(Visitor):
-    """The annotator behind a request, with the study that the annotator takes part in."""
+    """The annotator behind a request, and the study in which this annotator takes part."""
 
     annotator: Annotator
     study: StudyRow
@@ -89,7 +91,7 @@ class Participant(Visitor):
 
 @dataclass(frozen=True)
 class Invitation:
-    """A name, and the token of the link made for it, which cannot be read again later."""
+    """A pseudonym, and the token of the link made for it. The token cannot be read again later."""
 
     pseudonym: str
     token: str
@@ -99,7 +101,9 @@ class Invitation:
 
 
 def hashed(token: str) -> str:
-    """Return the hash under which a token is stored. A token has 256 bits, so guessing cannot reverse a plain hash."""
+    """Return the hash that is stored in place of a token. It needs no salt: a token has 256 random bits, which nobody
+    can guess.
+    """
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -120,7 +124,7 @@ def make_link(
     annotator: Annotator | None = None,
     days: float = DAYS,
 ) -> str:
-    """Create a new link for somebody and return its token. Any earlier link of theirs ends, with its sessions."""
+    """Create a new link for somebody and return its token. Any earlier link of this person, and its sessions, end."""
     if not 0 < days <= 3650:
         raise UsageError(f"a link cannot be valid for {days:g} days", hint="choose more than 0 and at most 3650")
     if not 0 < len(name) <= 128 or not name.isprintable():
@@ -173,7 +177,7 @@ def link_for(
 
 
 def local_owner_link(db: Database) -> str:
-    """Return a new token for the link that `annotate serve` prints; open sessions continue."""
+    """Return the token of a new link for the owner, which `annotate serve` prints. Open sessions continue."""
     with db.write() as session:
         link = session.scalar(_links_of(OWNER, LOCAL_OWNER, None).where(Link.revoked.is_(None)))
         if link is None:
@@ -184,7 +188,7 @@ def local_owner_link(db: Database) -> str:
 
 
 def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
-    """Revoke all links of the owner or adjudicator `name` or, with `study`, of its annotator; return how many.
+    """Revoke all links of an owner or adjudicator or, with `study`, of an annotator of this study; return how many.
 
     The sessions of these links end at once. Answers stay.
     """
@@ -206,9 +210,9 @@ def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
 def invite(
     db: Database, name: str, count: int = 1, *, days: float = DAYS, note: str = "", form: str = "", actor: str = "cli"
 ) -> list[Invitation]:
-    """Create new annotators of a study, each with a personal link.
+    """Create `count` new annotators of a study, each with a personal link.
 
-    `form` is the one-time code of a web form: if it was used before, nobody is invited, and the list is empty.
+    `form` is the one-time code of a web form: if it was used before, nobody is invited and the list is empty.
     """
     if not 1 <= count <= 1000:
         raise UsageError(f"cannot invite {count} annotators at once", hint="choose 1 to 1000")
@@ -226,7 +230,7 @@ def invite(
 def new_annotator(
     session: Session, study: StudyRow, days: float = DAYS, *, note: str = "", entry: str = INVITED
 ) -> tuple[Annotator, str]:
-    """Return a new annotator with a unique pseudonym, and the token of the new annotator's link."""
+    """Create an annotator with a unique pseudonym; return the annotator and the token of their link."""
     annotator = Annotator(
         study_id=study.id,
         pseudonym=_new_pseudonym(session, study),
@@ -246,7 +250,7 @@ def annotators_link(session: Session, study: StudyRow, annotator: Annotator, day
 
 
 def reissue(db: Database, name: str, pseudonym: str, actor: str = "cli") -> Invitation:
-    """Create a new link for an annotator who lost the old one, which ends together with its sessions."""
+    """Create a new link for an annotator who lost the old one. The old link and its sessions end."""
     with db.write() as session:
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
@@ -258,7 +262,7 @@ def reissue(db: Database, name: str, pseudonym: str, actor: str = "cli") -> Invi
 
 
 def end_links(session: Session, annotator: Annotator) -> None:
-    """End every link of an annotator."""
+    """End all links of an annotator."""
     for link in session.scalars(select(Link).where(Link.annotator_id == annotator.id)):
         _end(session, link)
 
@@ -280,29 +284,29 @@ def _new_pseudonym(session: Session, study: StudyRow) -> str:
             name = f"{name}-{secrets.randbelow(10_000)}"
         if name not in taken:
             return name
-    raise UsageError("no unused pseudonym was found: try again", where=study.name)
+    raise UsageError("no unused pseudonym was found", where=study.name, hint="try again")
 
 
 # -- the caller --------------------------------------------------------------------------------------------------------
 
 
 def link_of(session: Session, token: str) -> Visitor | None:
-    """Return the visitor that a link's token identifies; None if there is no such link or it has ended."""
+    """Return the visitor to whom a link's token belongs; None if there is no such link or it has ended."""
     return _visitor(session, select(Link).where(Link.token_hash == hashed(token)))
 
 
 def visitor(session: Session, cookie: str, *, lock: bool = False) -> Visitor | None:
     """Return the visitor to whom a session cookie belongs; None if the session has expired or its link has ended.
 
-    With `lock`, for annotators only, the study keeps its state until the end of the transaction, and other requests of
-    the same annotator wait.
+    With `lock`, which applies to annotators only, the study keeps its state until the end of the transaction, and other
+    requests of the same annotator wait.
     """
     here = select(Link).join(Visit, Visit.link_id == Link.id)
     return _visitor(session, here.where(Visit.token_hash == hashed(cookie), Visit.expires > time.time()), lock)
 
 
 def visitor_named(session: Session, name: str) -> Visitor | None:
-    """Return the owner or adjudicator whose name an identity proxy gives; None if there is nobody of this name."""
+    """Return the owner or adjudicator with this name, as sent by an identity proxy; None if there is none."""
     return _visitor(session, _OWNERS.where(Link.name == name))
 
 
@@ -337,14 +341,14 @@ def end_visit(db: Database, cookie: str) -> None:
 
 
 def remember_address(db: Database, url: str) -> None:
-    """Store the address at which people reach the server, for links that are made on the command line."""
+    """Store the address at which people reach the server, so that links made on the command line use it."""
     with db.write() as session:
         if served_at(session) != url:
             log(session, "server", "serve", None, url=url)
 
 
 def served_at(session: Session) -> str:
-    """Return the address at which the server was last started, or else its default address."""
+    """Return the address at which the server was last started, or else the default address."""
     last = select(Event.detail).where(Event.what == "serve", Event.study_id.is_(None)).order_by(Event.id.desc())
     detail = session.scalar(last.limit(1))
     return str(detail["url"]) if detail else "http://127.0.0.1:8765"

@@ -39,7 +39,9 @@ class LastAnswer:
 
 @dataclass(frozen=True)
 class Judged:
-    """A question of a record, the answers to it, and a decision (`value`, `by`) if an owner or adjudicator made one."""
+    """A question of a record and the answers to it, with the decision (`value`, `by`) of an owner or adjudicator if
+    there is one.
+    """
 
     ordinal: int
     kind: str
@@ -54,24 +56,26 @@ class Judged:
 
     @property
     def complete(self) -> bool:
-        """True if the question can be settled: an owner has decided it, or all requested answers are there."""
+        """True if the question can be settled: it has been decided, or has all requested answers."""
         return self.decision is not None or len(self.answers) >= self.asked
 
 
 @dataclass(frozen=True)
 class Settled:
-    """The final value of a question (None if there is none), and how it came about."""
+    """The final value of a question (None if there is none), and how it was reached."""
 
     value: Value | None
     how: str
 
 
-def counting(record: StudyRecord) -> set[str]:
-    """Return the people whose answers count: invited or vouched for, and neither excluded nor withdrawn."""
+def people_who_count(record: StudyRecord) -> set[str]:
+    """Return the people whose answers count: those who were invited or vouched for, were not excluded, and have not
+    withdrawn.
+    """
     return {p["annotator"] for p in record["people"] if not p["excluded"] and p["entry"] != UNVERIFIED}
 
 
-def without(record: StudyRecord, names: Collection[str]) -> StudyRecord:
+def without_people(record: StudyRecord, names: Collection[str]) -> StudyRecord:
     """Return the record with the people in `names` excluded."""
     people = [{**p, "excluded": True} if p["annotator"] in names else p for p in record["people"]]
     return {**record, "people": people}
@@ -82,36 +86,37 @@ def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> 
 
     Answers of excluded people are left out unless `everyone` is set. Erased and withdrawn answers are always left out.
     """
-    names = {p["annotator"] for p in record["people"]} if everyone else counting(record)
+    names = {p["annotator"] for p in record["people"]} if everyone else people_who_count(record)
     decisions = {one["question"]: one for one in record["decisions"]}
     needed = record["plan"]["overlap"] if kind == MAIN else 1
     asked = [q for q in record["questions"] if q["kind"] == kind]
     questions = {
         q["ordinal"]: Judged(**q, answers=[], decision=decisions.get(q["ordinal"]), asked=needed) for q in asked
     }
-    for row in _standing(record):
+    for row in _answers_in_force(record):
         if row["question"] in questions and row["annotator"] in names:
             own = {name: row[name] for name in LastAnswer.__dataclass_fields__}
             questions[row["question"]].answers.append(LastAnswer(**own))
     return list(questions.values())
 
 
-def _standing(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
-    """Return the answers that are in force: those that were neither taken back nor erased."""
-    standing: dict[tuple[int, str], Mapping[str, Any]] = {}
+def _answers_in_force(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
+    """Return the answers that were neither taken back nor erased, the last one by each annotator to each question."""
+    last: dict[tuple[int, str], Mapping[str, Any]] = {}
     for row in record["answers"]:
         key = (row["question"], row["annotator"])
-        standing.pop(key, None)
+        last.pop(key, None)
         if row["event"] == ANSWER and row["value"] is not None:
-            standing[key] = row
-    return standing.values()
+            last[key] = row
+    return last.values()
 
 
 def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None = None) -> Settled:
-    """Return the final value of a question: the owner's decision, or else the answer of more than half of the people.
+    """Return the final value of a question: the decision on it, or else the answer that more than half of the people
+    gave.
 
-    `weighted` gives the posterior probability of each code: with it, the most probable code wins instead, if its
-    probability is at least `SURE`. The value is None while answers are missing, or if nothing wins.
+    `weighted` gives the posterior probability of each answer's code: with it, the most probable code wins instead, if
+    its probability is at least `SURE`. The value is None while answers are missing, or if nothing wins.
     """
     if one.decision is not None:
         return Settled(one.decision["value"], ADJUDICATED)
@@ -133,7 +138,7 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
 
 
 def _most_frequent(values: Sequence[Value]) -> Value | None:
-    """Return the most frequent of values that have the same verdict; None if two corrections are equally frequent."""
+    """Return the most frequent of values with the same verdict; None if two corrections are equally frequent."""
     texts = [json.dumps(value, sort_keys=True) for value in values]
     ranked = Counter(texts).most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
@@ -142,7 +147,9 @@ def _most_frequent(values: Sequence[Value]) -> Value | None:
 
 
 def _disagree(task: StudyTask, one: Judged) -> bool:
-    """Return True if annotators' answers differ (ratings: by a lot), or if their corrections are equally frequent."""
+    """Return whether annotators disagree: their answers differ (ratings: widely), or no correction is the most
+    frequent.
+    """
     for dimension in task.dimensions:
         codes = [dimension.code(one.payload, s.value) for s in one.answers]
         if codes and max(codes) - min(codes) > (FAR_APART if dimension.scale == "interval" else 0):

@@ -29,7 +29,7 @@ from creperie.core import UsageError
 
 
 def exclude(db: Database, name: str, pseudonym: str, why: str = "", actor: str = "cli") -> int:
-    """Exclude an annotator's answers from all results; return how many questions are given to somebody else instead.
+    """Exclude an annotator's answers from all results; return how many of the answered questions are given to others.
 
     The answers stay on record, and `include` reverses the exclusion.
     """
@@ -48,7 +48,7 @@ def _exclude(session: Session, study: StudyRow, pseudonym: str, why: str, actor:
 
 
 def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None:
-    """Count an excluded annotator's answers again; replacement questions that nobody has begun are withdrawn."""
+    """Count an excluded annotator's answers again. Replacement slots that nobody has begun are removed."""
     with db.write() as session:
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
@@ -63,9 +63,9 @@ def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None
 
 
 def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bool = False) -> list[Json]:
-    """Exclude whoever breaks a rule, repeatedly until nobody who is left does; return who was excluded, and why.
+    """Exclude everybody who breaks a rule of the study; return who was excluded, and why.
 
-    It is one transaction: either all of them are excluded or, after an error, nobody is.
+    After an exclusion, the others are judged again, until nobody breaks a rule. If an error occurs, nobody is excluded.
     """
     with db.read() if dry_run else db.write() as session:
         study = study_named(session, name)
@@ -76,7 +76,7 @@ def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bo
 
 
 def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
-    """End an annotator's links and release their slots; return how many free slots replace the answered ones."""
+    """End an annotator's links and release their slots; return how many new slots replace those already answered."""
     end_links(session, annotator)
     made = 0
     own = select(Slot).where(Slot.annotator_id == annotator.id, Slot.kind == MAIN)
@@ -92,7 +92,9 @@ def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
 
 
 def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
-    """Replace a void slot by a new one and return True; False if the question has enough or the study is closed."""
+    """Create a free slot in place of a void one and return True; return False if the question has enough slots or the
+    study is closed.
+    """
     slots = session.scalars(select(Slot).where(Slot.question_id == slot.question_id)).all()
     enough = sum(one.state != VOID for one in slots) >= study.plan["overlap"]
     if enough or "exclude" not in PERMITTED[study.state]:
@@ -104,7 +106,7 @@ def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
 
 
 def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
-    """Remove unused free slots of a question beyond the requested number of answers."""
+    """Remove unused free slots of a question that are not needed for the requested number of answers."""
     slots = session.scalars(select(Slot).where(Slot.question_id == question, Slot.state != VOID)).all()
     surplus = len(slots) - study.plan["overlap"]
     for slot in [s for s in slots if s.state == FREE and s.annotator_id is None][: max(0, surplus)]:
@@ -119,7 +121,8 @@ def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
 def withdraw(db: Database, name: str, pseudonym: str, actor: str = "cli") -> int:
     """Erase a person's answers and give their questions to others; return how many rows were erased.
 
-    The erased rows stay, empty, and are counted in every export. In a closed study no question is given out again.
+    The erased rows stay without content, and every export counts them. In a closed study, no question is given to
+    others.
     """
     with db.write() as session:
         study, now = study_named(session, name), time.time()

@@ -1,4 +1,4 @@
-"""The options for creating, serving and applying a study. The command line takes its options from here."""
+"""The options for creating, serving and applying a study. The command line takes its options from these classes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ class StudyPlan:
 
 @dataclass(frozen=True)
 class ApplyPlan:
-    """The options of applying a study: undecided items, whose answers count, and where the result is written."""
+    """The options for applying a study: what becomes of undecided items, whose answers count, and where to write the
+    result.
+    """
 
     undecided: Literal["keep", "drop"] = option("keep", "What becomes of undecided items.")
     verdict: Literal["majority", "weighted"] = option("majority", "weighted: by the competence of the annotators.")
@@ -88,17 +90,21 @@ class Address:
 
     def __post_init__(self) -> None:
         if self.url and not re.fullmatch(r"https?://[^/\s]+/?", self.url):
-            raise UsageError(f"{self.url[:80]!r} is not an address without a path", hint="as in https://people.example")
+            raise UsageError(
+                f"{self.url[:80]!r} is not an address without a path", hint="write it like https://people.example"
+            )
         if self.trusted_header and not self.proxies:
-            raise UsageError("a trusted header needs the proxy that sets it", hint="pass `proxies=`")
+            raise UsageError("a trusted header is given without the proxy that sets it", hint="pass `proxies=`")
         if self.trusted_header and not re.fullmatch(r"[A-Za-z0-9-]{1,64}", self.trusted_header):
-            raise UsageError(f"{self.trusted_header[:60]!r} is not the name of a header", hint="try X-Forwarded-User")
+            raise UsageError(
+                f"{self.trusted_header[:60]!r} is not the name of a header", hint="write it like X-Forwarded-User"
+            )
         for proxy in self.proxies:
             try:
                 ip_network(proxy, strict=False)
             except ValueError:
                 raise UsageError(
-                    f"{proxy[:60]!r} is not an IP address or network", hint="write 10.0.0.5 or 10.0.0.0/8"
+                    f"{proxy[:60]!r} is not an IP address or network", hint="write it like 10.0.0.5 or 10.0.0.0/8"
                 ) from None
 
     @property
@@ -108,7 +114,7 @@ class Address:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The host names that the server accepts; an empty tuple accepts any."""
+        """The host names that the server accepts; if empty, it accepts any."""
         if self.url:
             return (urlsplit(self.url).hostname or "", *LOOPBACK)
         if self.host in ("0.0.0.0", "::"):

@@ -1,4 +1,4 @@
-"""The reliability of annotators: agreement, competence, signs of cheating, and the rules that exclude."""
+"""The reliability of annotators: agreement, competence, signs of cheating, and the rules for excluding people."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from creperie.annotation.outcome import (
     Judged,
     LastAnswer,
     StudyRecord,
-    counting,
     disagreements,
     judged,
+    people_who_count,
     settle,
-    without,
+    without_people,
 )
 from creperie.annotation.schema import (
     ATTENTION,
@@ -77,7 +77,9 @@ COMMON, PACE_SECONDS = 6, 20.0
 
 
 def agreement(record: StudyRecord) -> list[Json]:
-    """Return every agreement coefficient for every dimension; the intervals are clustered by picture or item."""
+    """Return every agreement coefficient for every dimension of the task. Intervals are clustered by picture or,
+    without pictures, by item.
+    """
     questions = judged(record)
     # Questions about one picture, or about one item, are not independent.
     keys = [tuple(one.payload["images"]) or (one.source, one.subset, one.item) for one in questions]
@@ -90,7 +92,7 @@ def agreement(record: StudyRecord) -> list[Json]:
 
 
 def rating_matrix(dimension: Dimension, questions: Sequence[Judged]) -> tuple[np.ndarray, list[str]]:
-    """Return a matrix of questions × annotators, with NaN for no answer, and the names of the annotators."""
+    """Return a matrix of questions × annotators, with NaN where there is no answer, and the names of the annotators."""
     names = sorted({s.annotator for one in questions for s in one.answers})
     matrix = np.full((len(questions), len(names)), np.nan)
     for row, one in enumerate(questions):
@@ -100,7 +102,9 @@ def rating_matrix(dimension: Dimension, questions: Sequence[Judged]) -> tuple[np
 
 
 def agreement_of(task: StudyTask, questions: Sequence[Judged]) -> tuple[list[str], int, float | None]:
-    """Return the annotators, the number of answers, and Krippendorff's alpha of the first dimension (None if NaN)."""
+    """Return the annotators, the number of answers, and Krippendorff's alpha on the task's first dimension (None if
+    undefined).
+    """
     matrix, names = rating_matrix(task.dimensions[0], questions)
     alpha = krippendorff_alpha(matrix, task.dimensions[0].scale).value if len(names) > 1 else math.nan
     return names, int((~np.isnan(matrix)).sum()), None if math.isnan(alpha) else round(alpha, 4)
@@ -134,9 +138,10 @@ def _coefficients(
 
 @dataclass(frozen=True)
 class AnswerEvidence:
-    """The votes of everybody whose answers count, and each person's competence, estimated from the votes.
+    """The votes of everybody whose answers count, and each person's competence as estimated from the votes.
 
-    `names` are the people and `codes` the labels; the first rows of the posterior are those of `questions`.
+    `names` are the people and `codes` the possible answers as numbers. The posterior has one row per question: first
+    those in `questions`, then the attention checks.
     """
 
     questions: list[Judged]
@@ -147,7 +152,7 @@ class AnswerEvidence:
 
 
 def evidence_of(record: StudyRecord) -> AnswerEvidence:
-    """Return the answers as votes, with estimates of competence. Of a rating, the sign is the vote."""
+    """Return the answers as votes, with estimates of competence. If the task is a rating, its sign is the vote."""
     dimension = task_named(record["task"]).dimensions[0]
     questions = judged(record)
     asked = [*questions, *judged(record, ATTENTION)]
@@ -168,7 +173,9 @@ def evidence_of(record: StudyRecord) -> AnswerEvidence:
 
 
 def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
-    """Return, by question number, the probability of each code, with people's answers weighted by competence."""
+    """Return, for each question number, the probability of each code; annotators' answers are weighted by their
+    competence.
+    """
     evidence = evidence_of(record)
     rows = zip(evidence.questions, evidence.estimate.posterior.tolist())
     return {one.ordinal: dict(zip(evidence.codes, row)) for one, row in rows if one.answers}
@@ -177,8 +184,10 @@ def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
 # -- people ----------------------------------------------------------------------------------------------------------
 
 
-def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
-    """Return, for each annotator: answers, skips, speed, checks passed, competence, log-odds of answering by habit."""
+def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
+    """Return one row per annotator: answers, skips, speed, checks passed, competence, and the log-odds that they answer
+    by habit.
+    """
     task = task_named(record["task"])
     odds = _odds_of_habit(task, evidence)
     estimates = dict(zip(evidence.names, zip(evidence.estimate.accuracy.tolist(), odds)))
@@ -209,7 +218,9 @@ def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
 
 
 def _odds_of_habit(task: StudyTask, evidence: AnswerEvidence) -> list[float]:
-    """Return each annotator's log-odds of answering by habit; NaN if opinions vary too much to detect habits."""
+    """Return the log-odds that each annotator answers by habit, whatever the question; NaN if opinions vary too much to
+    tell.
+    """
     odds: list[float] = habit_odds(evidence.votes, evidence.estimate).tolist()
     if task.makes == "rate" and odds and statistics.median(odds) > -OPINIONS * math.log(ODDS):
         return [math.nan] * len(odds)
@@ -217,7 +228,7 @@ def _odds_of_habit(task: StudyTask, evidence: AnswerEvidence) -> list[float]:
 
 
 def _by_annotator(questions: Sequence[Judged]) -> dict[str, list[tuple[Judged, LastAnswer]]]:
-    """Return, for each annotator, (question, answer) pairs."""
+    """Return the (question, answer) pairs of each annotator."""
     given: dict[str, list[tuple[Judged, LastAnswer]]] = defaultdict(list)
     for one in questions:
         for own in one.answers:
@@ -226,14 +237,16 @@ def _by_annotator(questions: Sequence[Judged]) -> dict[str, list[tuple[Judged, L
 
 
 def _skips(record: StudyRecord) -> Counter[tuple[str, str]]:
-    """Return the number of skipped questions by annotator and kind of question, leaving out skips taken back."""
+    """Return the number of skipped questions by (annotator, kind of question), without skips taken back."""
     kinds = {q["ordinal"]: q["kind"] for q in record["questions"]}
     last = {(row["annotator"], row["question"]): row["event"] for row in record["answers"]}
     return Counter((who, kinds[question]) for (who, question), event in last.items() if event == SKIP)
 
 
 def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, list[str]]:
-    """Return warnings by annotator: too much agreement with another, the same order and pace, machine-like times."""
+    """Return warnings for each annotator: too much agreement with another one, questions answered in the same order and
+    at the same pace as another one, and answer times as regular as a machine's.
+    """
     flags: dict[str, list[str]] = defaultdict(list)
     common: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for one in questions:
@@ -254,7 +267,9 @@ def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, l
 
 
 def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Return True if two annotators did all common questions in one order and at one pace: perhaps one person."""
+    """Return whether two annotators answered all common questions in the same order and at the same pace: perhaps they
+    are one person. `pairs` are the two times of each question.
+    """
     ordered = sorted(pairs)
     gaps = [y - x for x, y in ordered]
     in_order = all(p[1] < q[1] for p, q in itertools.pairwise(ordered))
@@ -262,15 +277,17 @@ def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def rule_breakers(record: StudyRecord) -> list[Json]:
-    """Return the people whose answers count although they break a rule of the study, with the reason and the round.
+    """Return the people whose answers count although they break a rule of the study, each with the reason and the
+    round.
 
-    After each round, the others are judged again without the answers of the people found, until nobody breaks a rule.
+    After each round, the remaining people are judged again without the answers of those found, until nobody breaks a
+    rule.
     """
     settings = settings_of(record["revisions"][-1]["settings"])
     breakers: list[Json] = []
     while True:
-        left = without(record, {one["annotator"] for one in breakers})
-        names, rows = counting(left), measured(left, evidence_of(left))
+        left = without_people(record, {one["annotator"] for one in breakers})
+        names, rows = people_who_count(left), annotator_measures(left, evidence_of(left))
         reasons = {row["annotator"]: _reasons(settings, row) for row in rows if row["annotator"] in names}
         broken = {name: "; ".join(why) for name, why in reasons.items() if why}
         if not broken:
@@ -280,8 +297,8 @@ def rule_breakers(record: StudyRecord) -> list[Json]:
 
 
 def answers_missing(record: StudyRecord, breakers: Sequence[Mapping[str, Any]] = ()) -> int:
-    """Return how many answers the questions still need if the answers of `breakers` are not counted."""
-    questions = judged(without(record, {one["annotator"] for one in breakers}))
+    """Return how many answers the questions still need, not counting the answers of `breakers`."""
+    questions = judged(without_people(record, {one["annotator"] for one in breakers}))
     return sum(max(0, one.asked - len(one.answers)) for one in questions if one.decision is None)
 
 
@@ -305,7 +322,7 @@ def _reasons(settings: StudySettings, row: Mapping[str, Any]) -> list[str]:
 
 
 def progress(session: Session, study: StudyRow) -> list[Json]:
-    """Return the number of slots of each subset: all, done, and currently held."""
+    """Return the number of slots in each subset: all, answered, and currently held."""
     asked = select(Question.subset, Slot.state).join(Question, Question.id == Slot.question_id)
     counts = Counter(map(tuple, session.execute(asked.where(Slot.study_id == study.id, Slot.kind == MAIN))))
     return [
@@ -351,7 +368,7 @@ def overview(session: Session, study: StudyRow) -> Json:
 def annotator_rows(
     session: Session, study: StudyRow, record: StudyRecord, breakers: Sequence[Mapping[str, Any]]
 ) -> list[Json]:
-    """Return the measurements of each annotator, with quota, note, entry and links from the database."""
+    """Return the rows of `annotator_measures` with each annotator's quota, note, way of entry and links."""
     last = select(Link.annotator_id, func.max(Link.expires)).where(Link.revoked.is_(None)).group_by(Link.annotator_id)
     open_links: dict[int | None, float] = dict(session.execute(last).all())
     everybody = session.scalars(select(Annotator).where(Annotator.study_id == study.id))
@@ -364,5 +381,5 @@ def annotator_rows(
     flags = _flags(judged(record, everyone=True), evidence)
     for one in breakers:
         flags[one["annotator"]].insert(0, f"breaks a rule: {one['why']}")
-    rows = measured(record, evidence)
+    rows = annotator_measures(record, evidence)
     return [{**row, **stored[row["annotator"]], "flags": flags[row["annotator"]]} for row in rows]

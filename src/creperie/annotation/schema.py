@@ -1,8 +1,8 @@
 """The tables of the annotation database.
 
-Answers, decisions, revisions and events are append-only; the one exception is erasing a person's answers on request.
-`creperie.annotation.state` enforces this and every change of state when rows are flushed. An annotator's last row about
-a slot is the current one: an answer, a skip, or an undo that takes back the row before it.
+Rows of answers, decisions, revisions and events are only ever added; the one exception is erasing a person's answers on
+request. `creperie.annotation.state` checks this, and every change of state, when rows are flushed. Of an annotator's
+rows about a slot, the last one counts: an answer, a skip, or an undo, which takes back the row before it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Order = Annotated[list[int], mapped_column(JSON(none_as_null=True))]
 
 
 class SchemaTable(DeclarativeBase):
-    """The base class of all tables. Times are in seconds since 1970, UTC."""
+    """The base class of all tables. Times are in seconds since 1970 (UTC)."""
 
     metadata = MetaData(naming_convention=NAMES)
     type_annotation_map = {Json: JSON, list[int]: JSON, float: Double, str: Text}  # noqa: RUF012  SQLAlchemy's own form
@@ -56,12 +56,12 @@ class SchemaTable(DeclarativeBase):
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
 
     def part(self, *names: str) -> Json:
-        """Return the columns with these names as a document."""
+        """Return the columns with these names as a dictionary."""
         return {name: getattr(self, name) for name in names}
 
 
 class StudyRow(SchemaTable):
-    """A study: one benchmark, one task. `plan` is the setup, `bench` identifies the benchmark's content."""
+    """A study of one benchmark with one task. `plan` is the setup, `bench` identifies the benchmark's content."""
 
     __tablename__ = "study"
 
@@ -79,7 +79,7 @@ class StudyRow(SchemaTable):
 
 
 class Revision(SchemaTable):
-    """A version of settings and instructions; every answer states the revision under which it was given."""
+    """A version of the settings and instructions; every answer names the revision under which it was given."""
 
     __tablename__ = "revision"
     __table_args__ = (UniqueConstraint("study_id", "number"),)
@@ -93,7 +93,7 @@ class Revision(SchemaTable):
 
 
 class Question(SchemaTable):
-    """A question: the content of an item and, for practice and attention checks, the known answer."""
+    """A question: the content it shows and, for practice and attention checks, the known answer."""
 
     __tablename__ = "question"
     __table_args__ = (UniqueConstraint("study_id", "ordinal"),)
@@ -171,7 +171,9 @@ class Visit(SchemaTable):
 
 
 class Slot(SchemaTable):
-    """A place for one answer to a question. One annotator at most holds it; nobody holds two of the same question."""
+    """A place for one answer to one question. At most one annotator holds it, and nobody holds two for the same
+    question.
+    """
 
     __tablename__ = "slot"
     __table_args__ = (
@@ -196,7 +198,9 @@ class Slot(SchemaTable):
 
 
 class Answer(SchemaTable):
-    """An annotator's action on a slot: `given` is what the page sent, `value` the same in the benchmark's terms."""
+    """An annotator's action on a slot. `given` is what the page sent, `value` what it means for the item, whatever
+    order was shown.
+    """
 
     __tablename__ = "answer"
     __table_args__ = (

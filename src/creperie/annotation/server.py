@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from creperie.annotation.connections import DEFAULT_LIMITS, limited_protocol, members
+from creperie.annotation.connections import DEFAULT_LIMITS, address_filter, limited_protocol
 from creperie.annotation.database import Database
 from creperie.annotation.links import Invitation, local_owner_link, remember_address
 from creperie.annotation.plans import LOOPBACK, Address
@@ -16,7 +16,9 @@ from creperie.core import UsageError
 
 
 def serve(db: Database, address: Address) -> None:
-    """Print the owner's link and serve the annotation pages until interrupted, by default only to this machine."""
+    """Print the owner's link, then serve the annotation pages until interrupted. By default only this machine can reach
+    them.
+    """
     import uvicorn
 
     if bool(address.certificate) != bool(address.key):
@@ -48,10 +50,12 @@ def serve(db: Database, address: Address) -> None:
 
 
 def behind_proxies(app: Any, proxies: Sequence[str], header: str = "") -> Any:
-    """Return an application that trusts X-Forwarded headers, and the name in `header`, only from these proxies."""
+    """Wrap an application so that it trusts X-Forwarded headers, and the user's name in `header`, if they come from one
+    of these proxies.
+    """
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-    is_trusted = members(proxies)
+    is_trusted = address_filter(proxies)
     inner = ProxyHeadersMiddleware(app, trusted_hosts=list(proxies)) if proxies else app
     unwanted = header.lower().encode()
 

@@ -1,4 +1,4 @@
-"""The settings of a study that do not concern its questions: consent, crowds, exclusion."""
+"""The settings of a study other than its questions: consent, crowds, exclusion rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOUNDS: dict[str, tuple[type, float, float]] = {
 
 @dataclass(frozen=True)
 class StudySettings:
-    """The settings of a study. All of them can be changed while the study runs; each change makes a new revision."""
+    """The settings of a study. They can be changed while the study runs; each change creates a new revision."""
 
     consent: str = ""  #: accepted before anything is stored
     information: str = ""  #: who runs the study, why, and what is stored
@@ -49,7 +49,7 @@ class StudySettings:
             elif value is not None or one.name == "pay":
                 _check_number(one.name, value, *BOUNDS[one.name])
         if self.platform not in WORKER_PARAMETER:
-            raise UsageError(f"unknown platform {self.platform!r}", hint="use prolific, mturk or nothing")
+            raise UsageError(f"unknown platform {self.platform!r}", hint="use prolific or mturk, or leave it empty")
         if self.completion_url and not self.completion_url.startswith("https://"):
             what = "the completion URL does not start with https://"
             raise UsageError(what, where=self.completion_url[:80], hint="copy it from the platform")
@@ -69,7 +69,7 @@ def _check_text(name: str, value: Any) -> None:
 
 
 def _check_number(name: str, value: Any, kind: type, low: float, high: float) -> None:
-    """Raise an error if a value is not a finite number within the bounds, as nan, -5 or 1e400 may be."""
+    """Raise an error if a value is not a finite number from `low` to `high`."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not low <= value <= high or (kind is int and value != int(value)):
         word = "a whole number" if kind is int else "a number"
@@ -77,12 +77,12 @@ def _check_number(name: str, value: Any, kind: type, low: float, high: float) ->
 
 
 def settings_of(stored: Json) -> StudySettings:
-    """Return stored settings, leaving out unknown names, which come from another version."""
+    """Return stored settings as an object. Unknown names, which come from another version of creperie, are left out."""
     return StudySettings(**{k: v for k, v in stored.items() if k in NAMES})
 
 
 def changed(stored: Json, changes: Json) -> Json:
-    """Check the changes; return the stored settings with the changes applied."""
+    """Check the changes, and return the stored settings with the changes applied."""
     if wrong := sorted(set(changes) - NAMES):
-        raise UsageError(f"there is no setting {wrong[0]!r}", hint=f"settings: {', '.join(sorted(NAMES))}")
+        raise UsageError(f"unknown setting {wrong[0]!r}", hint=f"choose from: {', '.join(sorted(NAMES))}")
     return asdict(replace(settings_of(stored), **changes))

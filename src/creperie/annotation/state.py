@@ -1,8 +1,8 @@
-"""The states of studies, slots and answers: tables of allowed transitions, enforced when rows are flushed.
+"""The states of studies, slots and answers: tables of allowed transitions, checked when rows are flushed.
 
-A study is open, paused or closed. Closed means frozen: nobody is invited, nothing is answered, taken back, adjudicated,
-excluded or set; only erasing a person's answers at their request is still possible. `GuardedSession` refuses every row
-that the tables do not allow, whoever writes it: a page, the API, the command line or Python.
+A study is open, paused or closed. In a closed study nobody can be invited, and nothing can be answered, taken back,
+decided, excluded or set; only erasing a person's answers at their request is still possible. `GuardedSession` refuses
+every row that the tables do not allow, whether a page, the API, the command line or Python writes it.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ class StateError(CreperieError):
 
 
 class GuardedSession(Session):
-    """A session that writes only what the transition tables allow."""
+    """A session that refuses rows that the transition tables do not allow."""
 
 
 @event.listens_for(GuardedSession, "before_flush")
 def _guard(session: Session, context: object, instances: object) -> None:
     for row in session.deleted:
         if isinstance(row, (Answer, Decision, Revision, Event)):
-            raise StateError(f"{row.__tablename__} rows are never deleted")
+            raise StateError(f"rows of {row.__tablename__} cannot be deleted")
     for row in session.new:
         _check_new(session, row)
     for row in session.dirty:
@@ -122,7 +122,7 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
 def _check_study(session: Session, row: StudyRow, before: Json) -> None:
     old = str(before.get("state", row.state))
     if old != row.state and row.state not in STUDY_MOVES[old]:
-        raise StateError(f"a study that is {old} cannot become {row.state}", where=row.name)
+        raise StateError(f"a study cannot change from {old} to {row.state}", where=row.name)
     if "settings" in before or "instructions" in before:
         _permit(session, row.id, "settings")
         if "revision" not in before:
@@ -130,7 +130,9 @@ def _check_study(session: Session, row: StudyRow, before: Json) -> None:
 
 
 def _permit(session: Session, study: int, action: str) -> None:
-    """Raise an error if the study's stored state does not allow the action; a pending change of state is ignored."""
+    """Raise an error if the study's stored state does not allow the action. A change of state that is not yet stored is
+    ignored.
+    """
     row = session.get_one(StudyRow, study)
     state = (inspect(row).attrs.state.history.deleted or [row.state])[0]
     if action not in PERMITTED[state]:
@@ -165,19 +167,19 @@ def set_state(session: Session, study: StudyRow, state: str, actor: str) -> None
 
 class OldRevisionError(StateError):
     """Raised if somebody else saved the settings in the meantime. `both` maps the name of each setting in conflict to
-    its stored and its rejected value.
+    its stored value and the rejected one.
     """
 
     def __init__(self, study: str, both: dict[str, tuple[Any, Any]]) -> None:
         self.both = both
-        super().__init__("the settings were changed meanwhile by somebody else", where=study, hint="load them again")
+        super().__init__("somebody else has changed the settings in the meantime", where=study, hint="load them again")
 
 
 def change_settings(session: Session, study: StudyRow, actor: str, changes: Json, revision: int | None = None) -> None:
-    """Change settings or `instructions` under a new revision; `changes` uses the names in `StudySettings`.
+    """Change settings or `instructions`, and store them as a new revision. The keys of `changes` are names of
+    StudySettings, or `instructions`.
 
-    `revision` is the one on which the changes are based: if it is given and is no longer the study's, the changes are
-    refused.
+    `revision` is the one on which the changes are based: if it is no longer the study's, the changes are refused.
     """
     before, others = changed(study.settings, {}), dict(changes)
     now = before | {"instructions": study.instructions}
@@ -194,7 +196,7 @@ def change_settings(session: Session, study: StudyRow, actor: str, changes: Json
 
 
 def adjudicate(session: Session, study: StudyRow, ordinal: int, value: Json, comment: str, actor: str) -> None:
-    """Store a decision about a question. Earlier decisions stay on record."""
+    """Store a decision on a question. Earlier decisions stay on record."""
     own = select(Question.id).where(Question.study_id == study.id, Question.ordinal == ordinal, Question.kind == MAIN)
     question = session.scalars(own).one()
     session.add(Decision(question_id=question, by=actor[:64], value=value, comment=comment, at=time.time()))

@@ -1,4 +1,4 @@
-"""Studies: a benchmark and a task become questions, and questions become slots for answers."""
+"""Studies: the items of a benchmark become questions, as the task defines, and questions get slots for answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FUNCTION_WORDS = (
 
 
 def study_name(title: str) -> str:
-    """Return a valid name for a study, made from any title.
+    """Return a valid study name made from any title.
 
     >>> study_name("Forty captions"), study_name("عربي")
     ('forty-captions', 'study')
@@ -58,10 +58,10 @@ def store_study(
     actor: str = "cli",
     pictures: bool = True,
 ) -> StudyRow:
-    """Store a study: its questions, in random but balanced order, and a slot for every requested answer.
+    """Create a study in the database: its questions, in random but balanced order, and one slot per requested answer.
 
-    `spec` names the benchmark, so that it can be loaded again when the answers are applied. With `pictures=False` the
-    images are not checked, for programs that answer in place of people.
+    `spec` names the benchmark, so that it can be loaded again when the answers are applied. With `pictures=False` it is
+    not checked that the images can be shown, for programs that answer in place of people.
     """
     if not NAME.fullmatch(name):  # it is part of URLs and file names
         raise UsageError(
@@ -72,7 +72,9 @@ def store_study(
     # Knowing the code, the benchmark and the seed must not reveal which questions are checks.
     secret = secrets.token_hex(32)
     dice = random.Random(secret)
-    drafts = _set_apart(task, _drafts(task, bench, other, plan), _spare(task, bench, plan, dice), plan, dice)
+    drafts = _split_questions(
+        task, _drafts(task, bench, other, plan), _unsampled_drafts(task, bench, plan, dice), plan, dice
+    )
     if pictures:
         _check_pictures(bench, drafts)
     with db.write() as session:
@@ -99,14 +101,14 @@ def store_study(
 
 
 def _about(bench: Benchmark, other: Benchmark | None) -> Json:
-    """Return the name and content hash of the benchmark (and of the other one) of a study, and where its images are."""
+    """Return the name and content hash of a study's benchmark (and of `other`), and the location of its images."""
     place = bench.images.location
     about = {"name": bench.name, "hash": bench.hash, "images": str(Path(place).resolve()) if place else ""}
     return about | ({"other": {"name": other.name, "hash": other.hash}} if other else {})
 
 
 def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
-    """Raise an error unless every picture can be shown; they are opened as the server will open them."""
+    """Raise an error unless every picture can be shown; pictures are opened as the server will open them."""
     wanted = sorted({reference for draft in drafts for reference in draft.payload["images"]})
     store = store_at(bench.images.location if wanted else "")
     missing = []
@@ -119,7 +121,7 @@ def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
         reference, error = missing[0]
         why = getattr(error, "what", error)
         raise UsageError(
-            f"{len(missing)} of {len(wanted)} pictures cannot be shown to annotators; first, {reference[:80]!r}: {why}",
+            f"{len(missing)} of {len(wanted)} pictures cannot be shown to people; the first, {reference[:80]!r}: {why}",
             where=bench.name,
             hint="pass the folder that holds the pictures themselves with `images=`; links must not lead out of it",
         )
@@ -132,14 +134,14 @@ def _drafts(task: StudyTask, bench: Benchmark, other: Benchmark | None, plan: St
     if other is not None and other.name == bench.name:
         raise UsageError(f"both benchmarks are called {bench.name!r}", hint="rename one of them")
     if other is not None and task.name == FOILS:
-        items = _drawn(bench, replace(plan, sample=None))  # pairs are sampled by kind of foil
+        items = _sampled_items(bench, replace(plan, sample=None))  # pairs are sampled by kind of foil
         drafts = list(foil_pairs(bench.name, items, other.name, list(items_of(other.table))))
         drafts = by_kind(drafts, plan.sample or len(drafts), plan.seed)
     else:
-        items = _drawn(bench, plan)
+        items = _sampled_items(bench, plan)
         drafts = task.draft(bench.name, items, plan.with_image)
         if other is not None and task.name == BIAS:
-            drafts += task.draft(other.name, _drawn(other, plan))
+            drafts += task.draft(other.name, _sampled_items(other, plan))
     if not drafts:
         counts = {name: len(one.draft(bench.name, items)) for name, one in TASKS.items()}
         fitting = ", ".join(f"{name} ({n} questions)" for name, n in counts.items() if n)
@@ -151,34 +153,38 @@ def _drafts(task: StudyTask, bench: Benchmark, other: Benchmark | None, plan: St
     return drafts
 
 
-def _drawn(bench: Benchmark, plan: StudyPlan) -> list[Item]:
+def _sampled_items(bench: Benchmark, plan: StudyPlan) -> list[Item]:
     wanted = bench.only(plan.subsets) if plan.subsets else bench
     return list(items_of((wanted if plan.sample is None else wanted.sample(plan.sample, plan.seed)).table))
 
 
-def _spare(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: random.Random) -> list[QuestionDraft]:
-    """Return questions about items outside the sample, for practice and checks to use first; none without a sample."""
+def _unsampled_drafts(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: random.Random) -> list[QuestionDraft]:
+    """Return questions about items outside the sample, which are used first for practice and checks; none if there is
+    no sample.
+    """
     if plan.sample is None or task.name == FOILS:
         return []
-    asked = {(item.subset, item.id) for item in _drawn(bench, plan)}
-    left = [item for item in _drawn(bench, replace(plan, sample=None)) if (item.subset, item.id) not in asked]
+    asked = {(item.subset, item.id) for item in _sampled_items(bench, plan)}
+    left = [item for item in _sampled_items(bench, replace(plan, sample=None)) if (item.subset, item.id) not in asked]
     return task.draft(bench.name, dice.sample(left, min(SPARE, len(left))), plan.with_image)
 
 
-def _set_apart(
+def _split_questions(
     task: StudyTask, drafts: list[QuestionDraft], spare: list[QuestionDraft], plan: StudyPlan, dice: random.Random
 ) -> list[QuestionDraft]:
-    """Return main questions, practice questions and checks; the latter two use items of no main question."""
+    """Return main questions, practice questions and attention checks. Practice and checks use no item of a main
+    question.
+    """
     wanted = plan.practice
     if wanted is None:
         wanted = min(PRACTICE_AT_MOST, len(drafts) // PRACTICE_SHARE)
-    pool = _pool(spare, dice) + _pool(drafts, dice)
+    pool = _one_per_item(spare, dice) + _one_per_item(drafts, dice)
     made = list(_known_questions(task, pool, wanted + plan.attention))
     if len(made) < wanted + plan.attention:
         raise UsageError(
             f"only {len(made)} questions with a known answer can be made of these items, but practice={wanted} and "
             f"attention={plan.attention} need {wanted + plan.attention}",
-            hint="pass smaller numbers",
+            hint="lower practice or attention, or use more items",
         )
     used = {draft.key for _, drafts_used in made for draft in drafts_used}
     main = [draft for draft in drafts if draft.key not in used]
@@ -196,24 +202,26 @@ def _set_apart(
 Made = tuple[QuestionDraft, list[QuestionDraft]]
 
 
-def _pool(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[QuestionDraft]:
-    """Return one of the drafts for each item, in random order."""
+def _one_per_item(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[QuestionDraft]:
+    """Return one draft per item, in random order."""
     return list({draft.key: draft for draft in dice.sample(drafts, len(drafts))}.values())
 
 
 def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) -> Iterator[Made]:
-    """Yield questions with known answers, each answer equally often, and the drafts each question was made from."""
+    """Yield `wanted` questions with a known answer, each with the drafts from which it was made; all answers are
+    equally frequent.
+    """
     for n in range(wanted):
-        made = next(_made_of(task, left, n), None)
+        made = next(_candidates(task, left, n), None)
         if made is None:
             return
         left = [draft for draft in left if draft not in made[1]]
         yield made
 
 
-def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[Made]:
-    """Yield candidates for the n-th question with a known answer, each with the drafts that it was made from. Which of
-    the known answers is right alternates with n.
+def _candidates(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[Made]:
+    """Yield candidates for the n-th question with a known answer, each with the drafts from which it was made. The
+    known answer alternates with n.
     """
     for own in left:
         turn = n % (len(task.known(own.payload, own.payload)) or 1)
@@ -227,10 +235,9 @@ def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator
 
 
 def contradicts(own: Json, other: Json) -> bool:
-    """Return True if the true captions of another item are false of an item's picture.
+    """Return whether the true captions of the item `other` are false of the picture of the item `own`.
 
-    They are taken as false if the benchmark itself lists one of them as false, or if they share no content word with
-    the true captions of the picture.
+    They are if `own` lists one of them as false, or if they share no content word with its true captions.
 
     >>> [contradicts({"true": "a red circle"}, {"true": text}) for text in ("a blue square", "two circles")]
     [True, False]
@@ -238,7 +245,7 @@ def contradicts(own: Json, other: Json) -> bool:
     theirs = _true_captions(other)
     if own.get("caption") in theirs or own.get("foil") in theirs:
         return True
-    return not _content(_true_captions(own)) & _content(theirs)
+    return not _content_words(_true_captions(own)) & _content_words(theirs)
 
 
 def _true_captions(payload: Json) -> list[str]:
@@ -247,13 +254,13 @@ def _true_captions(payload: Json) -> list[str]:
     return list(payload["captions"]) if "captions" in payload else [payload["true"] or ""]
 
 
-def _content(captions: Iterable[str]) -> set[str]:
+def _content_words(captions: Iterable[str]) -> set[str]:
     words = {word for text in captions for word in re.findall(r"[^\W\d_]+", text.lower())}
     return {word.removesuffix("s") for word in words.difference(FUNCTION_WORDS.split())}
 
 
 def _store_questions(session: Session, study: StudyRow, drafts: Sequence[QuestionDraft], dice: random.Random) -> None:
-    """Store the questions, and one slot per requested answer; each copy of the questions has its own random order."""
+    """Store the questions, and one slot per requested answer. Each round of slots has its own random order."""
     rows = [{**vars(draft), "study_id": study.id, "ordinal": n} for n, draft in enumerate(drafts)]
     session.execute(insert(Question), rows)
     own = select(Question.id).where(Question.study_id == study.id, Question.kind == MAIN)
@@ -268,7 +275,7 @@ def _store_questions(session: Session, study: StudyRow, drafts: Sequence[Questio
 
 
 def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
-    """Return a random order that mixes the subsets evenly: each section of it has their overall proportions.
+    """Return a random order of items in which every section has about the same share of each subset as the whole.
 
     >>> order = balanced_order(["a"] * 4 + ["b"] * 4, random.Random(0))
     >>> sorted(order), [{"a" if n < 4 else "b" for n in order[i : i + 2]} == {"a", "b"} for i in (0, 2, 4, 6)]

@@ -1,7 +1,7 @@
-"""What an annotator may see of a slot. Everything that is sent to annotators is built here.
+"""What an annotator may see of a slot. Everything sent to annotators is built here.
 
-A `SlotView` has no field for the truth, for the benchmark's order or names, or for the kind of a question: it is built
-from the shuffled form alone, and pages, API, pictures and people's own data are built from it.
+A `SlotView` has no field for the truth, for the benchmark's order or names, or for the kind of a question. Pages, the
+API, pictures and the download of personal data are all built from it.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ SECONDS = 15.0  #: expected per question, until three people have answered
 
 
 def terms_of(session: Session, study: StudyRow, quota: int | None) -> list[tuple[str, str]]:
-    """Return (what, text) pairs that say what taking part means: the number of questions, the time they take, the pay.
+    """Return (what, text) pairs on what taking part involves: the number of questions, the time, the pay.
 
-    The time is based on the median of the study's answers, once three people have answered: one person may be in a
-    hurry. Without a quota, the number is that of all questions.
+    The time is based on the median of the study's answers, or on a fixed guess until three people have answered.
+    Without `quota`, the number is that of all questions.
     """
     questions = select(func.count()).select_from(Question).where(Question.study_id == study.id)
     number = quota or study.plan.get("per_annotator") or session.scalar(questions) or 0
@@ -73,15 +73,15 @@ OWN = ("pseudonym", "entry", "created", "consented", "consent_version", "exclude
 
 
 def own_data(session: Session, study: StudyRow, annotator: Annotator) -> Json:
-    """Return everything that is stored about an annotator; answers are described as their pages showed them."""
+    """Return everything stored about an annotator. Answers are described as their pages showed them."""
     rows = select(Answer).where(Answer.annotator_id == annotator.id).order_by(Answer.turn)
     answers = [_own_answer(study, row) for row in session.scalars(rows)]
     return {"study": study.name, **annotator.part(*OWN), "answers": answers}
 
 
 def _own_answer(study: StudyRow, answer: Answer) -> Json:
-    """Return an answer as the page showed it, with the order of options stored with the answer, since the slot's order
-    may have changed.
+    """Return an answer as the page showed it. The order of options is the one stored with the answer, because that of
+    the slot may have changed.
     """
     shown = None
     if answer.shown_order is not None:

@@ -108,9 +108,9 @@
   }
 
   function receive(state) {
-    showStanding(state.standing);
-    if (!state.question && state.standing.stopped) return stop(words.stopped, words.kept);
-    if (!state.question && state.standing.waiting) return stop(words.wait, words.waitWhy);
+    showProgress(state.progress);
+    if (!state.question && state.progress.stopped) return stop(words.stopped, words.kept);
+    if (!state.question && state.progress.waiting) return stop(words.wait, words.waitWhy);
     if (state.receipt && state.receipt.feedback !== null) {
       waiting = state;
       $("verdict").textContent = state.receipt.right ? words.right : words.wrong;
@@ -134,8 +134,8 @@
     for (const field of document.querySelectorAll("#fields input, #fields textarea")) field.disabled = yes;
   }
 
-  function showStanding(standing) {
-    const { done, total } = standing;
+  function showProgress(progress) {
+    const { done, total } = progress;
     $("bar").max = total || Math.max(done, 1);
     $("bar").value = done;
     $("bar").hidden = !total;

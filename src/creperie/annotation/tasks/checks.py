@@ -1,4 +1,4 @@
-"""Tasks that confirm or correct items: foil check, positive check, triplet check."""
+"""Tasks that confirm or correct items: foil check, positive check and triplet check."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def _verdict(task: str) -> Field:
 
 
 def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for every image and every caption that should not match this image.
+    """Yield one question for every image and every caption that should be false of it.
 
-    A caption that is true of the image is used for attention checks; it is never shown beside the foil.
+    `true` is a caption that is true of the image: it is used for attention checks, and never shown beside the foil.
     """
     for image, row in zip(item.images, item.match):
         true = next(compress(item.captions, row), None)
@@ -49,7 +49,9 @@ def _show_foil(payload: Payload, order: Order) -> PageForm:
 
 
 def _known_foil(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a true caption with its own picture (true) and with another item's (false): the text reveals nothing."""
+    """Return a true caption with its own picture (true) and another item's true caption with this picture (false), so
+    that the text alone does not reveal the answer.
+    """
     if own["true"] is None:
         return []
     known = [({**own, "caption": own["true"]}, {"verdict": "true"})]
@@ -62,7 +64,7 @@ def _known_foil(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _ask_positives(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for every true caption after the first, of an item with at most one image."""
+    """Yield one question for every true caption after the first, if the item has at most one image."""
     true = [j for j, fits in enumerate(item.match[0]) if fits]
     for j in true[1:] if len(item.match) == 1 else ():
         captions = [item.captions[true[0]], item.captions[j]]
@@ -88,7 +90,9 @@ def _say_positive(payload: Payload, value: Value) -> str:
 
 
 def _known_positive(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return an item that is right (own picture), and one that is wrong (other picture; without any, a foil)."""
+    """Return the item itself, which is correct, and a wrong item: another item's captions with this picture or, without
+    pictures, a foil as the second caption.
+    """
     known = [(dict(own), {"verdict": "accept"})]
     if not own["images"] and own["foil"]:
         known.append(({**own, "captions": [own["captions"][0], own["foil"]]}, {"verdict": "edit"}))
@@ -101,7 +105,7 @@ def _known_positive(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _ask_triplet(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for an item with at most one image that has both true and false captions."""
+    """Yield one question if the item has at most one image and both true and false captions."""
     row = item.match[0]
     if len(item.match) == 1 and any(row) and not all(row):
         payload = {"images": list(item.images), "captions": list(item.captions), "match": list(row)}
@@ -141,7 +145,9 @@ def _say_triplet(payload: Payload, value: Value) -> str:
 
 
 def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return an item that is valid (own picture), and one that is not (other picture; without any, P2 as a foil)."""
+    """Return the item itself, which is valid, and an invalid item: another item's captions with this picture or,
+    without pictures, the second true caption swapped with a foil.
+    """
     known = [_first_foil(own, "valid")]
     if own["images"] and other is not None:
         known.append(_first_foil({**other, "images": own["images"]}, "invalid"))
@@ -153,7 +159,7 @@ def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _first_foil(payload: Payload, verdict: str) -> tuple[Value, Value]:
-    """Return a question and its known answer: the verdict and, if there are several false captions, the first one."""
+    """Return a question and its known answer: the verdict and, if there are several foils, the first one."""
     foils = _foils_of(payload)
     return dict(payload), {"verdict": verdict} | ({"foil": str(foils[0])} if len(foils) > 1 else {})
 

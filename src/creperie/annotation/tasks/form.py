@@ -1,4 +1,4 @@
-"""The form of a question on the page, and the check of what the page sends back."""
+"""The form of a question, and the checks on what the page sends back."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LONGEST = 2000
 
 
 class AnswerError(DataError):
-    """Raised for an answer that does not fit the form of its question."""
+    """Raised for an answer that does not fit the form of the question."""
 
 
 @dataclass(frozen=True)
 class AnswerOption:
-    """One of the options to choose from. `quote` marks a label that is a caption."""
+    """An option to choose from. `quote` marks a label that is a caption."""
 
     value: str
     label: str
@@ -31,9 +31,9 @@ class AnswerOption:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a form. `when` names another field, and the value in it that makes this field required.
+    """A field of a form: a `choice` of one option, a `text`, or a `scale` from `low` to `high`.
 
-    Kinds: `choice` of one option, `text`, or `scale` from `low` to `high`.
+    `when` names another field and a value: this field is required if the other one has that value.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Field:
 
 @dataclass(frozen=True)
 class PageForm:
-    """A question as the page shows it: pictures, sentences to read, fields to fill in."""
+    """A question as the page shows it: pictures, sentences to read, and fields to fill in."""
 
     ask: str
     fields: tuple[Field, ...]
@@ -58,10 +58,10 @@ class PageForm:
 
 
 def read_form(form: PageForm, given: Mapping[str, Any]) -> Json:
-    """Return the checked fields of an answer; raise an AnswerError if the answer does not fit the form."""
+    """Return the fields of an answer after checking them; raise an AnswerError if the answer does not fit the form."""
     known = {f.name for f in form.fields}
     if extra := sorted(set(given) - known):
-        raise AnswerError(f"the question has no field {extra[0][:40]!r}")
+        raise AnswerError(f"the question has no field {extra[0][:40]!r}; load the page again")
     read: Json = {}
     for field in form.fields:
         if field.when is not None and read.get(field.when[0]) != field.when[1]:
@@ -98,7 +98,7 @@ _READERS = {"choice": _read_choice, "text": _read_text, "scale": _read_scale}
 
 
 def is_storable(text: str) -> bool:
-    """Return True for text that every database can hold: no NUL, no unpaired surrogate.
+    """Return True if every database can store the text: it has no NUL and no unpaired surrogate.
 
     >>> is_storable("crêpe"), is_storable("a\\0b"), is_storable("\\ud800")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Tasks that measure how well people do: find the negative, choose the caption. They are scored like models."""
+"""Tasks that measure how well people do: they find the negative or choose the caption, and are scored like models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIND, CHOOSE = "find-negative", "choose-caption"
 
 
 def _ask_odd(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for an item with one false caption among several true ones."""
+    """Yield one question if the item has one false caption and several true ones."""
     row = item.match[0]
     if len(item.match) == 1 and sum(row) >= 2 and row.count(False) == 1 and (item.images or not with_image):
         images = list(item.images) if with_image else []
@@ -41,14 +41,14 @@ def _show_odd(payload: Payload, order: Order) -> PageForm:
 
 
 def _ask_choice(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for an item with one true caption per image and some false captions."""
+    """Yield one question if the item has images, each with exactly one true caption, and at least two captions."""
     if item.images and len(item.captions) >= 2 and all(sum(row) == 1 for row in item.match):
         truth = [row.index(True) for row in item.match]
         yield {"images": list(item.images), "captions": list(item.captions), "truth": truth}
 
 
 def _places(payload: Payload, order: Order) -> tuple[list[int], list[int]]:
-    """Return the order of the pictures and that of the captions, both derived from one permutation."""
+    """Return the order of the pictures and the order of the captions, both derived from the one permutation `order`."""
     width = len(payload["captions"])
     captions = list(dict.fromkeys(place % width for place in order))
     images = list(dict.fromkeys(place // width for place in order))
@@ -66,7 +66,7 @@ def _show_choice(payload: Payload, order: Order) -> PageForm:
 
 
 def picture_order(payload: Payload, order: Order) -> list[int]:
-    """Return, for each place on the page, the index of the item's image shown there."""
+    """Return the index of the item's image shown at each place on the page."""
     return _places(payload, order)[0] if "truth" in payload else list(range(len(payload["images"])))
 
 

@@ -1,4 +1,4 @@
-"""Tasks that compare texts of undisclosed source: which foil is better, bias rating."""
+"""Tasks that compare texts without showing their source: which foil is better, and bias rating."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STRONGEST = 5
 
 
 def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question about the first two different foils of an item; none if there are fewer."""
+    """Yield one question about the first two different foils of an item, if it has as many."""
     foils = list(dict.fromkeys(item.negatives))
     if len(item.match) == 1 and item.positives and len(foils) >= 2:
         yield _pair(item.positives[0], foils[:2], ["foil 1", "foil 2"])
@@ -45,7 +45,9 @@ def _pair(true: str, foils: list[str], sources: list[str]) -> Value:
 def foil_pairs(
     source: str, items: Sequence[Item], other_source: str, others: Sequence[Item]
 ) -> Iterator[QuestionDraft]:
-    """Yield questions on two benchmarks' foils with the same true caption and kind; equal foils are left out."""
+    """Yield questions that compare foils of two benchmarks with the same true caption and kind. Pairs of equal foils
+    are left out.
+    """
     trues = {(i.subset, i.id): i.positives[0] for i in items if i.positives}
     for pair in pair_foils(items, others):
         foils = [pair.first, pair.second]
@@ -57,7 +59,9 @@ def foil_pairs(
 
 
 def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionDraft]:
-    """Return at most `most` questions, equally many of every kind of foil; where a kind has too few, others fill up."""
+    """Return at most `most` questions, equally many of every kind of foil. If a kind has too few, the other kinds fill
+    up.
+    """
     piles: dict[str, list[int]] = {}
     for k, draft in enumerate(drafts):
         piles.setdefault(kind_of(draft.subset), []).append(k)
@@ -81,14 +85,17 @@ def _say_foils(payload: Payload, value: Value) -> str:
 
 
 def _known_foils(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a foil and a copy with disordered words as a question whose answer is known: the first is better."""
-    return [({**own, "foils": pair}, {"sense": "0", "grammar": "0"}) for pair in _and_disorder(own["foils"][0])]
+    """Return a question with a known answer: a foil and a copy of it with neighbouring words swapped. The first is
+    better.
+    """
+    return [({**own, "foils": pair}, {"sense": "0", "grammar": "0"}) for pair in _with_disordered_copy(own["foils"][0])]
 
 
-def _and_disorder(text: str) -> list[list[str]]:
-    """Return a sentence and a copy with neighbouring words swapped; an empty list if the two are equal.
+def _with_disordered_copy(text: str) -> list[list[str]]:
+    """Return a list with one pair: a sentence, and a copy with neighbouring words swapped; an empty list if the two are
+    equal.
 
-    >>> _and_disorder("a dog bites a man.")
+    >>> _with_disordered_copy("a dog bites a man.")
     [['a dog bites a man.', 'dog a a bites man.']]
     """
     words = text.split()
@@ -104,7 +111,7 @@ def _and_disorder(text: str) -> list[list[str]]:
 def _ask_bias(item: Item, with_image: bool) -> Iterator[Json]:
     """Yield one question about the first true caption and the first foil.
 
-    In an item with two images neither caption is a foil, so the first one is taken as the true one.
+    In an item with two images, neither caption is a foil, so the first one takes the place of the true one.
     """
     if len(item.match) == 1 and item.positives and item.negatives:
         yield {"images": [], "captions": [item.positives[0], item.negatives[0]]}
@@ -120,13 +127,15 @@ def _show_bias(payload: Payload, order: Order) -> PageForm:
 
 
 def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
-    """Return the rating with its sign turned to the true caption: above zero, that is the more reasonable text."""
+    """Return the rating independent of the order shown: above zero if the true caption is the more reasonable text."""
     return {"rating": read["rating"] if order[0] == 1 else -read["rating"]}
 
 
 def _known_bias(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a caption and a copy with disordered words as a question whose answer is known: the first is better."""
-    return [({**own, "captions": pair}, {"rating": STRONGEST}) for pair in _and_disorder(own["captions"][0])]
+    """Return a question with a known answer: a caption and a copy of it with neighbouring words swapped. The first is
+    better.
+    """
+    return [({**own, "captions": pair}, {"rating": STRONGEST}) for pair in _with_disordered_copy(own["captions"][0])]
 
 
 PREFERENCES = (

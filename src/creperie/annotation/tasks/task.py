@@ -24,7 +24,7 @@ KnownAnswers = list[tuple[Json, Value]]
 
 @dataclass(frozen=True)
 class QuestionDraft:
-    """A question that has not been stored yet."""
+    """A question that has not been stored in the database yet."""
 
     source: str
     subset: str
@@ -40,7 +40,7 @@ class QuestionDraft:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension on which agreement is measured: `code` turns an answer into a number."""
+    """A dimension on which agreement is measured. `code` turns an answer into a number."""
 
     name: str
     code: Callable[[Payload, Value], float]
@@ -49,7 +49,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class StudyTask:
-    """A task of annotators, defined by functions: how items become questions, and what answers mean."""
+    """A task for annotators, defined by functions: how items become questions, and what answers mean."""
 
     name: str
     #: what `apply` makes of the answers: "check" changes the benchmark, "run" makes human runs, "rate" makes ratings
@@ -75,14 +75,14 @@ class StudyTask:
         return texts()[self.name]
 
     def draft(self, source: str, items: Iterable[Item], with_image: bool = True) -> list[QuestionDraft]:
-        """Return the questions about those items of a benchmark that have the form needed for this task."""
+        """Return the questions about these items. Items that do not have the form needed for this task get none."""
         asked = ((item, payload) for item in items for payload in self.questions(item, with_image))
         return [QuestionDraft(source, item.subset, item.id, payload) for item, payload in asked]
 
 
 @cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
-    """Return the texts that pages show, by task."""
+    """Return the texts shown on pages, by task."""
     words: dict[str, Json] = yaml.safe_load(packaged("creperie.annotation.tasks", "texts.yaml"))
     return words
 
@@ -94,28 +94,28 @@ def options_of(task: str, key: str = "options") -> tuple[AnswerOption, ...]:
 
 
 def label_of(value: str, task: str, key: str = "options") -> str:
-    """Return the label of an answer option on the page."""
+    """Return the label that the page shows for an answer option."""
     return next((o.label for o in options_of(task, key) if o.value == value), value)
 
 
 def choice_of(name: str, task: str) -> Dimension:
-    """Return the dimension of the field `name`, coded as the index of the chosen option among those of the task."""
+    """Return a dimension for the field `name`, whose code is the index of the chosen option."""
     values = [o.value for o in options_of(task)]
     return Dimension(name, lambda payload, value: float(values.index(value[name])))
 
 
 def captions_as_options(captions: Sequence[str], order: Order) -> tuple[AnswerOption, ...]:
-    """Return captions as options, in the order shown. Option values are positions on the page, so they reveal
-    nothing.
+    """Return captions as answer options, in the order shown. The value of an option is its position on the page, which
+    does not reveal which caption is true.
     """
     return tuple(AnswerOption(str(place), captions[j], quote=True) for place, j in enumerate(order))
 
 
 def caption_code(payload: Payload, chosen: Sequence[int]) -> float:
-    """Return a number for the captions that were chosen: their places in a permutation that depends on the question.
+    """Return a number for the chosen captions: their places in a permutation that depends on the question.
 
     In a benchmark the false caption may always be the last one. Everybody who is right would then give the same answer
-    everywhere, and a coefficient of agreement would attribute that to chance.
+    everywhere, and a coefficient of agreement would take that for chance.
     """
     captions = payload["captions"]
     digests = [hashlib.sha256("\0".join((text, *captions)).encode()).digest() for text in captions]

@@ -1,4 +1,4 @@
-"""The annotator's API, called by the page. Every response is a `SlotView` or the annotator's progress."""
+"""The annotator's API, called by the page. Every response is a StateOut, or a picture."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Comment = Annotated[Text, Field(max_length=2000)]
 
 
 class StateOut(BaseModel):
-    """What the annotator has to do now. If there is no question, `standing` says whether the study is stopped or more
-    questions will open; if neither is so, the work is done.
+    """What the annotator has to do now. If `question` is empty, `progress` says whether the study is stopped or more
+    questions will open; otherwise the work is done.
     """
 
     question: SlotView | None
-    standing: AnnotatorProgress
+    progress: AnnotatorProgress
     receipt: Receipt | None = None
     ending: str | None = Field(None, description="URL at which a crowd platform wants people to continue")
 
@@ -58,7 +58,7 @@ class AnswerIn(SkipIn):
 
 
 def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
-    """Perform an action, then take the next slot, in one transaction; return the new state after the commit."""
+    """Perform an action and give out the next slot in one transaction; return the new state after the commit."""
     db = request.app.state.site.db
     with db.write() as session:
         who = recognised(request, visitor(session, cookie(request, SESSION), lock=True))
@@ -70,33 +70,35 @@ def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
         receipt, slot = act(desk), desk.take()
         return StateOut(
             question=view_of(desk.study, slot) if slot else None,
-            standing=desk.standing(),
+            progress=desk.progress(),
             receipt=receipt,
-            ending=desk.ending() if slot is None else None,
+            ending=desk.completion_url() if slot is None else None,
         )
 
 
 @router.post("/api/next")
 def next_question(request: Request) -> StateOut:
-    """Return the question that the annotator holds, or give out the next one."""
+    """Return the question that the annotator holds, or else give out the next one."""
     return _state(request, lambda desk: None)
 
 
 @router.post("/api/answer")
 def take_answer(request: Request, one: AnswerIn) -> StateOut:
-    """Store an answer, which is durable once this returns; a repeated request with the same key stores it only once."""
+    """Store an answer and return the next question. The answer is durable by then; a repeated request with the same key
+    is not stored again.
+    """
     return _state(request, lambda desk: answer(desk, one.slot, one.key, one.fields, one.comment, one.seconds))
 
 
 @router.post("/api/skip")
 def take_skip(request: Request, one: SkipIn) -> StateOut:
-    """Skip a question: it is left to other annotators."""
+    """Skip a question, which is then left to other annotators."""
     return _state(request, lambda desk: skip(desk, one.slot, one.key, one.comment))
 
 
 @router.post("/api/undo")
 def take_undo(request: Request, one: UndoIn) -> StateOut:
-    """Take back the last answer or skip; the question is asked again."""
+    """Take back the last answer or skip and ask the question again."""
     return _state(request, lambda desk: undo(desk, one.key))
 
 

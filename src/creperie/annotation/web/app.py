@@ -1,4 +1,4 @@
-"""The application: routes, guard, and the form of errors for browsers and scripts."""
+"""The web application: its routes, its guard, and its error responses for browsers and scripts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _explain_errors(app: FastAPI) -> None:
             return JSONResponse({"detail": [{"loc": ["body", "fields"], "msg": error.what, "type": "answer"}]}, 422)
         if isinstance(error, (WorkError, StateError)) and not _wants_page(request):
             return JSONResponse({"code": error.code, "message": error.what}, status)
-        return _say(request, status, f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return _error_response(request, status, f"{str(error)[:1].upper()}{str(error)[1:]}.")
 
     @app.exception_handler(BusyError)
     @app.exception_handler(OperationalError)
@@ -77,7 +77,11 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:
-        response = _say(request, 500, "The server made a mistake. It has been logged; nothing that you did is lost.")
+        response = _error_response(
+            request,
+            500,
+            "The server failed. The error has been logged, and nothing that you did is lost. Try again in a moment.",
+        )
         response.headers.update(HEADERS)  # this response does not pass through the guard
         return response
 
@@ -85,16 +89,16 @@ def _explain_errors(app: FastAPI) -> None:
     def http(request: Request, error: StarletteHTTPException) -> Response:
         unknown = error.status_code == 404 and error.detail == "Not Found"  # no route, or no static file
         text = NO_PAGE if unknown and _wants_page(request) else str(error.detail)
-        return _say(request, error.status_code, text, error.headers)
+        return _error_response(request, error.status_code, text, error.headers)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:
         wrong = error.errors()
         if _wants_page(request):
             if any(e["loc"][0] == "path" for e in wrong):
-                return _say(request, 404, NO_PAGE)
+                return _error_response(request, 404, NO_PAGE)
             names = ", ".join(str(e["loc"][-1]) for e in wrong)
-            return _say(
+            return _error_response(
                 request, 422, f"Something in the form is missing or not valid: {names}. Go back and correct it."
             )
         detail = [{k: e[k] for k in ("loc", "msg", "type")} for e in wrong]
@@ -105,8 +109,8 @@ def _wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
 
 
-def _say(request: Request, status: int, text: str, headers: Any = None) -> Response:
-    """Respond with an error: as a page for people, or as JSON for scripts."""
+def _error_response(request: Request, status: int, text: str, headers: Any = None) -> Response:
+    """Return an error response: a page for browsers, or JSON for scripts."""
     if not _wants_page(request):
         return JSONResponse({"detail": text}, status, headers=headers)
     titles = {401: "Please open your link", 403: "Not allowed", 404: "Not found", 409: "Not possible now"}
@@ -118,8 +122,8 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/static/face.css")
 @router.get("/static/mark.svg")
-def face(request: Request) -> Response:
-    """Return the style sheet or the logo that all pages of creperie share."""
+def shared_asset(request: Request) -> Response:
+    """Return the style sheet or the logo that all of creperie's pages share."""
     name = request.url.path.rpartition("/")[2]
     kind = "text/css" if name.endswith("css") else "image/svg+xml"
     return Response(render("annotation", name), media_type=kind, headers={"Cache-Control": "max-age=3600"})

@@ -1,4 +1,6 @@
-"""How people enter and leave: personal links, a crowd's shared address, consent, withdrawal, download of their data."""
+"""The pages on which people enter and leave: personal links, a crowd's shared address, consent, withdrawal, and the
+download of their data.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ from creperie.annotation.web.site import (
     message,
     page,
     recognised,
+    redirect,
     set_cookie,
-    to,
 )
 
 router = APIRouter(include_in_schema=False, dependencies=CSRF)
@@ -54,7 +56,9 @@ Consent = Annotated[str, Form(max_length=16)]
 
 
 def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
-    """Return the visitor whose link has this token. Attempts with unknown tokens are counted and limited."""
+    """Return the visitor whose link has this token; respond with 404 if there is none. Such attempts are limited per
+    address.
+    """
     with site.db.read() as session:
         who = recognised(request, link_of(session, token))
     if who is None:
@@ -66,8 +70,8 @@ def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
 
 @router.get("/join/{token}")
 def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """Show an annotator what the invitation is about, and let an owner in. Link previews fetch this page as well, so it
-    changes nothing for annotators.
+    """Show an annotator what the study is about; let an owner in at once. Link previews fetch this page as well, so for
+    annotators it changes nothing.
     """
     who = _linked(request, site, token)
     if not isinstance(who, Participant):
@@ -85,13 +89,13 @@ def _entry_page(
 
 
 def _about(study: StudyRow) -> Json:
-    """Return the facts about a study that annotators' pages show."""
+    """Return what annotators' pages show about a study."""
     return {"study": study, "task": task_named(study.task).words, "settings": settings_of(study.settings)}
 
 
 @router.post("/join/{token}")
 def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") -> Response:
-    """Exchange the link for a session cookie."""
+    """Exchange an annotator's link for a session cookie, once the annotator has consented."""
     who = _linked(request, site, token)
     if isinstance(who, Participant) and not _consents(site, who, consent):
         return _entry_page(request, who.study, f"/join/{token}", who=who, refused=True)
@@ -99,7 +103,7 @@ def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") 
 
 
 def _consents(site: SiteHere, who: Participant, given: str) -> bool:
-    """Return True if the annotator accepts the current consent text now or did before; a new acceptance is stored."""
+    """Return whether the annotator accepts the current consent text, now or earlier. A new acceptance is stored."""
     if not who.consent_due:
         return True
     if given == who.consent_due:
@@ -110,11 +114,11 @@ def _consents(site: SiteHere, who: Participant, given: str) -> bool:
 
 
 def _let_in(request: Request, site: SiteHere, who: Visitor, response: Response | None = None) -> Response:
-    """Set the session cookie, which expires with the link, on a response, and return the response."""
+    """Start a session, set its cookie on the response (by default a redirect), and return the response."""
     with site.db.write() as session:
         token = open_visit(session, who.link)
     mine = who.link.kind == ANNOTATOR
-    answer = response or to("/work" if mine else "/owner")
+    answer = response or redirect("/work" if mine else "/owner")
     set_cookie(answer, request, SESSION if mine else OWNED, token, LASTS[who.link.kind])
     return answer
 
@@ -132,25 +136,25 @@ def _crowd_study(site: SiteHere, token: str) -> StudyRow:
 
 @router.get("/crowd/{token}")
 def crowd_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """Show signed or listed workers what a study is about. Nothing is stored before they consent."""
+    """Show workers with a signed or listed id what a study is about. Nothing is stored before they consent."""
     study = _crowd_study(site, token)
     here = current_visitor(request, SESSION)
     with site.db.read() as session:
         worker, _ = entrant_of(session, study, request.query_params)
     if isinstance(here, Participant) and here.annotator.worker == worker:
-        return to("/work")
+        return redirect("/work")
     return _entry_page(request, study, f"/crowd/{token}?{request.url.query}")
 
 
 @router.post("/crowd/{token}")
 def enter_by_address(request: Request, site: SiteHere, token: Token, consent: Consent = "") -> Response:
-    """Exchange a signed or listed id for a personal link, and show this link, by which the worker can come back."""
+    """Exchange a signed or listed worker id for a personal link, and show the link so that the worker can come back."""
     study = _crowd_study(site, token)
     wanted = settings_of(study.settings).consent_version
     if wanted and consent != wanted:
         return _entry_page(request, study, f"/crowd/{token}?{request.url.query}", refused=True)
     if not site.limiter.hit(ENTRIES, client_address(request)):
-        raise HTTPException(429, "Too many people entered from here; please try again later.")
+        raise HTTPException(429, "Too many people have entered from your network; please try again later.")
     annotator, made = enter(site.db, study.name, request.query_params)
     link = Invitation(annotator.pseudonym, made).link(base_url(request))
     shown = page(request, "entered.html", name=annotator.pseudonym, link=link)
@@ -163,15 +167,15 @@ def enter_by_address(request: Request, site: SiteHere, token: Token, consent: Co
 @router.get("/")
 def home(request: Request) -> Response:
     if current_visitor(request, SESSION) is not None:
-        return to("/work")
+        return redirect("/work")
     if current_visitor(request, OWNED) is not None:
-        return to("/owner")
+        return redirect("/owner")
     return message(request, "creperie", "Open the link in your invitation to begin.")
 
 
 @router.get("/work")
 def work_page(request: Request, who: AnnotatorHere) -> Response:
-    """Show the page on which annotators work; if the consent text has changed, show the new text first."""
+    """Show the page on which annotators work or, if the consent text has changed, the new text."""
     if who.consent_due:
         return _entry_page(request, who.study, "/consent", who=who)
     return page(request, "work.html", **_about(who.study), annotator=who.annotator, stopped=who.study.state != OPEN)
@@ -179,15 +183,15 @@ def work_page(request: Request, who: AnnotatorHere) -> Response:
 
 @router.post("/consent")
 def accept_consent(request: Request, site: SiteHere, who: AnnotatorHere, consent: Consent = "") -> Response:
-    """Store that the annotator accepts a changed consent text, and go on to the questions."""
+    """Store that the annotator accepts the changed consent text, and go on to the questions."""
     if not _consents(site, who, consent):
         return _entry_page(request, who.study, "/consent", who=who, refused=True)
-    return to("/work")
+    return redirect("/work")
 
 
 @router.post("/withdraw")
 def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere) -> Response:
-    """Leave the study for good: all answers of the annotator are erased."""
+    """Leave the study for good. All answers of the annotator are erased."""
     withdraw(site.db, who.study.name, who.annotator.pseudonym, "annotator")
     text = "Your answers have been erased and count in no result. Thank you."
     response = message(request, "You have withdrawn", text)
@@ -197,7 +201,7 @@ def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere) -> Respon
 
 @router.get("/my-data")
 def my_data(site: SiteHere, who: AnnotatorHere) -> Response:
-    """Return everything that is stored about the annotator, each answer with its question as the page showed it."""
+    """Return everything stored about the annotator, each answer with its question as the page showed it."""
     with site.db.read() as session:
         document = own_data(session, who.study, session.get_one(Annotator, who.annotator.id))
     return JSONResponse(document, headers={"Content-Disposition": 'attachment; filename="my-data.json"'})
@@ -206,9 +210,9 @@ def my_data(site: SiteHere, who: AnnotatorHere) -> Response:
 @router.post("/leave")
 @router.post("/owner/logout")
 def leave(request: Request, site: SiteHere) -> Response:
-    """End the session of this browser; opening the link again starts a new one."""
+    """End the session of this browser. Opening the link again starts a new one."""
     area = OWNED if request.url.path.startswith("/owner") else SESSION
     end_visit(site.db, cookie(request, area))
-    response = to("/")
+    response = redirect("/")
     set_cookie(response, request, area, "", 0)
     return response

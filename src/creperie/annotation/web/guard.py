@@ -1,4 +1,4 @@
-"""Rules for every request: allowed hosts and origins, size and speed of bodies, security headers."""
+"""Rules for every request: allowed hosts and origins, size and speed of request bodies, security headers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ BODY_SECONDS = 20.0
 
 
 class Guard:
-    """ASGI middleware that refuses foreign hosts, foreign origins and large or slow bodies, and adds security headers.
+    """ASGI middleware that refuses requests for other hosts, from other origins, or with large or slow bodies, and adds
+    security headers to responses.
 
     A body is read completely before a thread works on the request, so a slow sender does not block a thread.
     """
@@ -82,7 +83,7 @@ def _add_headers(scope: Scope, headers: MutableHeaders) -> None:
 
 
 async def _read(receive: Receive) -> bytes:
-    """Return the whole body of a request; if the body is too large, only its first part."""
+    """Return the whole body of a request or, if it is too large, only its beginning."""
     body = b""
     while len(body) <= MAX_BODY:
         message = await receive()
@@ -93,7 +94,7 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that passes a body that was already read on to the application."""
+    """Return a `receive` function that hands the application a body that was already read."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -103,12 +104,12 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def busy() -> Response:
-    """Return the response to send when the server is busy; the page then retries by itself."""
+    """Return the response that tells the page that the server is busy; the page then tries again by itself."""
     return JSONResponse({"detail": "the server is busy; try again in a moment"}, 503, headers={"Retry-After": "2"})
 
 
 def _parsed(url: str) -> SplitResult:
-    """Return the parts of a URL; all parts are empty if the URL is not valid."""
+    """Return the parts of a URL, all empty if the URL is not valid."""
     try:
         return urlsplit(url)
     except ValueError:

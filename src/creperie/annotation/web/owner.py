@@ -65,7 +65,7 @@ def studies_page(request: Request, site: SiteHere, who: ReaderHere) -> Response:
 
 @router.get("/studies/{name}")
 def study_page(here: AdjudicatorHere) -> Response:
-    """Show progress, agreement, annotators, disagreements and the audit trail."""
+    """Show a study's progress, agreement, annotators, disagreements and audit trail."""
     return _dashboard(here)
 
 
@@ -101,7 +101,7 @@ def change_state(here: OwnerHere, state: Annotated[Text, Form(max_length=16)]) -
     """Pause, reopen or close the study."""
     with here.site.db.write() as session:
         set_state(session, study_named(session, here.name), state, here.who.actor)
-    return here.to()
+    return here.redirect()
 
 
 # -- people ------------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def make_invitations(
     days: Annotated[float, Form(gt=0, le=3650, allow_inf_nan=False)] = DAYS,
     note: Annotated[Text, Form(max_length=200)] = "",
 ) -> Response:
-    """Create new links; only their hashes are stored.
+    """Create links for new annotators and show them once; only their hashes are stored.
 
     If the same form is submitted twice, even at the same time, no further links are created: the first ones are shown
     again, as long as the server remembers them.
@@ -148,14 +148,14 @@ def change_annotator(
         revoke(db, annotator, here.name, actor)
     else:
         include(db, here.name, annotator, actor)
-    return here.to("#annotators")
+    return here.redirect("#annotators")
 
 
 @router.post("/studies/{name}/rules")
 def run_rules(here: OwnerHere) -> Response:
     """Exclude every annotator who breaks one of the study's exclusion rules."""
     exclude_by_rules(here.site.db, here.name, here.who.actor)
-    return here.to("#annotators")
+    return here.redirect("#annotators")
 
 
 # -- settings --------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def run_rules(here: OwnerHere) -> Response:
 
 @router.get("/studies/{name}/settings")
 def settings_page(here: OwnerHere) -> Response:
-    """Show the form for instructions, consent, crowd and exclusion rules."""
+    """Show the form for the study's instructions, consent text, crowd and exclusion rules."""
     return _settings_page(here)
 
 
@@ -177,7 +177,7 @@ def _settings_page(here: StudyVisit, status: int = 200, **more: Any) -> Response
 
 @router.post("/studies/{name}/settings")
 def save_settings(here: OwnerHere, given: Posted) -> Response:
-    """Change the settings; if somebody else changed them since the page was loaded, show both values instead."""
+    """Save the settings. If somebody else changed them since the page was loaded, show both values instead."""
     if not re.fullmatch(r"[0-9]{1,9}", given.get("revision", "")):
         raise HTTPException(400, "the form lacks the revision of the settings; load the page again")
     try:
@@ -188,11 +188,11 @@ def save_settings(here: OwnerHere, given: Posted) -> Response:
         return _settings_page(here, 409, both=e.both)
     except CreperieError as e:
         return _settings_page(here, 400, problem=str(e))
-    return here.to("/settings")
+    return here.redirect("/settings")
 
 
 def _read_settings(given: dict[str, str]) -> Json:
-    """Return a form's texts as settings; where a number is expected, an empty text becomes None."""
+    """Return the texts of a form as settings. Where a number is expected, an empty text becomes None."""
     changes: Json = {}
     for name in (NAMES | {"instructions"}) & set(given) - {"crowd_address"}:
         text = given[name].replace("\r\n", "\n")
@@ -200,16 +200,16 @@ def _read_settings(given: dict[str, str]) -> Json:
             empty = 0.0 if name == "pay" else None
             changes[name] = text if name not in BOUNDS else BOUNDS[name][0](text) if text else empty
         except ValueError:
-            raise UsageError(f"{name}: expected a number, not {text[:60]!r}") from None
+            raise UsageError(f"the setting {name} must be a number, not {text[:60]!r}") from None
     return changes
 
 
 @router.post("/studies/{name}/crowd")
 def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] = "") -> Response:
-    """Add ids to the list of workers, or create the address that all workers share."""
+    """Add ids to the list of workers or, without ids, create the address that all workers share."""
     if ids.strip():
         list_workers(here.site.db, here.name, ids.splitlines(), here.who.actor)
-        return here.to("/settings")
+        return here.redirect("/settings")
     token = crowd_address(here.site.db, here.name, here.who.actor)
     return _settings_page(here, link=f"{base_url(here.request)}/crowd/{token}")
 
@@ -219,16 +219,16 @@ def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] 
 
 @router.get("/studies/{name}/adjudicate")
 def next_dispute(here: AdjudicatorHere) -> Response:
-    """Redirect to the next question to decide, on which people disagree; if there is none, show the dashboard."""
+    """Redirect to the next undecided question on which people disagree or, if there is none, to the dashboard."""
     left = disagreements(task_named(here.study.task), _judged(here), undecided_only=True)
     if not left:
         return _dashboard(here, notice="There is nothing left to decide.")
-    return here.to(f"/questions/{left[0].ordinal}")
+    return here.redirect(f"/questions/{left[0].ordinal}")
 
 
 @router.get("/studies/{name}/questions/{ordinal}")
 def question_page(here: AdjudicatorHere, ordinal: Ordinal) -> Response:
-    """Show a question with all answers to it, and the form to decide it."""
+    """Show a question with all answers to it, and the form for deciding it."""
     return _question_page(here, ordinal)
 
 
@@ -256,7 +256,7 @@ def _question_of(questions: Sequence[Judged], ordinal: int) -> Judged:
 
 @router.post("/studies/{name}/questions/{ordinal}")
 def decide(here: AdjudicatorHere, ordinal: Ordinal, given: Posted) -> Response:
-    """Store the owner's decision on a question, whose options are shown in the benchmark's order. Earlier decisions
+    """Store the owner's decision on a question; its form shows the options in the benchmark's order. Earlier decisions
     stay on record.
     """
     task, payload = task_named(here.study.task), _question_of(_judged(here), ordinal).payload
@@ -270,12 +270,12 @@ def decide(here: AdjudicatorHere, ordinal: Ordinal, given: Posted) -> Response:
     comment = given.get("comment", "")[:2000].replace("\0", "")
     with here.site.db.write() as session:
         adjudicate(session, study_named(session, here.name), ordinal, value, comment, here.who.actor)
-    return here.to("/adjudicate")
+    return here.redirect("/adjudicate")
 
 
 @router.get("/studies/{name}/pictures/{ordinal}/{place}")
 def question_picture(here: AdjudicatorHere, ordinal: Ordinal, place: Place) -> Response:
-    """Return a picture of a question; `place` counts pictures in the benchmark's order."""
+    """Return a picture of a question. `place` is its number in the benchmark's order."""
     images = _question_of(_judged(here), ordinal).payload["images"]
     if place >= len(images):
         raise HTTPException(404, "no such picture")

@@ -28,7 +28,7 @@ class Picture:
 
 
 class StudyPictures:
-    """A cache of encoded pictures from several image stores; the most recent ones are kept in memory."""
+    """A cache of encoded pictures from several image stores. It keeps the most recent ones in memory."""
 
     def __init__(self) -> None:
         self._cached = lru_cache(KEPT)(_read)
@@ -46,12 +46,12 @@ def _read(location: str, reference: str) -> Picture:
 
 
 def store_at(location: str) -> ImageStore:
-    """Return the image store of a study. Symbolic links that lead out of the store's folder are never followed."""
+    """Return the image store at a location. Symbolic links that lead out of its folder are never followed."""
     return open_store(location, follow_links=False) if location else NO_IMAGES
 
 
 def encode(picture: Image.Image) -> Picture:
-    """Return a picture encoded in a format for browsers, without metadata."""
+    """Return a picture in a format for browsers, without metadata."""
     if max(picture.size) > LONGEST_SIDE:
         picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     picture.info = {}  # drop comments and profiles of the file

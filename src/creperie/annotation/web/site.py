@@ -1,4 +1,4 @@
-"""What the routes share: the database, the pictures, the templates, who is calling, and what they may do."""
+"""What the routes share: the database, the pictures, the templates, and who is calling with which rights."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SESSION, OWNED, FORM = "creperie_session", "creperie_owner", "creperie_form"
 
 @dataclass(frozen=True)
 class Site:
-    """The state of a server. `secure` says that people reach the server over TLS."""
+    """The state of a server. `secure` is True if people reach the server over TLS."""
 
     db: Database
     secure: bool = False
@@ -66,7 +66,7 @@ Name = Annotated[str, PathParameter(pattern=r"^[a-z0-9][a-z0-9._-]{0,47}$")]
 
 
 def prose(text: str) -> Markup:
-    """Return Markdown as HTML, with raw HTML escaped and without pictures or links that run scripts.
+    """Return Markdown as HTML. Raw HTML is escaped; pictures and links that run scripts are left as text.
 
     >>> prose("**Look** <b>well</b>")
     Markup('<p><strong>Look</strong> &lt;b&gt;well&lt;/b&gt;</p>\\n')
@@ -97,8 +97,8 @@ def message(request: Request, title: str, text: str, status: int = 200) -> HTMLR
     return page(request, "message.html", status, title=title, text=text)
 
 
-def to(place: str) -> RedirectResponse:
-    """Return a redirect to a page, to be sent after a form was accepted."""
+def redirect(place: str) -> RedirectResponse:
+    """Return a redirect to another page, as the response to an accepted form."""
     return RedirectResponse(place, 303)
 
 
@@ -118,7 +118,9 @@ def set_cookie(response: Response, request: Request, name: str, value: str, seco
 
 
 def cookie_name(request: Request, name: str) -> str:
-    """Return the full name of a cookie. Over TLS, a prefix makes browsers refuse the cookie from any other host."""
+    """Return the full name of a cookie. Over TLS it has a prefix that makes browsers refuse the cookie from any other
+    host.
+    """
     return f"__Host-{name}" if _is_secure(request) else name
 
 
@@ -131,12 +133,12 @@ def _is_secure(request: Request) -> bool:
 
 
 def _secret(request: Request) -> str:
-    """Return the secret of the CSRF token: the session cookie, or before there is a session, a separate cookie."""
+    """Return the secret behind the CSRF token: the session cookie or, before there is a session, a separate cookie."""
     return cookie(request, OWNED if request.url.path.startswith("/owner") else SESSION) or cookie(request, FORM)
 
 
 async def posted(request: Request) -> dict[str, str]:
-    """Return the text fields of a form that was sent."""
+    """Return the text fields of a submitted form."""
     form = await request.form()
     return {key: value for key, value in form.items() if isinstance(value, str)}
 
@@ -145,7 +147,7 @@ Posted = Annotated[dict[str, str], Depends(posted)]
 
 
 async def check_csrf(request: Request, form: Posted) -> None:
-    """Raise an error for a post whose form or header lacks the CSRF token of one of our pages."""
+    """Respond with 403 to a POST request whose form and headers lack the CSRF token of one of our pages."""
     given = request.headers.get("x-csrf-token") or form.get("csrf", "")
     secret = _secret(request)
     wanted = csrf_token(secret) if secret else ""
@@ -161,7 +163,9 @@ CSRF = [Depends(check_csrf)]
 
 
 def current_visitor(request: Request, area: str) -> Visitor | None:
-    """Return the visitor behind a request, by the cookie or, for owners, by the name that the identity proxy gives."""
+    """Return the visitor behind a request, known by the cookie or, for owners, by the name that the identity proxy
+    sent.
+    """
     site, token = request.app.state.site, cookie(request, area)
     name = request.headers.get(site.trusted_header, "") if site.trusted_header and area == OWNED else ""
     if not token and not name:
@@ -174,7 +178,7 @@ Known = TypeVar("Known", bound=Visitor | None)
 
 
 def recognised(request: Request, who: Known) -> Known:
-    """Return the visitor, and note that the visitor's link was used from this address (see `connections`)."""
+    """Return the visitor; if there is one, note that a valid link was used from this address (see `connections`)."""
     welcome = request.scope.get("state", {}).get(WELCOME)
     if who is not None and welcome is not None:
         welcome()
@@ -202,13 +206,13 @@ def client_address(request: Request) -> str:
 
 
 def base_url(request: Request) -> str:
-    """Return the base URL of links: the address that the server was given, or the one in the request."""
+    """Return the base URL for links: the address given to the server, or else that of the request."""
     return str(request.app.state.site.url or request.base_url).rstrip("/")
 
 
 @dataclass(frozen=True)
 class StudyVisit:
-    """A request of an owner or adjudicator to a page of the study in the URL."""
+    """A request by an owner or adjudicator for a page of the study named in the URL."""
 
     request: Request
     site: Site
@@ -222,14 +226,14 @@ class StudyVisit:
     def page(self, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
         return page(self.request, template, status, **{"who": self.who.link, "study": self.study, **values})
 
-    def to(self, part: str = "") -> RedirectResponse:
-        """Redirect to a page of the study."""
-        return to(f"/owner/studies/{self.name}{part}")
+    def redirect(self, part: str = "") -> RedirectResponse:
+        """Return a redirect to a page of the study."""
+        return redirect(f"/owner/studies/{self.name}{part}")
 
 
 def _allowed(kind: str) -> Callable[..., StudyVisit]:
-    """Return a dependency that returns the visit if the caller has the right `kind` in the URL's study; it responds
-    with 404 or 403 otherwise.
+    """Return a FastAPI dependency for visits to the study in the URL. It responds with 404 or 403 if the caller lacks
+    the right `kind`.
     """
 
     def check(request: Request, site: SiteHere, name: Name) -> StudyVisit:

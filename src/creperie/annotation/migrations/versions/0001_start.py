@@ -1,4 +1,4 @@
-"""The tables of the first version. New databases start with the tables of the newest version and never run this."""
+"""The tables of the first version. New databases never run this: they begin with the newest tables."""
 
 revision = "0001"
 down_revision = None

@@ -1,7 +1,7 @@
-"""Links instead of accounts, revisions of settings, no hash chains.
+"""Replace accounts by links, give settings revisions, and drop hash chains.
 
-Accounts become links without a token: nobody can open them until the owner makes a new one (`annotate link NAME`).
-Annotators' links and open sessions keep working. Annotators who entered by an id in the URL become `unverified`.
+An account becomes a link without a token, which nobody can open until the owner makes a new one (`annotate link NAME`).
+Annotators' links and open sessions keep working. Annotators who entered with an id in the URL become `unverified`.
 """
 
 import sys
@@ -76,7 +76,7 @@ def upgrade() -> None:
 
 
 def _name_accounts(bind: sa.Connection) -> None:
-    """Print, for the owner, what became of each account."""
+    """Print what became of each account, for the owner to read."""
     owners = bind.execute(sa.text("SELECT name, role FROM owner ORDER BY id")).all()
     roles = {"owner": "owner", "member": "owner"}
     accounts = [f"{name} ({roles.get(role, 'adjudicator')})" for name, role in owners]
@@ -90,7 +90,7 @@ def _name_accounts(bind: sa.Connection) -> None:
 
 
 def _begin_revisions(bind: sa.Connection) -> None:
-    """Store the settings of every study as its first revision, leaving out numbers that are not valid."""
+    """Store the settings of every study as its first revision, without numbers that are not valid."""
     studies = sa.table(
         "study", *(sa.column(n) for n in ("id", "created", "instructions")), sa.column("settings", sa.JSON)
     )
