@@ -448,7 +448,7 @@ def test_a_stage_whose_makers_make_nothing(tmp_path: Path, validator: str, comma
         "  - {name: both, does: join, from: [named, captions]}\n",
         encoding="utf-8",
     )
-    with pytest.raises(DataError, match="the makers made no item"):
+    with pytest.raises(DataError, match="the makers created no items"):
         cook(read_recipe(file, "small"), tmp_path / "strict")
     code, told, _ = command("cook", file, "--set", "named.optional=true", "--out", tmp_path / "out")
     assert (code, "it made no items" in told) == (0, True)

@@ -56,7 +56,7 @@ WRONG = {
         "unknown earlier stage 'c'",
     ),
     HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - {name: b, does: world, with: {kinds: x}}\n"
-    "  - name: c\n    does: check\n    from: [a, b]\n": (7, "takes one input"),
+    "  - name: c\n    does: check\n    from: [a, b]\n": (7, "takes only one input"),
     HEAD + "  - name: a\n    does: !!python/object/apply:os.system ['true']\n": (4, "unknown step"),
     "recipe: !!python/name:os.system\nstages: []\n": (1, "could not determine a constructor"),
     "recipe: r\nstages: &a [*a]\n": (2, "an alias refers to a value that contains it"),

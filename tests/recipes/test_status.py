@@ -96,7 +96,7 @@ def test_figures_name_a_model_by_the_stage_that_trained_it() -> None:
 def test_without_answers_a_study_waits(tmp_path: Path) -> None:
     text = CHAIN.replace("scripted: true, sample: 6", "overlap: 1")
     (tmp_path / "r.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(CreperieError, match="people have not answered") as caught:
+    with pytest.raises(CreperieError, match="people's answers are not complete") as caught:
         run_stages(read_recipe(tmp_path / "r.yaml"), tmp_path / "out")
     assert "creperie annotate serve" in str(caught.value)
     assert (tmp_path / "out" / "people.db").is_file()

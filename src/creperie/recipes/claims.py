@@ -31,8 +31,10 @@ Claim = tuple[str, str, str, Holds]  #: claim, who, numbers, holds
 
 
 def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
-    """Return whether a claim holds: `yes` if a result is above its threshold beyond the interval, `no` if below.
-    Without `evidence` (items other than the paper's own), the answer says that they only stand in for them.
+    """Return whether a claim holds: `yes` if the whole interval of a result is above the threshold, `no` if it is
+    below, else `not shown`.
+
+    Without `evidence`, because the items are not the paper's own, the answer is marked as that of a stand-in.
     """
     if above == below:
         return "not shown"
@@ -42,7 +44,9 @@ def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
 
 @dataclass(frozen=True)
 class Direction:
-    """A claim of a paper, the numbers of one stage that support or contradict it, and whether the claim holds."""
+    """A claim of a paper about which of two numbers is larger, the numbers of one stage, and whether the claim holds
+    there.
+    """
 
     recipe: str
     profile: str
@@ -76,7 +80,9 @@ def _claims(stage: Path, recipe: str) -> Iterator[Claim]:
 
 
 def _orders(says: str, stage: Path) -> Iterator[Claim]:
-    """Yield one claim per language model, about the kind of shuffle that most often scores above the true caption."""
+    """Yield one claim per language model: it prefers the true caption to shuffled ones. It is tested on the kind of
+    shuffle that most often beats the caption.
+    """
     spreads = read_json(stage / ORDER)["spreads"] if (stage / ORDER).is_file() else ()
     for model in dict.fromkeys(row["model"] for row in spreads):
         shuffles = [row for row in spreads if row["model"] == model and row["kind"] != "caption" and row["n"]]
@@ -90,8 +96,10 @@ def _orders(says: str, stage: Path) -> Iterator[Claim]:
 
 def _refinements(stage: Path) -> Iterator[Claim]:
     """Yield one claim per attacker: its accuracy before and after refinement, on all items and as an unweighted mean
-    over subsets, which does not depend on how many items a subset loses. Refinement removes items by these attackers'
-    own scores, so both accuracies come nearer to chance by construction; attackers that were held out are in the audit.
+    over subsets, which does not depend on how many items each subset loses.
+
+    Refinement removes items by the scores of these attackers, so their accuracies approach chance by construction. The
+    attackers that it did not use are left out here: the audit reports them.
     """
     record = read_json(stage / RECORD)
     for name, figures in record["summary"].get("attackers", {}).items() if record["does"] == "refine" else ():
@@ -104,8 +112,8 @@ def _refinements(stage: Path) -> Iterator[Claim]:
 
 
 def _gains(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per type of foils in training (SugarCrepe, Table 5): the gain over training without foils, on
-    rule-made foils of the same type and on SugarCrepe's foils of that type.
+    """Yield one claim per type of training foils (SugarCrepe, Table 5): the gain over training without foils is larger
+    on rule-made foils of that type than on SugarCrepe's.
     """
     document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
     for arm, form in MATCHED.items() if "sizes" in document else ():
@@ -139,13 +147,16 @@ def _signed(points: float) -> str:
 
 
 def _paired(document: Mapping[str, Any], arm: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Return the test results of a way of training, each with that of the same seed trained without foils."""
+    """Return the test results of a way of training (`arm`), each with the result of training without foils and the same
+    seed.
+    """
     plain = {exam["seed"]: exam for exam in document["sat"] if exam["arm"] == "none"}
     return [(exam, plain[exam["seed"]]) for exam in document["sat"] if exam["arm"] == arm and exam["seed"] in plain]
 
 
 def plain_variance(share: float, n: int) -> float:
-    """Return the variance of a share of n items, after Agresti and Coull, so that a share of 0 or 1 is not certain.
+    """Return the variance of a share of n items by Agresti and Coull's formula, which is above 0 even if the share is 0
+    or 1.
 
     >>> plain_variance(0.5, 96), plain_variance(1.0, 96) > 0
     (0.0025, True)
@@ -155,10 +166,11 @@ def plain_variance(share: float, n: int) -> float:
 
 
 def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[Claim]:
-    """Yield one claim about all columns of a table: whether the best blind model beats the best model that sees images.
+    """Yield one claim about all columns of a table: the best blind model (without images) beats the best model with
+    images.
 
-    On stand-in items, a column supports the claim only if the model that sees is above chance there, because to beat a
-    model that guesses shows nothing.
+    On stand-in items, a column supports the claim only if the model with images is above chance there, because beating
+    a model that guesses shows nothing.
     """
     sides = [[row for row in rows if str(row["uri"]).startswith(BLIND) is blind] for blind in (True, False)]
     sets = dict.fromkeys(bench for row in rows if not row.get("released") for bench in row["benchmarks"])
@@ -183,13 +195,15 @@ def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns:
 
 
 def _end(row: Mapping[str, Any], end: str, column: str) -> float:
-    """Return one end of a cell's interval, `low` or `high`; the cell's value if it has no interval."""
+    """Return the lower or upper end (`low` or `high`) of a cell's interval, or the cell's value if it has no
+    interval.
+    """
     value = row[end].get(column)
     return float(row[column] if value is None or math.isnan(value) else value)
 
 
 def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Claim]:
-    """Yield a claim for each table row from a run: whether one column is below another, as it is in the paper."""
+    """Yield one claim for each table row that comes from a run: one column is below another, as in the paper."""
     file = stage / f"{paper}-{claim['table']}.json"
     document = read_json(file) if file.is_file() else {"rows": (), "columns": ()}
     rows = [row for row in document["rows"] if row["source"] == "run"]
@@ -205,7 +219,9 @@ def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Clai
 
 
 def _cell(row: Mapping[str, Any], column: str) -> tuple[str, float, float] | None:
-    """Return a column's value with its interval as text, and the two ends of the interval; None for an empty cell."""
+    """Return a column's value with its interval as text, and the two ends of the interval; None if the cell is
+    empty.
+    """
     if row.get(column) is None:
         return None
     cell = (row[column], row["low"][column], row["high"][column])

@@ -1,8 +1,9 @@
-"""The demo: the papers' findings on the built-in world, end to end, in a few minutes and without a download.
+"""The demo: the papers' findings on the built-in world, from start to end, in a few minutes and without a download.
 
-It makes a world with unbiased foils and with the give-aways of older benchmarks, checks it, and runs blind attackers on
-both; repairs and refines the biased kinds; trains a small CLIP with and without hard negatives; scores it and the
-available real models; and writes the report. Every number is computed when the demo runs.
+It creates a world with unbiased foils and with foils that give themselves away like those of older benchmarks, checks
+it, and runs blind attackers on both. It repairs and refines the biased kinds, trains a small CLIP with and without hard
+negatives, scores it and the real models that are available, and writes the report. Every number is computed when the
+demo runs.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ Row = dict[str, Any]  #: a row of the demo's document
 
 
 def make_world_of(folder: Path, items: int, seed: int, progress: Progress = silent) -> Benchmark:
-    """Write and return the demo's world: unbiased and biased kinds, and (P1, P2, N) triples of the unbiased ones."""
+    """Write and return the demo's world: unbiased and biased kinds of foils, and the unbiased ones also as (P1, P2, N)
+    triples of two true captions and a foil.
+    """
     from creperie.world import World, make_world
 
     world = World(items=items, kinds=(*HONEST, *GIVEAWAY), forms=("choice", "triple"), seed=seed, size=128)
@@ -58,8 +61,8 @@ def make_world_of(folder: Path, items: int, seed: int, progress: Progress = sile
 def cook_photographs(
     photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str, progress: Progress, tell: Tell
 ) -> list[StageResult]:
-    """Run the recipe photographs.yaml on Flickr8k's folder and return the results of its stages. A stage whose package
-    or model is missing is skipped, with the reason.
+    """Run the recipe photographs.yaml on Flickr8k in the folder `photos`, and return the results of its stages. A stage
+    whose package or model is missing is skipped, with the reason.
     """
     changes: dict[str, Any] = {"captions.limit": items, "few.limit": max(1, items // 10)}
     changes |= {"captions.seed": seed, "people.seed": seed}
@@ -74,7 +77,7 @@ def cook_photographs(
 
 
 def picture_book(bench: Benchmark, file: Path) -> None:
-    """Write one item of every kind as an image grid to the file."""
+    """Write an image with one item of every kind to the file."""
     from creperie.world import contact_sheet
 
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -87,12 +90,12 @@ def examples(bench: Benchmark) -> Iterable[Item]:
 
 
 def errors_in(bench: Benchmark, progress: Progress = silent) -> int:
-    """Return the number of errors that `data check` finds, including errors in the images."""
+    """Return the number of errors that `data check` finds in the benchmark and its images."""
     return sum(finding.severity == "error" for finding in check(bench, progress=progress))
 
 
 def left_out() -> dict[str, MissingExtraError]:
-    """Return the parts of the demo whose packages are not installed, each with an error that names the extra."""
+    """Return the parts of the demo whose packages are not installed, each with an error that says what to install."""
     needs = {
         "the learned attacker": ("sklearn", "stats"),
         "training": ("torch", "models"),
@@ -107,7 +110,9 @@ def attackers() -> tuple[str, ...]:
 
 
 def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Row]:
-    """Run the blind attackers on every kind; return one row per kind with accuracies, intervals and the verdict."""
+    """Run the blind attackers on every kind of foil. Return one row per kind with accuracies, intervals and the
+    verdict.
+    """
     from creperie.auditing import audit
 
     report = audit(bench.only([*HONEST, *GIVEAWAY]), attackers(), seed=seed, progress=progress)
@@ -122,7 +127,8 @@ def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Row
 
 
 def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress = silent) -> list[Row]:
-    """Normalise the captions' style, then keep the largest part in which length, style and negation words balance.
+    """Normalise the style of the captions, then keep as many items as possible such that length, style and negation
+    words do not give the foil away.
 
     Return, for every kind, how many items are kept, and the blind attackers' accuracy before and after.
     """
@@ -164,7 +170,9 @@ def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silen
 def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
 ) -> tuple[list[Row], list[str]]:
-    """Score models whose packages are installed, and those `trained` here; return result rows and missing packages."""
+    """Score the models whose packages are installed, and those in `trained`. Return result rows, and the packages that
+    are missing.
+    """
     from creperie.scoring import score
 
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")

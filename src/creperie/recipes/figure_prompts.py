@@ -1,4 +1,4 @@
-"""The papers' own prompts, which are not part of creperie: the user gives them in one TOML file, by figure or table.
+"""The papers' own prompts, which are not part of creperie: the user provides them in one TOML file, by figure or table.
 
     ["sugarcrepe++ figure 3".paraphrase]
     rules = ["…"]
@@ -9,7 +9,7 @@
     [odd-which]
     text = "… {options} …"
 
-The keys given here replace the same keys of creperie's prompt with this name. The table or figure may be left out.
+The keys of an entry replace the same keys of creperie's prompt with this name. The table or figure may be left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def papers() -> list[dict[str, Any]]:
 
 
 def main_tables(recipe: str) -> list[str]:
-    """Return the keys of the main tables of a recipe's paper, in the paper's order; empty for a recipe of no paper.
+    """Return the keys of the main tables of the paper that a recipe reproduces, in the paper's order; empty if it
+    reproduces none.
 
     >>> main_tables("sugarcrepe")
     ['sugarcrepe/4', 'sugarcrepe/5', 'sugarcrepe/6']
@@ -42,7 +43,9 @@ def main_tables(recipe: str) -> list[str]:
 
 
 def prompt_places() -> dict[str, tuple[str, ...]]:
-    """Return the figures and tables of the papers that depend on prompts, with the prompts' names in creperie."""
+    """Return the figures and tables of the papers that depend on prompts, each with the names of these prompts in
+    creperie.
+    """
     places = {
         f"{paper['name']} {kind} {entry['number']}": tuple(entry["prompts"])
         for paper in papers()
@@ -54,7 +57,9 @@ def prompt_places() -> dict[str, tuple[str, ...]]:
 
 
 def prompt_folder(place: str) -> tuple[Path, tuple[str, ...]]:
-    """Return the folder of prompts that `--prompts` names; for a file, a folder made from it and the prompts' names."""
+    """Return a folder of prompts, and the names of the prompts in it. `place` is such a folder, for which no names are
+    returned, or a file whose prompts are written to one.
+    """
     path = Path(place).expanduser()
     if path.is_file():
         return read_prompt_file(path)
@@ -64,7 +69,9 @@ def prompt_folder(place: str) -> tuple[Path, tuple[str, ...]]:
 
 
 def read_prompt_file(file: Path) -> tuple[Path, tuple[str, ...]]:
-    """Write prompt files from a file of the papers' prompts; return their folder and the names of the prompts in it."""
+    """Write prompt files for the prompts in a file of the papers' prompts. Return their folder and the names of the
+    prompts.
+    """
     text = read_text(file)
     known = prompt_places()
     names = {name for own in known.values() for name in own}
@@ -78,7 +85,7 @@ def read_prompt_file(file: Path) -> tuple[Path, tuple[str, ...]]:
                 raise unknown("prompt", name, known[place], where=f"{file}: {place}")
             if not isinstance(parts, dict):
                 raise DataError(
-                    "is not a prompt: its keys are missing", where=f"{file}: {name}", hint='write text = "…"'
+                    "is not a prompt, which needs keys such as `text`", where=f"{file}: {name}", hint='write text = "…"'
                 )
             given.setdefault(name, {}).update(parts)
     folder = cache_home() / "prompts" / hashlib.sha256(text.encode()).hexdigest()[:16]

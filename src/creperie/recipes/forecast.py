@@ -33,7 +33,7 @@ TYPICAL = "A man in a blue shirt is holding a small brown dog next to a red bicy
 
 @dataclass(frozen=True)
 class PlanLine:
-    """A stage of a plan, with its state and what it is expected to take."""
+    """A stage of a plan, with its state and what it is expected to cost."""
 
     stage: RecipeStage
     state: str
@@ -45,7 +45,7 @@ class PlanLine:
 
 
 def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[PlanLine]:
-    """Return, for every stage, what will happen to it and what it is expected to take."""
+    """Return, for every stage, what will happen to it and what it is expected to cost."""
     outputs = dict(use or {})
     check_given(recipe, outputs)
     places: dict[str, str | None] = {}
@@ -67,7 +67,7 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
 def _state(
     stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
 ) -> tuple[str, str | None]:
-    """Return what will happen to a stage, and where its output is; None for an output that does not exist yet."""
+    """Return what will happen to a stage, and the path of its output; None for an output that does not exist yet."""
     if output is not None:
         return "given", output
     known = [place for place in inputs if place is not None]
@@ -81,10 +81,8 @@ def _state(
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return the expected input of a stage.
-
-    This is the sum of all inputs for a stage that joins them, the items of all runs for one that reads runs, or else
-    the first input with the models of all inputs.
+    """Return the expected input of a stage: the sum of all inputs if it joins them, the items of all runs if it fits
+    models to runs, else the first input. Models of all inputs are counted in each case.
     """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]
@@ -131,7 +129,7 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
 
 
 def _questions(uri: str) -> int:
-    """Return the most requests that an item of three captions costs: one per caption, or one per order of the
+    """Return the largest number of requests for an item with three captions: one per caption, or one per order of the
     captions.
 
     >>> _questions("api:m?score=choice"), _questions("api:m?score=choice&order=NPP"), _questions("api:m?score=yesno")
@@ -143,7 +141,9 @@ def _questions(uri: str) -> int:
 
 
 def _counted(bench: Benchmark) -> Expected:
-    """Return the number of items of an available benchmark, and the number of its captions that makers will see."""
+    """Return the number of items of a benchmark, and the number of its captions from which makers would create
+    foils.
+    """
     from creperie.making import captions_of
 
     pairs = round(len(bench.ragged("captions")[1]) / max(1, len(bench))) - 1
@@ -151,7 +151,7 @@ def _counted(bench: Benchmark) -> Expected:
 
 
 def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
-    """Return the seconds that a stage took last time, or an estimate by its step and models; None if unknown."""
+    """Return the seconds that a stage took last time, or else an estimate from its step and models; None if unknown."""
     n, options, step = given.items, stage.options, stage.step
     if before := seconds_of(folder):
         return before
@@ -169,9 +169,9 @@ def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
 
 
 def _rate(uri: str) -> float:
-    """Return how many items per second a model is expected to score, by the kind of its URI.
+    """Return how many items per second a model is expected to score, judging by its URI.
 
-    A name with a size such as 13b gets the rate of a large model; a JSON file or an empty URI, that of a small CLIP.
+    A size such as 13b in the name means a large model. A JSON file or an empty URI counts as a small CLIP.
 
     >>> _rate("lm:pkg:pocketsphinx"), _rate("lm:lmsys/vicuna-13b-v1.5"), _rate("hf:laion/CLIP-ViT-B-32-laion2B-s34B")
     (60.0, 0.1, 4.0)
@@ -182,7 +182,9 @@ def _rate(uri: str) -> float:
 
 
 def _of_source(stage: RecipeStage) -> Expected:
-    """Return the number of items of a source; if it is not available, the number in the catalog or the recipe."""
+    """Return the number of items in a source. If the source is not available, the number comes from the catalog or the
+    recipe.
+    """
     from creperie.recipes.making import caption_source, chosen_items
 
     options, rate = stage.options, stage.step.rate
@@ -199,7 +201,7 @@ def _of_source(stage: RecipeStage) -> Expected:
 
 
 def _published(options: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the number of items of an unavailable source (0 if unknown), and of true captions per item."""
+    """Return the number of items in an unavailable source (0 if unknown), and the number of true captions per item."""
     limit, expected, patterns = options["limit"], options["expect"], options["subsets"]
     try:
         entry = find_entry(options["source"].partition(":")[0])
@@ -212,8 +214,8 @@ def _published(options: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
-    """Return the expected cost of makers and validators: calls counted from their prompts, seconds estimated by
-    rates.
+    """Return what a stage with makers or a validator is expected to cost: calls counted from the prompts, seconds
+    estimated from rates.
     """
     from creperie.making import Captions, LLMMaker, MakerOptions, SourceCaption, build_maker, estimate_cost
 
@@ -240,7 +242,9 @@ def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
 
 
 def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
-    """Return `n` times the estimated cost of the questions about one typical caption."""
+    """Return `n` times the cost of some questions about one typical caption. `ones` holds the calls and cost of each
+    question.
+    """
     calls = n * sum(one["calls"] for one in ones)
     prices = [one["cost"] for one in ones]
     cost = None if None in prices else n * sum(prices)

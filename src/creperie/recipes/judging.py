@@ -1,4 +1,4 @@
-"""Stages that evaluate a benchmark and models on it: refine, audit, compare, probe, score, stats, answers."""
+"""Stages that evaluate a benchmark, and models on it: refine, audit, compare, probe, score, stats, answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def run_refine(job: StageJob) -> dict[str, Any]:
-    """Refine the benchmark until the attackers have no advantage, and write it; return its counts and the verdict."""
+    """Refine the benchmark until the attackers have no advantage, and save it. Return its counts and the verdict."""
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
 
@@ -35,7 +35,7 @@ def run_refine(job: StageJob) -> dict[str, Any]:
     refined = refine(load(job.input), plan=plan, models=models, progress=job.progress)
     if not len(refined.bench):
         raise DataError(
-            "the refinement keeps no item", where=f"stage {job.name}", hint="give more items, or fewer bins"
+            "no item is left after refinement", where=f"stage {job.name}", hint="give more items, or fewer bins"
         )
     name = job.option("name") or f"{refined.bench.name}-refined"  # never the name of the original benchmark
     bench = write_refined(replace(refined, bench=replace(refined.bench, name=name)), job.out, place=job.place)
@@ -47,7 +47,7 @@ def run_refine(job: StageJob) -> dict[str, Any]:
 def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
     """Return an attacker's accuracy before and after refinement, on all items and as the unweighted mean over subsets.
 
-    Only the mean shows the change within subsets: on all items, a subset that loses fewer items gains weight.
+    Only the mean shows the change within subsets, because the weights of the subsets among all items change.
     """
     numbers: dict[str, Any] = {"held_out": attacker.held_out, "leaks": list(attacker.leaks)}
     subsets = [name for name in attacker.after if name != "all" and name in attacker.before]
@@ -59,7 +59,7 @@ def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
 
 
 def run_audit(job: StageJob) -> dict[str, Any]:
-    """Audit the benchmark with blind attackers; write the verdict as JSON and as an HTML page."""
+    """Audit the benchmark with blind attackers, and write the verdict as JSON and as an HTML page."""
     from creperie.auditing import AttackerModels, audit, audit_document, write_audit_page
 
     chosen = {name: job.option(name) for name in ("attackers", "threshold")}
@@ -73,7 +73,7 @@ def run_audit(job: StageJob) -> dict[str, Any]:
 
 
 def run_compare(job: StageJob) -> dict[str, Any]:
-    """Compare the foils of the first input with those of the second, as in Table 4 of SugarCrepe; write the counts."""
+    """Compare the foils of two benchmarks, as in Table 4 of SugarCrepe, and write the counts."""
     from creperie.auditing import AttackerModels, compare_pairwise, make_attackers, scoring_attackers, sendable
 
     if len(job.inputs) != 2:
@@ -92,7 +92,7 @@ def run_compare(job: StageJob) -> dict[str, Any]:
 
 
 def run_probe(job: StageJob) -> dict[str, Any]:
-    """Probe models as SADE does, and write one document per probe. Figures are drawn from these documents."""
+    """Probe models as the SADE paper does, and write one document per probe, from which figures are drawn."""
     from creperie.auditing import PROBES
     from creperie.recipes.making import chosen_items
 
@@ -109,14 +109,14 @@ def run_probe(job: StageJob) -> dict[str, Any]:
 
 
 def run_score(job: StageJob) -> dict[str, Any]:
-    """Write a run for every model that the options name or that one of the input stages trained."""
+    """Score the models that the options name or that an input stage trained, and write one run per model."""
     bench, models, options = scoring_of(job)
     runs = score_all([bench], models, options, out=job.out, engine=job.engine, progress=job.progress)
     return scored(runs) | decided(bench, runs)
 
 
 def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
-    """Return the benchmark, the models and the options with which a stage scores."""
+    """Return what a stage scores: the benchmark, the URIs of the models, and the options."""
     from creperie.metrics import MetricSettings
     from creperie.models import prompt_files, with_prompts
 
@@ -141,7 +141,8 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return how many items have captions that text alone can tell apart, cannot, or perhaps can.
+    """Return the numbers of items with several true captions in which text alone can, cannot, or perhaps can tell the
+    foils from the true captions.
 
     The result is empty if no run has text-only scores.
     """
@@ -157,7 +158,9 @@ def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def run_stats(job: StageJob) -> dict[str, Any]:
-    """Fit the named mixed models to the runs; the benchmark among the inputs provides captions and tags."""
+    """Fit the mixed models named in the options to the runs. Captions and tags come from the benchmarks among the
+    inputs.
+    """
     from creperie.reporting import interactions, save_figure
     from creperie.statistics import (
         LINK_GRAMMAR,
@@ -204,10 +207,10 @@ def run_stats(job: StageJob) -> dict[str, Any]:
 
 
 def run_answers(job: StageJob) -> dict[str, Any]:
-    """Write the share of right answers per subset, averaged over the orders in which the captions were shown.
+    """Write the share of right answers in each subset, averaged over the orders in which the captions were shown.
 
-    The answers are those of GPT-4V that SugarCrepe released: a folder per order (positive first, negative first), with
-    a file per subset.
+    The answers are those of GPT-4V that SugarCrepe released: one folder per order (positive first, negative first),
+    with one file per subset.
     """
     shares: dict[str, list[float]] = {}
     sizes: dict[str, int] = {}
@@ -218,9 +221,9 @@ def run_answers(job: StageJob) -> dict[str, Any]:
         sizes.setdefault(subset, len(right))
     if not shares:
         raise DataError(
-            "there are no answers",
+            "found no files with answers",
             where=job.option("source"),
-            hint="expected files such as ORDER/NAME-SUBSET.json, one for each order of the captions and each subset",
+            hint="name a folder with one folder per order of the captions, which holds files NAME-SUBSET.json",
         )
     values = {subset: sum(own) / len(own) for subset, own in shares.items()}
     write_json(job.out / ANSWERS, {"model": job.option("row"), "values": values, "n": sizes})
@@ -228,7 +231,9 @@ def run_answers(job: StageJob) -> dict[str, Any]:
 
 
 def runs_in(folder: Path) -> list[Run]:
-    """Return the runs in a folder by model, including those of people's choices. The folder may be a run itself."""
+    """Return the runs in a folder, including those of people's choices, sorted by model. The folder may also be a run
+    itself.
+    """
     if (folder / RUN_FILE).is_file():
         return [load_run(folder)]
     places = [*folder.glob(f"*/{RUN_FILE}"), *folder.glob(f"{RUNS}/*/{RUN_FILE}")]

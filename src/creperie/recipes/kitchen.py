@@ -4,8 +4,8 @@ OUT/
   01-captions/ 02-make/ …    one folder per stage: its output, and stage.json: its key, options, inputs, summary
   .work/                     partial results of an interrupted stage
 
-The key of a stage is a digest of all that it depends on: its options, and the contents of inputs, images, models and
-files.
+The key of a stage is a digest of everything that it depends on: its options, and the contents of its inputs, images,
+models and files.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def run_stages(
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> list[StageResult]:
-    """Run all stages and return their results. `use` replaces the output of a stage by a folder or a benchmark spec."""
+    """Run all stages and return their results. `use` maps the name of a stage to a folder or benchmark that replaces
+    its output.
+    """
     given = dict(use or {})
     check_given(recipe, given)
     check_claim(out, recipe)
@@ -113,7 +115,7 @@ def run_stages(
 
 
 def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
-    """Raise an error if `use` names a stage that the recipe does not have."""
+    """Raise an error if `given` names a stage that the recipe does not have."""
     names = [s.name for s in recipe.stages]
     for name in given:
         if name not in names:
@@ -128,7 +130,9 @@ def check_claim(out: Path, recipe: Recipe) -> None:
         theirs = {k: str(card.get(k))[:60] for k in mine} if isinstance(card, dict) else dict.fromkeys(mine, "?")
         if theirs != mine:
             raise UsageError(
-                f"is a run of {theirs['recipe']!r}, {theirs['profile']}", where=out, hint="choose another `out=`"
+                f"is a run of {theirs['recipe']!r} in the profile {theirs['profile']!r}",
+                where=out,
+                hint="choose another `out=`",
             )
     elif out.is_dir() and any(p.name != LOCK and not p.name.startswith(f".{CARD}") for p in out.iterdir()):
         raise UsageError("the folder is not empty and is not a recipe run", where=out, hint="choose another `out=`")
@@ -167,7 +171,9 @@ class _Stove:
     full: set[str] = field(default_factory=set)  #: stages that have an output
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
-        """Return the result of a stage: given, passed on from an input, unchanged from an earlier run, or new."""
+        """Return the result of a stage: given by the user, passed on from an input, unchanged since an earlier run, or
+        new.
+        """
         result = partial(StageResult, stage.name, stage.does)
         if (place := self.given.get(stage.name)) is not None:
             return result("given", place, _look(stage, place), why=f"given: {place}")
@@ -186,7 +192,7 @@ class _Stove:
         return result(state, "" if why else str(folder), summary, seconds_of(folder), why)
 
     def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
-        """Run a stage in a temporary folder, rename it to the stage's folder on success, and return the summary."""
+        """Run a stage in a temporary folder, rename this folder to the stage's on success, and return the summary."""
         draft, work = folder.with_name(f".{folder.name}{DRAFT}"), self.out / WORK / f"{stage.name}-{key[:12]}"
         shutil.rmtree(draft, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
@@ -216,23 +222,27 @@ class _Stove:
         return summary
 
     def _from_out(self, place: str) -> str:
-        """Return a path relative to the folder of the run, so that records do not depend on where that folder is."""
+        """Return a path relative to the run's folder, so that records are the same wherever that folder is."""
         path = Path(place)
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
 
 
 def processor_seconds() -> float:
-    """Return the processor's time of this process and of those that it started and that have ended, such as parsers."""
+    """Return the processor time of this process and of its child processes that have ended, such as parsers."""
     return sum(os.times()[:4])
 
 
 def passed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return what counts as the output of a skipped stage: its first input if it gives a benchmark, else empty."""
+    """Return the path that stands for the output of a skipped stage: its first input if it would produce a benchmark,
+    else "".
+    """
     return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
 
 
 def nothing_to_do(stage: RecipeStage, full: Set[str]) -> str:
-    """Return why a stage cannot run (an optional source is missing, or its input was skipped); empty if it can."""
+    """Return why a stage cannot run, such as an optional source that is missing or an input that was skipped; empty if
+    it can.
+    """
     if stage.options.get("optional") and "source" in stage.options:
         if stage.step.gives != "benchmark":
             return "" if Path(stage.options["source"]).exists() else "the source is missing"
@@ -250,8 +260,8 @@ def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
 
 
 def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
-    """Return the record of a stage that was run with the same key; None if the record or a part of the stage's output
-    is missing or damaged.
+    """Return the record of a stage that was run with this key; None if there is none, or if a file of its output is
+    missing or damaged.
     """
     try:
         record = read_json(folder / RECORD)
@@ -263,13 +273,15 @@ def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def _written(folder: Path) -> list[str]:
-    """Return the files that show whether a stage's output is intact: not Markdown, audits, times and large files."""
+    """Return the files whose checksums show that a stage's output is intact: all but Markdown, audits, times and large
+    files.
+    """
     files = (p for p in folder.rglob("*") if p.is_file() and p.suffix != ".md" and p.name not in (AUDIT_FILE, TIME))
     return sorted(p.relative_to(folder).as_posix() for p in files if p.stat().st_size <= LARGE)
 
 
 def seconds_of(folder: Path) -> float:
-    """Return how many seconds a stage took when it was run; 0 if unknown."""
+    """Return how many seconds a stage took in its last run; 0 if unknown."""
     try:
         return float(read_json(folder / TIME)["seconds"])
     except (CreperieError, KeyError, TypeError, ValueError):
@@ -277,7 +289,7 @@ def seconds_of(folder: Path) -> float:
 
 
 def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
-    """Return a digest of what a stage depends on: its step, its options, the files that the options name (models,
+    """Return a digest of everything that a stage depends on: its step, its options, the files that they name (models,
     captions, prompts), the content of its inputs with their images, attackers, plug-ins, and creperie's version.
     """
     named = [*_texts(stage.options[name] for name in stage.step.files), *models_of(stage.options)]
@@ -296,7 +308,7 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
 
 
 def _attackers(stage: RecipeStage) -> dict[str, Any]:
-    """Return what a stage depends on through its attackers: which ones can be run here, and their models' files."""
+    """Return which attackers of a stage can run here, and what identifies the files of their models."""
     from creperie.auditing import AttackerModels, attackers_origin
 
     if "auditing:AttackerModels" not in stage.step.settings:
@@ -312,7 +324,9 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _images_digest(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return a digest of a benchmark with the images that the stage's option names; empty if it names none."""
+    """Return a digest of a benchmark with the images from the stage's option `images`; empty if the option is
+    not set.
+    """
     if not (images := stage.options.get("images")):
         return ""
     try:
@@ -322,9 +336,9 @@ def _images_digest(stage: RecipeStage, inputs: Sequence[str]) -> str:
 
 
 def output_digest(place: str, places: Sequence[str] = ()) -> str:
-    """Return a digest of a stage's output: of the benchmark with its images, or of all files but the stage's records.
+    """Return a digest of a stage's output: of a benchmark with its images, or of all files except the stage's records.
 
-    If a file contains the path of the run's folder, in one of the spellings in `places`, that path is ignored.
+    `places` are spellings of the run's folder: paths in files are compared without it.
     """
     path = Path(place)
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():
@@ -340,7 +354,8 @@ def _folder_digest(folder: Path, places: Sequence[str] = ()) -> str:
 
 
 def without_folder(content: bytes, places: Sequence[str]) -> bytes:
-    """Return the content without the path of a run's folder, in any of these spellings, including one quoted in a URI.
+    """Return the content without the path of a run's folder. `places` are its spellings; paths quoted in a URI are
+    recognised too.
 
     >>> without_folder(b"small:runs/a/08-student/model?shots=runs%2Fa%2Fs.toml, data/x", ["runs/a"])
     b'small:08-student/model?shots=s.toml, data/x'
@@ -363,7 +378,7 @@ def _shown_place(path: Path, places: Sequence[str] = ()) -> str:
 
 
 def _look(stage: RecipeStage, place: str) -> dict[str, Any]:
-    """Return a summary of an output that the user gave; raise an error if it is not what the stage produces."""
+    """Return a summary of an output that the user gave, or raise an error if it is not what the stage would produce."""
     if stage.step.gives == "benchmark":
         bench = load(place)
         return {"items": len(bench), "subsets": bench.subsets}

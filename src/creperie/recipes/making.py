@@ -1,4 +1,4 @@
-"""Stages that create items: captions, the world, makers, joins."""
+"""Stages that create items: captions, load, world, make, shots, join, paired."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def run_captions(job: StageJob) -> dict[str, Any]:
 
 
 def caption_source(options: Mapping[str, Any]) -> Benchmark:
-    """Return the benchmark that a `captions` stage reads. `limit` counts items per subset, or lines of a text file."""
+    """Return the benchmark that a `captions` stage reads. `limit` is the number of items per subset, or of lines of a
+    text file.
+    """
     from creperie.making import read_captions
 
     limit = options["limit"] or None
@@ -65,7 +67,7 @@ def caption_source(options: Mapping[str, Any]) -> Benchmark:
 
 
 def run_load(job: StageJob) -> dict[str, Any]:
-    """Save subsets of a benchmark, chosen by name or pattern, under the names that the recipe gives them."""
+    """Save the subsets of a benchmark that the recipe chooses by name or pattern, renamed as it says."""
     bench = chosen_items(
         load(job.option("source"), images=job.option("images") or None), job.option("subsets"), job.option("limit")
     )
@@ -82,8 +84,8 @@ def run_load(job: StageJob) -> dict[str, Any]:
 
 
 def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
-    """Return the subsets that match a pattern (or all), each cut to `limit` items: the first or, with a `seed`, a
-    random sample.
+    """Return the subsets that match one of the patterns (all without patterns), each with at most `limit` items: the
+    first ones or, with a `seed`, a random sample.
     """
     if patterns:
         bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
@@ -91,7 +93,7 @@ def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, s
 
 
 def run_world(job: StageJob) -> dict[str, Any]:
-    """Save items of the built-in world under the subset names of the papers."""
+    """Save items of the built-in world, with the subset names of the papers."""
     from creperie.world import World, make_world
 
     bench = make_world(job.settings(World), job.progress)
@@ -99,10 +101,10 @@ def run_world(job: StageJob) -> dict[str, Any]:
 
 
 def run_make(job: StageJob) -> dict[str, Any]:
-    """Run every maker on the captions of the input, and save the items of all makers together. Makers that finished
-    before an interruption are not run again.
+    """Run every maker on the captions of the input, and save the items of all makers as one benchmark. Makers that had
+    finished before an interruption are not run again.
 
-    With `subsets: source`, items stay in the subset that their caption came from; otherwise the makers name the subset.
+    With `subsets: source`, an item stays in the subset of its caption; otherwise the makers name the subset.
     """
     from creperie.making import CANDIDATES_FILE, REPORT_FILE, MakerOptions, build_maker, make
 
@@ -122,7 +124,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
     made = (replace(item, subset=homes.get(item.id) or item.subset) for part in parts for item in part)
     items = _renamed(made, job.option("rename"))
     if not items and not job.option("optional"):
-        raise DataError("the makers made no item", where=job.input, hint="give more captions or another model")
+        raise DataError("the makers created no items", where=job.input, hint="give more captions or another model")
     bench = from_items(job.option("name") or f"{captions.name}-{job.name}", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
     summary = _saved(replace(bench, provenance=provenance), job)
@@ -135,7 +137,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
 
 
 def _captions(place: str) -> Captions:
-    """Return the captions of an earlier stage. If they are only lines of text, makers get them without a benchmark."""
+    """Return the captions of an earlier stage. If they came from lines of text, they do not refer to a benchmark."""
     from creperie.making import read_captions
 
     captions = read_captions(place)
@@ -148,7 +150,7 @@ def slug(maker: str) -> str:
 
 
 def run_shots(job: StageJob) -> dict[str, Any]:
-    """Save demonstrations for few-shot questions, and the benchmark without the items used for them."""
+    """Save demonstrations for few-shot questions, and the benchmark without the items that they use."""
     from creperie.scoring import draw_shots
 
     count = job.option("count")
@@ -157,14 +159,16 @@ def run_shots(job: StageJob) -> dict[str, Any]:
 
 
 def run_join(job: StageJob) -> dict[str, Any]:
-    """Save the items of all inputs as one benchmark, under the subset names of the recipe."""
+    """Save the items of all inputs as one benchmark, with the subset names of the recipe."""
     parts = one_image_folder([load(spec) for spec in job.inputs], job.work / "images")
     joined = concatenate(job.option("name") or f"{parts[0].name}-{job.name}", parts)
     return _saved(_under_names(joined, job), job, copy_images=(job.work / "images").is_dir())
 
 
 def run_paired(job: StageJob) -> dict[str, Any]:
-    """Save the items of the first input that are also in the second, so that the two versions can be compared."""
+    """Save the items of the first input that the second also has, so that two versions of a benchmark can be
+    compared.
+    """
     if len(job.inputs) != 2:
         raise UsageError(f"stage {job.name!r} needs two benchmarks to pair", hint="write `from: [original, changed]`")
     bench, other = (load(place) for place in job.inputs)
@@ -178,7 +182,7 @@ def run_paired(job: StageJob) -> dict[str, Any]:
 
 
 def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
-    """Return the benchmarks with all their images copied into one folder; unchanged if they already share one place.
+    """Return the benchmarks with all their images copied to one folder, or unchanged if they already share one.
 
     Raise a DataError if two different images have the same name.
     """
@@ -199,7 +203,7 @@ def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
 
 
 def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
-    """Return the benchmark with subsets renamed as the recipe says."""
+    """Return the benchmark with its subsets renamed as the recipe says."""
     if not (names := job.option("rename")):
         return bench
     bench = _without_dropped(bench, names)
@@ -208,7 +212,9 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
 
 
 def _without_dropped(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
-    """Return the benchmark without the subsets to which the recipe gives an empty name; the provenance lists them."""
+    """Return the benchmark without the subsets that the recipe renames to nothing; the provenance lists them. `homes`
+    gives the subset of an item by its id, if it is another.
+    """
     own = [homes.get(id) or subset for subset, id in bench.item_keys]
     lost = Counter(subset for subset in own if not _new_name(subset, names))
     why = "not wanted here: " + ", ".join(f"{name} {n:,}" for name, n in lost.items())
@@ -220,9 +226,9 @@ def _new_name(subset: str, names: Mapping[str, str]) -> str:
 
 
 def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
-    """Return the items with their subsets renamed; old names may be patterns.
+    """Return the items with their subsets renamed; the old names may be patterns.
 
-    If two subsets become one, ids that occur in both are made distinct by a number.
+    If two subsets become one and both have an item with the same id, a number is added to the id.
     """
     renamed: list[Item] = []
     seen: Counter[tuple[str, str]] = Counter()

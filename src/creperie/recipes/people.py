@@ -33,7 +33,9 @@ EXPECTED = {"foil-check": "false", "positive-check": "accept", "triplet-check": 
 
 
 def answer_all(db: Database, tokens: Sequence[str], task: str, seed: int) -> int:
-    """Answer all questions with one scripted annotator per invitation; return how many answers were stored."""
+    """Answer all questions of a study, with one scripted annotator per invitation token; return how many answers were
+    stored.
+    """
     from creperie.annotation import Site, create_app
 
     app = create_app(Site(db))
@@ -80,8 +82,8 @@ def _read(reply: Any) -> Mapping[str, Any]:
 def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str | int]:
     """Return a scripted annotator's answer: usually the one that the task expects, sometimes a random one.
 
-    The answer depends on the annotator and the question, never on the order of questions, captions or options, which
-    the server draws from a secret: two studies of the same items get the same answers.
+    The answer depends only on the annotator and the question, not on the order of questions, captions or options, which
+    the server draws at random. So two studies of the same items get the same answers.
     """
     shown = [text for _, text in question["texts"]]
     labels = sorted(option["label"] for field in question["fields"] for option in field["options"] or ())
@@ -167,7 +169,8 @@ STUDY = "study"
 
 
 def run_people(job: StageJob) -> dict[str, Any]:
-    """Apply people's answers in a study to the items; if there is no study yet, prepare one and stop with an error.
+    """Apply people's answers in a study to the items. If there is no study yet, create one and stop with an error that
+    says how to invite people.
 
     A second input is a benchmark with which people compare the items.
     """
@@ -189,13 +192,13 @@ def run_people(job: StageJob) -> dict[str, Any]:
 
 
 def _sample_of(bench: Benchmark, each: int, seed: int) -> Benchmark:
-    """Return a sample of `each` items of every subset; if items are left out, the sample gets a name of its own."""
+    """Return a sample of `each` items per subset. If it leaves out items, it has a name of its own."""
     part = limited(bench, each, seed)
     return part if len(part) == len(bench) else replace(part, name=f"{len(part)}-of-{bench.name}")
 
 
 def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> None:
-    """Store the study in the database and, if the stage is scripted, answer it by scripts."""
+    """Create the study in the database and, if the stage is scripted, let scripts answer it."""
     from creperie.annotation import StudyPlan, invite, open_database, store_study
 
     scripted = job.option("scripted")
@@ -233,7 +236,7 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
         raise UsageError(e.what, where=f"stage {job.name}", hint=hint) from None
     except UsageError as e:
         raise UsageError(
-            f"people have not answered: {e.what}",
+            f"people's answers are not complete: {e.what}",
             where=f"stage {job.name}",
             hint=f"invite them with `creperie annotate invite {STUDY} --db {database}` and serve the pages with "
             f"`creperie annotate serve --db {database}`; or bring the items that stay with --use {job.name}=BENCH; "
@@ -265,7 +268,9 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
 
 
 def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
-    """Return the runs with scripted annotators numbered in the order of their answers, as pseudonyms are random."""
+    """Return the runs with the random pseudonyms of scripted annotators replaced by `script-1`, `script-2` and so on,
+    ordered by their answers.
+    """
     own = {name: run for name in annotators for run in runs if run.model.endswith(f"/{name}")}
     renamed = [run for run in runs if run not in own.values()]
     for n, name in enumerate(sorted(own, key=lambda name: own[name].document["model"]["fingerprint"]["weights"]), 1):
@@ -279,7 +284,7 @@ def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
 
 
 def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of a scripted study without what is different each time: pseudonyms, digest and date."""
+    """Return the document of a scripted study without what differs from run to run: pseudonyms, digest and date."""
     lasting = {name: value for name, value in about.items() if name not in ("export", "when", "rule_breakers")}
     names = [f"script-{n}" for n, _ in enumerate(about["annotators"], 1)]
     return {**lasting, "annotators": names, "scripted": True}

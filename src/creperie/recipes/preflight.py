@@ -27,7 +27,7 @@ HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A missing requirement of a stage. One that does not block the run is fetched when it is needed."""
+    """A missing requirement of a stage. If it does not block the run, it is downloaded when needed."""
 
     stage: str
     kind: str
@@ -37,7 +37,7 @@ class Shortfall:
 
 
 def check_plan(lines: Sequence[PlanLine], out: Path) -> list[Shortfall]:
-    """Return the missing requirements of all stages that are still to run, without duplicates."""
+    """Return the missing requirements of all stages that are yet to run, without duplicates."""
     gaps = [short for line in lines if line.state == "to do" for short in _of_stage(line)]
     gaps += _of_machine(lines, out)
     return list({(s.kind, s.message): s for s in reversed(gaps)}.values())[::-1]
@@ -93,7 +93,7 @@ def _makers_need(stage: RecipeStage) -> list[str]:
 
 
 def _tools(stage: RecipeStage) -> Iterator[Callable[[], object]]:
-    """Yield functions that open the tools and data that a stage needs; each raises an error if they are missing."""
+    """Yield functions that open the tools and data that a stage needs; each raises an error if its tool is missing."""
     from creperie.lang import default_parser, open_wordnet, parse_linkage
 
     needs = " ".join(_makers_need(stage))
@@ -107,7 +107,7 @@ def _tools(stage: RecipeStage) -> Iterator[Callable[[], object]]:
 
 
 def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
-    """Yield what is missing for a model: a valid name, packages, an API key or weights. The model is not loaded."""
+    """Yield what a model lacks: a valid name, packages, an API key or weights. The model is not loaded."""
     from creperie.models import check_uri, missing_packages, parse_uri
 
     try:
@@ -145,7 +145,7 @@ def _cached(name: str) -> bool:
 
 
 def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
-    """Yield a shortfall if the disk has too little space for the output of all stages."""
+    """Yield a Shortfall if there is too little disk space for the output of all stages."""
     needed = sum(line.expected.items or 0 for line in lines if line.state == "to do") * ITEM_BYTES
     place = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
     free = shutil.disk_usage(place).free
@@ -168,10 +168,12 @@ def cook(
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> list[StageResult]:
-    """Run a recipe and return one result per stage. `recipe` is a cookbook name, a YAML file, or a `Recipe`.
+    """Run a recipe and return one result per stage. `recipe` is the name of one that comes with creperie, a YAML file,
+    or a `Recipe`.
 
-    `changes` override single options (`{"score.models": ["blind:length"]}`); `use` replaces the output of a stage by a
-    folder or a benchmark. `out` is `out/cook/RECIPE-PROFILE` by default; unchanged stages in it are not run again.
+    `changes` override single options (`{"score.models": ["blind:length"]}`). `use` maps the name of a stage to a folder
+    or benchmark that replaces its output. `out` is `out/cook/RECIPE-PROFILE` by default; stages that it contains are
+    not run again if nothing has changed.
     """
     read = recipe if isinstance(recipe, Recipe) else read_recipe(find_recipe(str(recipe)), profile, changes)
     folder = Path(out) if out is not None else default_folder(read)
@@ -184,7 +186,7 @@ def default_folder(recipe: Recipe) -> Path:
 
 
 def refuse_gaps(shortfalls: list[Shortfall], recipe: Recipe) -> None:
-    """Raise one error that names every shortfall that blocks the run, before the run starts."""
+    """Raise one error that names all missing requirements that block the run."""
     gaps = [short for short in shortfalls if short.blocks]
     if not gaps:
         return

@@ -24,7 +24,7 @@ _STAGE = ("name", "does", "about", "from", "with", *PROFILES)
 
 @dataclass(frozen=True)
 class CookOptions:
-    """The options of a recipe run: its profile, and changes to the recipe."""
+    """The options for running a recipe: its profile, and changes to its stages."""
 
     profile: str = option(
         "small", "Parameters: small (built-in world), local (released files) or paper.", choices=PROFILES
@@ -43,7 +43,9 @@ class CookOptions:
 
 @dataclass(frozen=True)
 class RecipeStage:
-    """One stage of a recipe under one profile. `skip` is the reason to skip it, so that its input is passed on."""
+    """One stage of a recipe in one profile. `skip` is the reason for skipping the stage; its input is then
+    passed on.
+    """
 
     name: str
     does: str
@@ -59,7 +61,7 @@ class RecipeStage:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe under one profile, with its stages."""
+    """A recipe in one profile, with its stages."""
 
     name: str
     title: str
@@ -71,7 +73,7 @@ class Recipe:
 
 
 def list_recipes() -> dict[str, Path]:
-    """Return the recipes that come with creperie: name → file."""
+    """Return the file of each recipe that comes with creperie, by name."""
     folder = Path(str(resources.files("creperie.recipes").joinpath("cookbook")))
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda p: p.stem)}
 
@@ -90,7 +92,7 @@ def find_recipe(name: str) -> Path:
 
 
 def chosen_recipe(name: str, options: CookOptions) -> Recipe:
-    """Return the recipe with this name or file, with the options' profile and changes."""
+    """Return the recipe with this name or file, in the profile and with the changes that the options say."""
     file, changes = find_recipe(name), parse_changes(options.changes)
     if options.data and not Path(options.data).is_dir():
         raise UsageError("there is no such folder", where=f"--data {options.data}", hint="check the path")
@@ -108,8 +110,8 @@ def chosen_recipe(name: str, options: CookOptions) -> Recipe:
 def read_recipe(
     path: Path, profile: str = "small", changes: Mapping[str, Any] | None = None, data: str | Path = ""
 ) -> Recipe:
-    """Read a recipe from its file. `changes` are single options, `{"stage.option": value}`, that override the file;
-    `data` is the folder of released files that the profile `local` reads.
+    """Read a recipe from its file. `changes` (`{"stage.option": value}`) override single options of the file; `data` is
+    the folder of released files that the profile `local` reads.
     """
     if profile not in PROFILES:
         raise unknown("profile", profile, PROFILES)
@@ -163,23 +165,23 @@ def _stage(
     sources = _sources(STEPS[does], [s.name for s in before], value, at_from)
     options = _options(STEPS[does], given, doc.where(*at), places, skipped=bool(skip))
     if not isinstance(skip, (str, bool)):
-        raise DataError("'skip' must be true, or the reason in words", where=at_skip)
+        raise DataError("'skip' must be true, or the reason for skipping as text", where=at_skip)
     about = str(told) + (BY_SCRIPTS if options.get("scripted") else "")
     return RecipeStage(name, does, options, sources, about, "as requested" if skip is True else str(skip or ""))
 
 
 def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple[str, ...]:
-    """Return the names of the stages that a stage takes its input from; by default only the stage before it."""
+    """Return the names of the stages whose outputs a stage takes as input; by default only the stage before it."""
     if value is None:
         return (names[-1],) if step.takes and names else ()
     wanted = [value] if isinstance(value, str) else value
     if not isinstance(wanted, list) or not all(isinstance(w, str) for w in wanted):
-        raise DataError("'from' must be a stage or a list of stages", where=where)
+        raise DataError("'from' must be the name of a stage, or a list of such names", where=where)
     for name in wanted:
         if name not in names:
             raise unknown("earlier stage", name, names, where=where)
     if len(wanted) > 1 and step.takes < 2:
-        raise DataError("this step takes one input", where=where, hint="put a stage that does `join` before it")
+        raise DataError("this step takes only one input", where=where, hint="put a stage that does `join` before it")
     return tuple(wanted) if step.takes else ()
 
 
@@ -202,12 +204,12 @@ def _options(
             raise DataError(f"{name!r} is {str(value)[:40]!r}, expected a mapping of texts", where=at)
     missing = [name for name in step.required if not options[name]]
     if missing and not skipped:
-        raise DataError(f"option {missing[0]!r} is missing", where=where, hint=f"add it; the step reads: {step.what}")
+        raise DataError(f"option {missing[0]!r} is missing", where=where, hint=f"add it; the step does: {step.what}")
     return options
 
 
 def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
-    """Return the value with placeholders such as `{recipe}` and `{data}` replaced by folders."""
+    """Return an option's value with placeholders such as `{recipe}` and `{data}` replaced by folders."""
     if isinstance(value, list):
         return [_placed(part, places, where) for part in value]
     if not isinstance(value, str):
@@ -224,7 +226,7 @@ def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
 
 
 def _text(doc: Marked, entry: Mapping[str, Any], *path: str | int) -> str:
-    """Return the name that an entry has under the last key of `path`; raise a DataError if it is not a valid name."""
+    """Return the value of the last key in `path`, a name; raise a DataError if it is not a valid name."""
     value = entry.get(str(path[-1]))
     if not isinstance(value, str) or not value or "/" in value or value.startswith("."):
         raise DataError(f"{path[-1]!r} is missing or not a name", where=doc.where(*path), hint="write a short name")
@@ -242,7 +244,7 @@ def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def parse_changes(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Return texts of the form `stage.option=value` as changes; values are parsed as YAML.
+    """Parse texts of the form `stage.option=value`, whose values are YAML.
 
     >>> parse_changes(("make.seed=3", "score.tasks=[tot]"))
     {'make.seed': 3, 'score.tasks': ['tot']}

@@ -24,7 +24,7 @@ DRAWN, WORDED, NOTHING = "drawn", "prompts in creperie's words", "nothing to com
 
 @dataclass(frozen=True)
 class AgreedCell:
-    """A printed result, and the same result computed from what the authors released."""
+    """A result printed in a paper, and the same result computed from what the authors released."""
 
     model: str
     column: str
@@ -37,7 +37,7 @@ class AgreedCell:
 
 @dataclass(frozen=True)
 class PaperPart:
-    """The status of one table or figure."""
+    """The status of one table or figure of a paper."""
 
     paper: str
     kind: str  #: table or figure
@@ -57,7 +57,7 @@ class PaperPart:
 
 @dataclass
 class _RunOutput:
-    """The output of the runs of one recipe: documents of tables, and drawn figures."""
+    """What the runs of one recipe produced: documents of tables, and drawn figures."""
 
     tables: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     figures: set[str] = field(default_factory=set)
@@ -66,7 +66,7 @@ class _RunOutput:
 
 
 def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
-    """Return the status of every table and figure of the five papers, given these recipe runs."""
+    """Return the status of every table and figure of the five papers. `folders` are the recipe runs to consider."""
     made = _gather(folders)
     tables = {table.key.lower(): table for table in published_tables()}
     parts: list[PaperPart] = []
@@ -102,7 +102,9 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
 
 
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
-    """Return the status of a table. It agrees if cells were computed on the published items and all of these agree."""
+    """Return the status of a table. It agrees if results were computed on the published items and all equal the printed
+    ones.
+    """
     documents = own.tables.get(table.key.lower(), [])
     found = (cell for document in documents for cell in _agreed(document) if table.is_result(cell.group, cell.column))
     cells = tuple({(c.group, c.model, c.column): c for c in found}.values())
@@ -124,12 +126,14 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
 
 
 def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
-    """Return the prompts among `prompts` for which creperie's wording was used instead of the paper's."""
+    """Return those of a table's prompts for which creperie's wording was used instead of the paper's."""
     return tuple(name for name in prompts if name not in own.worded)
 
 
 def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
-    """Yield the cells of runs on the published benchmark, each with the printed cell of the same model."""
+    """Yield a pair for each result that a run computed on the published items: the printed number of the same model,
+    and ours.
+    """
     published = {(row["group"], row["model"]): row for row in document["rows"] if row["source"] == "published"}
     for row in filter(_is_repeated, document["rows"]):
         printed = published[row["group"], row["published"]]
@@ -145,8 +149,8 @@ def _is_repeated(row: Mapping[str, Any]) -> bool:
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield the rows that stand in for the paper's (other models, or the same models on other items), each as its name,
-    its group, and the name of the printed row, or None.
+    """Yield (name, group, name of the printed row or None) for each row of other models, or of the same models on other
+    items.
     """
     ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
     return ((row["model"], row["group"], row["published"]) for row in ours)
@@ -178,7 +182,9 @@ DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
-    """Return how many results the tables print, and how many were computed and agree: in all, and by means (`BY`)."""
+    """Return how many results the tables print, and how many of them were computed and agree: in total, and for each
+    way of computing them (`BY`).
+    """
     cells = [cell for part in parts for cell in part.agreed if not part.repeats]
     whole = {"printed": sum(p.printed for p in parts)} | _computed(cells)
     return whole | {
@@ -191,7 +197,7 @@ def _computed(cells: Sequence[AgreedCell]) -> dict[str, int]:
 
 
 def computed_words(whole: Mapping[str, int]) -> str:
-    """Return a phrase that says how many cells were computed from what, and how many of them agree with the paper.
+    """Return a phrase on how many results were computed, in which way, and how many of them agree with the paper.
 
     >>> computed_words({"computed_model": 17, "agree_model": 12, "computed_files": 1, "agree_files": 1})
     '17 by a model on the published items (12 agree), 1 counted from released files (it agrees)'
@@ -206,9 +212,7 @@ def computed_words(whole: Mapping[str, int]) -> str:
 
 
 def runs_said(folders: Sequence[Path]) -> str:
-    """Return sentences that name the recipes that were run, with their profile and number of stages, and the recipes
-    that were not run.
-    """
+    """Return sentences on which recipes were run, with profile and number of stages, and which were not."""
     cards = [(folder, read_card(folder)) for folder in folders]
     made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]
     named = [f"{card['recipe']}, {card['profile']} ({n} of {len(card['stages'])} stages)" for card, n in made]
@@ -219,7 +223,7 @@ def runs_said(folders: Sequence[Path]) -> str:
 
 
 def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command: str, runs: str = "") -> str:
-    """Return the status page as Markdown; `runs` is a sentence about the runs that the page is based on."""
+    """Return the status page as Markdown. `runs` is a sentence about the runs on which it is based."""
     counts = ", ".join(f"{n} {name}" for name, n in Counter(p.status for p in parts).most_common())
     whole = totals(parts)
     lines = f"""# The papers, table by table
@@ -246,7 +250,9 @@ loads; *our prompts* are prompts in creperie's words (`--prompts FILE` takes the
 
 
 def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:
-    """Yield the Markdown lines of one paper: counts per table, then notes with the tables and figures concerned."""
+    """Yield the Markdown lines about one paper: a table of counts, then notes that name the tables and figures they
+    concern.
+    """
     counted = [p for p in parts if p.printed]
     yield from _markdown(HEADS, [(p.number, *map(str, _counts(p))) for p in counted])
     for number, cell in ((p.number, cell) for p in counted for cell in p.agreed if not cell.equal and not p.repeats):
@@ -270,7 +276,7 @@ def _counts(part: PaperPart) -> tuple[int, ...]:
 
 
 def _grouped(parts: Sequence[PaperPart], key: Callable[[PaperPart], str | bool]) -> Iterator[tuple[str, str]]:
-    """Yield each value of the key once, with the tables and figures that have it, joined as text."""
+    """Yield each value of `key` once, with a text that lists the tables and figures that have this value."""
     numbers: dict[str, dict[str, list[str]]] = {}
     for part in parts:
         if value := key(part):

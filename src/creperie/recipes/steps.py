@@ -1,6 +1,6 @@
-"""The kinds of stages of a recipe, as data (steps.toml): the options of every kind, and the function that runs it.
+"""The kinds of stages, read from steps.toml: the options of every kind, and the function that runs it.
 
-Functions are imported when a recipe uses them.
+A function is imported only when a recipe uses it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ CONTENT_OPTIONS = ("image_encoder", "captioner", "corpus", "others", "parser", "
 
 @dataclass(frozen=True)
 class StageJob:
-    """The input of a stage's function. `out` is the folder to write (it does not exist yet); `work` is a folder that
-    survives an interruption.
+    """What a stage's function receives. `out` is the folder to write (it does not exist yet); `work` is a folder that
+    is kept if the run is interrupted.
 
-    `inputs` are benchmark specs or folders of earlier stages. Without an `engine` the work is done in this process.
+    `inputs` are benchmarks or folders of earlier stages. Without an `engine` the work is done in this process.
     """
 
     name: str
@@ -56,12 +56,12 @@ class StageJob:
         return self.options[name]
 
     def settings(self, kind: type[T]) -> T:
-        """Return an instance of an options dataclass, filled from the stage's options."""
+        """Return an instance of an options class, filled from the stage's options."""
         return options_from(kind, {name: self.options[name] for name in options_in(kind)}, where=f"stage {self.name}")
 
     @property
     def place(self) -> Path:
-        """The final path of the output: `out` is only a draft until the stage is complete."""
+        """The path that the output gets when the stage is complete; until then it is in the draft folder `out`."""
         return self.out.with_name(self.out.name.removeprefix(".").removesuffix(DRAFT))
 
     @property
@@ -72,13 +72,13 @@ class StageJob:
 
 
 def engine_for(job: StageJob, model: str) -> Engine | None:
-    """Return the engine for work with this model; None for an API model, whose requests this process sends itself."""
+    """Return the engine for work with this model; None for an API model, whose requests are sent by this process."""
     return None if model.startswith("api:") else job.engine
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a stage is expected to take before it runs; `items` is the likely number of items in its output."""
+    """What a stage is expected to cost and produce. `items` is the likely number of items in its output."""
 
     items: int | None = None
     captions: int | None = None  #: number of distinct captions, on which makers work; None: as many as items
@@ -92,7 +92,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class StageKind:
-    """A kind of stage. `gives` is what its folder contains, `takes` the number of inputs (0, 1, or 2 for several)."""
+    """A kind of stage. `gives` is what its folder contains, `takes` the number of its inputs (2 means several)."""
 
     what: str
     module: str  #: name of a module in creperie.recipes
@@ -110,8 +110,8 @@ class StageKind:
 
     @cached_property
     def declared(self) -> dict[str, OptionField]:
-        """All options by name: those of the settings dataclasses, then those that only recipes have. Options whose
-        value is a mapping are not included.
+        """The declarations of all options by name, except options whose value is a mapping: first those of the options
+        classes, then those that only recipes have.
         """
         about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
         kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}
@@ -144,7 +144,7 @@ STEPS: dict[str, StageKind] = _read_steps()
 
 
 def models_of(options: Mapping[str, Any]) -> list[str]:
-    """Return the URIs of all models in a stage's options, including models named inside other URIs, or in JSON files
+    """Return the URIs of all models in a stage's options, including models named within other URIs, and in JSON files
     that join two encoders.
     """
     named: list[str] = []
@@ -158,5 +158,5 @@ def models_of(options: Mapping[str, Any]) -> list[str]:
 
 
 def work_of(does: str) -> Callable[[StageJob], dict[str, Any]]:
-    """Return the function that runs a kind of stage and returns a summary."""
+    """Return the function that runs a kind of stage; it returns a summary."""
     return getattr(import_module(f"creperie.recipes.{STEPS[does].module}"), f"run_{does}")

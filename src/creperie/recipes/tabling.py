@@ -1,4 +1,4 @@
-"""Stages that write results: the papers' tables with rows of this run, and the papers' figures."""
+"""Stages that write results: the papers' tables with rows from these runs, and the papers' figures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ FORMS = (("text", "txt"), ("markdown", "md"), ("html", "html"))
 
 
 def run_table(job: StageJob) -> dict[str, Any]:
-    """Write every table as text, Markdown, HTML and JSON with all rows that can be filled; return why others cannot."""
+    """Write every table as text, Markdown, HTML and JSON with the rows that can be filled. Return the number of rows,
+    and why other runs fill none.
+    """
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
     findings = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
     sets = [benchmark_header(bench) for bench in findings.benches.values()]
@@ -57,7 +59,9 @@ def run_table(job: StageJob) -> dict[str, Any]:
 
 
 def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
-    """Return the runs that fill a column not yet filled by an earlier run of their model, and why the others do not."""
+    """Return the runs that fit into the table, and the reason for each other run, such as a column that an earlier run
+    of the same model fills.
+    """
     fitting: list[Run] = []
     reasons: dict[str, str] = {}
     for run in runs:
@@ -74,7 +78,7 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
 
 
 def findings_of(job: StageJob) -> RecipeFindings:
-    """Return the contents of the inputs that are not runs, by the name of the stage that wrote them."""
+    """Return the results in the inputs other than runs, by the name of the stage that wrote them."""
     findings = RecipeFindings()
     piles = {
         PAIRWISE: findings.pairwise,
@@ -97,7 +101,8 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """Return the inputs by the stage that made them; a skipped stage passes on what another stage made.
+    """Return each input by the name of the stage that wrote it. This may be an earlier stage than the one named,
+    because a skipped stage passes on its input.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}
@@ -107,7 +112,9 @@ def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
 
 
 def write_results(runs: Sequence[Run], path: Path) -> None:
-    """Write all results of the runs as CSV, one line per result; scripted annotators are not labelled as human."""
+    """Write all results of the runs as CSV, one line per result. Scripted annotators are labelled `script:` instead of
+    `human:`.
+    """
     names = ("task", "subset", "n", "hits", "ties", "accuracy", "low", "high", "chance")
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -120,7 +127,8 @@ def write_results(runs: Sequence[Run], path: Path) -> None:
 
 
 def run_figure(job: StageJob) -> dict[str, Any]:
-    """Draw each figure as SVG. A figure reads `NUMBER: DRAWING STAGE…`; `STAGE/PATTERN` is a file or run of a stage.
+    """Draw each figure as SVG. The option has lines `NUMBER: DRAWING STAGE…`; STAGE/PATTERN selects a file or run of a
+    stage.
 
     A figure that cannot be drawn from these items is left out, with the reason.
     """
@@ -133,7 +141,7 @@ def run_figure(job: StageJob) -> dict[str, Any]:
         drawing, *words = line.split()
         if drawing not in DRAWINGS:
             raise UsageError(
-                f"there is no figure {drawing!r}", where=f"stage {job.name}", hint="`creperie figure` lists them"
+                f"unknown figure {drawing!r}", where=f"stage {job.name}", hint="`creperie figure` lists them"
             )
         try:
             figure = draw_figure(drawing, [_place(word, places, job) for word in words], options)
@@ -154,6 +162,8 @@ def _place(word: str, places: dict[str, str], job: StageJob) -> str:
     files = sorted(Path(places[stage]).glob(file))
     if not files:
         raise UsageError(
-            f"stage {stage!r} has no {file!r}", where=f"stage {job.name}", hint="correct the figure's source"
+            f"stage {stage!r} has no file that matches {file!r}",
+            where=f"stage {job.name}",
+            hint="correct it in the option `figures`",
         )
     return str(files[0])

@@ -1,4 +1,4 @@
-"""Stages that train: one model, the study of hard negatives, and several ways of tuning a model."""
+"""Stages that train models: one model, the study of hard negatives, or the ways of tuning that a paper compares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ TUNING = "tuning.json"
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run the block on one thread if there is no GPU: sums over threads, and so training, depend on their number."""
+    """Run the block on one thread if there is no GPU, because sums over threads, and so training, depend on their
+    number.
+    """
     import torch
 
     before = torch.get_num_threads()
@@ -33,7 +35,7 @@ def one_thread() -> Iterator[None]:
 
 @one_thread()
 def run_train(job: StageJob) -> dict[str, Any]:
-    """Train a model with the items' foils or with makers' foils; interrupted training resumes at its checkpoint."""
+    """Train a model with foils of the items or of makers. Training that was interrupted resumes at its checkpoint."""
     from creperie.training import TrainingSettings, TrainOptions, train
 
     how = {"options": job.settings(TrainOptions), "settings": job.settings(TrainingSettings)}
@@ -46,7 +48,9 @@ def run_train(job: StageJob) -> dict[str, Any]:
 
 
 def _model(job: StageJob, benchmarks: int = 1) -> str:
-    """Return the model that a stage starts from: its option's, or one trained by an input after the benchmarks."""
+    """Return the model from which a stage starts: the option `model`, or else one trained by an input that follows the
+    first `benchmarks` inputs.
+    """
     model = job.option("model") or next(iter(trained_models(job.inputs[benchmarks:])), "")
     if not model:
         raise UsageError(f"stage {job.name!r} has no model", hint="name one, or a stage that trains one in `from`")
@@ -54,9 +58,9 @@ def _model(job: StageJob, benchmarks: int = 1) -> str:
 
 
 def run_tiny(job: StageJob) -> dict[str, Any]:
-    """Write a tiny checkpoint with random weights, in place of a real one; its scores are at chance level.
+    """Write a tiny checkpoint with random weights in place of a real one. Its scores are at chance level.
 
-    `build` names the function that writes it, as `module:function`.
+    The option `build` names the function that writes it, as `module:function`.
     """
     module, _, function = job.option("build").partition(":")
     getattr(import_module(module), function)(job.out / MODEL, job.option("seed"))
@@ -65,7 +69,7 @@ def run_tiny(job: StageJob) -> dict[str, Any]:
 
 
 def trained_models(places: Sequence[str]) -> list[str]:
-    """Return the URIs of the models in stages' folders; for a generative model, one URI per way of asking it."""
+    """Return the URIs of the models in the folders of stages. A generative model has one URI per way of asking it."""
     uris: list[str] = []
     for folder in map(Path, places):
         if (folder / TRAINED).is_file():
@@ -79,8 +83,8 @@ def trained_models(places: Sequence[str]) -> list[str]:
 def run_trainings(job: StageJob) -> dict[str, Any]:
     """Train once per type of foil and seed, as for Tables 5 and 10 of SugarCrepe, and write the study.
 
-    The inputs are the training data, a biased benchmark, a clean one and, if no model is named, a stage that trains
-    one.
+    The inputs are the training data, a biased benchmark, a clean one and, unless the option `model` names a model, a
+    stage that trains one.
     """
     from creperie.auditing import AttackerModels
     from creperie.training import (
@@ -94,7 +98,10 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
     )
 
     if len(job.inputs) < 3:
-        raise UsageError(f"stage {job.name!r} needs three benchmarks", hint="write `from: [lessons, rebuild, refine]`")
+        raise UsageError(
+            f"stage {job.name!r} needs three benchmarks: training data, a biased one and a clean one",
+            hint="write `from: [lessons, rebuild, refine]`",
+        )
     options = job.settings(StudyOptions)
     names = ("epochs", "steps", "batch", "lr", "warmup")
     settings = TrainingSettings(**{name: getattr(options, name) for name in names})
@@ -114,7 +121,7 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
 
 
 def without_seconds(value: Any) -> Any:
-    """Return a document without its times, so that two runs of the same work write the same document.
+    """Return a document without its times, so that two runs of the same work write equal documents.
 
     >>> without_seconds({"seconds": 3.2, "sat": [{"arm": "swap", "seconds": 1.1}]})
     {'sat': [{'arm': 'swap'}]}
@@ -126,10 +133,12 @@ def without_seconds(value: Any) -> Any:
 
 @one_thread()
 def run_tune(job: StageJob) -> dict[str, Any]:
-    """Tune a model in the ways of Table 13 of SugarCrepe++ (not at all, all weights, LoRA); test it on held-out items.
+    """Tune a model in the ways of Table 13 of SugarCrepe++ (not at all, all weights, LoRA), and test it on held-out
+    items.
 
-    The paper uses the objective with which sentence transformers are trained, without naming it. `triple` is their
-    multiple-negatives ranking over all three captions; it uses P2, which `negclip` does not.
+    The paper does not name its objective, only that sentence transformers are trained with it. `triple` is their
+    multiple-negatives ranking loss over all three captions. It uses P2, the second true caption, which `negclip` does
+    not.
     """
     from creperie.training import TrainingSettings, TuneOptions, tune
 

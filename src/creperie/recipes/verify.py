@@ -1,4 +1,4 @@
-"""Comparison of two recipe runs, stage by stage: whether they have the same content, and which stages differ."""
+"""Compare two runs of a recipe stage by stage: which stages have the same content, and which differ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from creperie.recipes.kitchen import RECORD, output_digest, read_card, without_f
 
 @dataclass(frozen=True)
 class StageMatch:
-    """The comparison of one stage: whether output and numbers are the same in both runs; `why` says what differs."""
+    """The comparison of one stage: whether its output and numbers are the same in both runs. `why` says what
+    differs.
+    """
 
     stage: str
     same: bool

@@ -1,4 +1,4 @@
-"""Safe YAML parsing with the line of every value, so that an error about a recipe can name the line."""
+"""Safe YAML parsing that remembers the line of every value, so that an error about a recipe can name it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Marked:
-    """A document, with the line of each value by the value's path, such as `("stages", 0, "name")`."""
+    """A document, and the line of each value. A value is found by its path, such as `("stages", 0, "name")`."""
 
     file: str
     value: Any
     lines: dict[Path, int]
 
     def where(self, *path: str | int) -> str:
-        """Return `file:line` of a value, or of the nearest enclosing value."""
+        """Return `file:line` of the value at a path, or of the nearest value that encloses it."""
         while path and path not in self.lines:
             path = path[:-1]
         return f"{self.file}:{self.lines.get(path, 1)}"
 
     def mapping(self, path: Path, known: Iterable[str], what: str, kind: str = "key") -> dict[str, Any]:
-        """Return the mapping at a path; raise an error with the line if it is not a mapping or has an unknown key."""
+        """Return the mapping at a path. If it is not a mapping, or has a key that is not in `known`, raise an error
+        with the line.
+        """
         value = self.value
         for part in path:
             value = value[part]
@@ -44,7 +46,7 @@ class Marked:
 
 
 def read_marked_file(file: pathlib.Path) -> Marked:
-    """Return the YAML document in a file, with its lines."""
+    """Return the YAML document in a file, with the lines of its values."""
     try:
         return read_marked(file.read_bytes().decode("utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as e:
@@ -53,7 +55,7 @@ def read_marked_file(file: pathlib.Path) -> Marked:
 
 
 def read_marked(text: str, file: str) -> Marked:
-    """Return a YAML document of plain mappings, lists, texts, numbers and booleans, with its lines.
+    """Return a YAML document of plain mappings, lists, texts, numbers and booleans, with the lines of its values.
 
     >>> read_marked("a:\\n  b: 1\\n", "x.yaml").where("a", "b")
     'x.yaml:2'

@@ -32,7 +32,7 @@ SHARED_OPTIONS = {**options_in(MetricSettings), "seed": options_in(DrawOptions)[
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """A model or a benchmark of a zoo: its URI or spec, a short name, tags, and options that apply to it only."""
+    """A model or a benchmark of a zoo: its URI or name, a short label, tags, and options that apply only to it."""
 
     spec: str
     name: str = ""
@@ -46,19 +46,19 @@ class ZooEntry:
 
 @dataclass(frozen=True)
 class Zoo:
-    """A matrix of models × benchmarks. The options of an entry override the defaults."""
+    """A matrix of models × benchmarks. The options of an entry override `defaults`."""
 
     models: tuple[ZooEntry, ...]
     benches: tuple[ZooEntry, ...]
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def names(self) -> dict[str, str]:
-        """Return the short names of models by URI."""
+        """Return the short names of models by their URIs."""
         return {entry.spec: entry.name for entry in self.models if entry.name}
 
 
 def is_zoo(text: str) -> bool:
-    """Return True if the argument names a zoo file rather than a benchmark.
+    """Return True if the argument is a zoo file, not a benchmark.
 
     >>> is_zoo("zoo.yaml"), is_zoo("sugarcrepe"), is_zoo("csv:zoo.yml")
     (True, False, False)
@@ -67,7 +67,7 @@ def is_zoo(text: str) -> bool:
 
 
 def read_zoo(path: str | Path) -> Zoo:
-    """Return a zoo from its YAML file. Errors name the line."""
+    """Read a zoo from its YAML file. Errors name the line."""
     marked = read_marked_file(Path(path))
     document = marked.mapping((), ("models", "benchmarks", "defaults"), "is not a zoo")
     models = _entries(marked, "models", "model", MODEL_OPTIONS)
@@ -77,7 +77,7 @@ def read_zoo(path: str | Path) -> Zoo:
 
 
 def _entries(marked: Marked, key: str, kind: str, known: Mapping[str, OptionField]) -> tuple[ZooEntry, ...]:
-    """Return the entries of the list under a key; raise a DataError if a name is repeated."""
+    """Return the entries of the list under `key`; raise a DataError if two have the same name."""
     listed = marked.value.get(key)
     if not listed:
         raise DataError(f"has no {key}", where=marked.file, hint=f"write `{key}:` with a list")
@@ -103,7 +103,9 @@ def _entry(
         return ZooEntry(record)
     if not isinstance(record, dict) or not isinstance(record.get(kind), str):
         raise DataError(
-            f"is not a {kind}", where=marked.where(*path), hint=f"write its name, or a mapping with `{kind}:`"
+            f"this entry is not a {kind}",
+            where=marked.where(*path),
+            hint=f"write its name, or a mapping with `{kind}:`",
         )
     tags = record.get("tags") or {}
     if not isinstance(tags, dict):
@@ -124,7 +126,9 @@ def _options(
 
 
 def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
-    """Return the models with their options. All are checked before any model runs; an invalid one carries its error."""
+    """Return the models with their options. All are checked before any model runs; a row for an invalid model carries
+    the error.
+    """
     settings = MetricSettings(
         ties=zoo.defaults.get("ties", options.settings.ties), seed=zoo.defaults.get("seed", options.settings.seed)
     )
@@ -137,7 +141,7 @@ def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
 
 
 def model_fault(uri: str) -> str:
-    """Return why a model cannot be run, as far as this is known without loading it; empty if nothing is wrong."""
+    """Return why a model cannot be run, as far as can be known without loading it; empty if no problem is known."""
     try:
         check_uri(uri)
     except CreperieError as e:
@@ -146,7 +150,9 @@ def model_fault(uri: str) -> str:
 
 
 def matrix_columns(zoo: Zoo) -> tuple[list[MatrixColumn], dict[str, str]]:
-    """Return the benchmarks, and the names of those that cannot be loaded with the reasons; raise one if none can."""
+    """Return the benchmarks, and the names of those that cannot be loaded with the reasons. If none can, raise the
+    error.
+    """
     columns: list[MatrixColumn] = []
     faults: dict[str, str] = {}
     for entry in zoo.benches:
