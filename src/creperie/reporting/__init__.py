@@ -1,4 +1,4 @@
-"""Tables, figures, HTML reports and leaderboards from runs, with the papers' published numbers beside them."""
+"""Tables, figures, HTML reports and leaderboards of runs, with the papers' published results beside them."""
 
 from creperie.core.doors import front_door
 

@@ -1,7 +1,7 @@
-"""The items of a group of runs as compact columns for the item browser of a report page.
+"""The items of a group of runs as compact columns, for the item browser of a report page.
 
-Numbers are little-endian typed arrays in base64 (5.3 characters per score, no parsing); texts are listed once and
-referred to by index. `templates/browser.js` reads them; the two files must use the same keys.
+Numbers are typed little-endian arrays in base64 (5.3 characters per score, nothing to parse); each text is stored once
+and referred to by its index. `templates/browser.js` reads them; the two files must use the same keys.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
 
 
 def browser_data(group: RunGroup, pictures: Mapping[str, int], failed: Mapping[str, str]) -> dict[str, Any]:
-    """Return the browser's data for a group of runs.
+    """Return the data of the item browser for a group of runs.
 
-    `pictures` maps image references to lines of inlined images, `failed` to why an image cannot be shown.
+    `pictures` maps each image reference to the line of the page with this image, `failed` to the reason why an image
+    cannot be shown.
     """
     first = group.runs[0]
     layout = first.layout
@@ -121,7 +122,7 @@ def _task(run: Run, name: str) -> dict[str, Any]:
 
 
 def _seen(run: Run, needs: Input) -> np.ndarray:
-    """Return the scores that the task's rule uses; of scores between captions, which are symmetric, those above the
+    """Return the scores that a task uses. Of scores between captions, which are symmetric, these are the ones above the
     diagonal.
     """
     scores = run.scores(needs)
@@ -129,7 +130,7 @@ def _seen(run: Run, needs: Input) -> np.ndarray:
 
 
 def upper(layout: Layout, scores: np.ndarray) -> np.ndarray:
-    """Return the cells above the diagonal of every item's captions × captions, row by row.
+    """Return, for each item, the cells above the diagonal of its captions × captions matrix, row by row.
 
     >>> from creperie.metrics.layout import layout_of
     >>> upper(layout_of([[[1, 1, 0]]]), np.arange(9)).tolist()

@@ -1,6 +1,6 @@
 """Audits in continuous integration: comparison with a baseline, and output in the formats that CI systems read.
 
-Audits are documents as `creperie audit --json` writes them, so that a baseline is one such file.
+Audits are documents as written by `creperie audit --json`; a baseline is such a file from an earlier audit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True)
 class WorseRow:
-    """An attacker that does better on a subset than in the baseline; `before` is NaN if the baseline lacks it."""
+    """An attacker that does better on a subset than it did in the baseline. `before` is NaN if the baseline lacks this
+    row.
+    """
 
     subset: str
     attacker: str
@@ -46,7 +48,9 @@ class BaselineResult:
 
     @property
     def code(self) -> int:
-        """The exit code: 0 if not worse, 1 if worse, 3 if unknown because attackers of the baseline were not run."""
+        """The exit code: 0 if not worse, 1 if worse, 3 if unknown because some attackers of the baseline were
+        not run.
+        """
         return 1 if self.worse else 3 if self.not_run else 0
 
     @property
@@ -69,11 +73,11 @@ class BaselineResult:
 
 
 def against_baseline(now: Document, before: Document) -> BaselineResult:
-    """Return the comparison of two audits: which leaks are new or stronger than sampling noise explains.
+    """Compare an audit with a baseline; return which leaks are new, or stronger than sampling noise explains.
 
-    A row is worse if it leaks now and its accuracy is significantly higher than in the baseline: a one-sided z-test
-    with standard errors from both intervals, Holm's correction over all rows. Leaks of subsets or attackers that the
-    baseline does not have count as new.
+    A row is worse if it leaks now and its accuracy is significantly higher than in the baseline (one-sided z-test with
+    standard errors from both intervals, Holm's correction over all rows). Leaks of subsets or attackers that the
+    baseline lacks count as new.
     """
     old = {_key(row): row for row in before["results"]}
     shared = [row for row in now["results"] if _key(row) in old]
@@ -117,14 +121,18 @@ def _p_worse(now: Document, before: Document) -> float:
 
 
 def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, str]]:
-    """Return the (subset, attacker) pairs that fail the check: all leaks or, with a baseline, only what got worse."""
+    """Return the (subset, attacker) pairs that fail: all leaks or, if there is a baseline, only those that got
+    worse.
+    """
     if result is not None:
         return {(row.subset, row.attacker) for row in result.worse}
     return {(row["subset"], row["attacker"]) for row in audit["results"] if row["leaks"]}
 
 
 def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
-    """Return JUnit XML with one test case per subset and attacker; attackers that were not run are skipped."""
+    """Return JUnit XML with one test case per subset and attacker; those of attackers that were not run are marked as
+    skipped.
+    """
     from xml.etree import ElementTree
 
     failing = _failing(audit, result)
@@ -155,7 +163,9 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
 
 
 def sarif_log(audit: Document, place: str, result: BaselineResult | None = None) -> str:
-    """Return SARIF 2.1.0: one result per leak, one rule per attacker. `place` is the relative path of the benchmark."""
+    """Return SARIF 2.1.0 with one result per leak and one rule per attacker. `place` is the benchmark's
+    relative path.
+    """
     failing = _failing(audit, result)
     rules = [{"id": a["name"], "shortDescription": {"text": _rule(a)}} for a in audit["attackers"]]
     leaks = []
@@ -196,7 +206,7 @@ def markdown_summary(audit: Document, result: BaselineResult | None = None) -> s
 
 
 def badge_svg(audit: Document) -> str:
-    """Return a badge with the verdict and, for a leak, the best blind accuracy."""
+    """Return a badge with the verdict and, if there is a leak, the accuracy of the best blind attacker."""
     verdict = str(audit["verdict"])
     leaking = [row["accuracy"] for row in audit["results"] if row["leaks"]]
     says = f"leaks, {percent(max(leaking), 0)} %" if verdict == "leaks" and leaking else verdict
@@ -219,5 +229,5 @@ def _leak_text(row: Document) -> str:
 
 
 def _cell(value: object) -> str:
-    """Return text escaped for a cell of a Markdown table."""
+    """Return a value as text, escaped for a cell of a Markdown table."""
     return " ".join(escape(str(value), quote=False).split()).replace("|", "\\|")

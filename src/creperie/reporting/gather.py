@@ -1,6 +1,7 @@
-"""Runs grouped by the items they were computed on, with the captions and images of these items if they can be found.
+"""Runs grouped by the items on which they were computed, with the captions and images of these items if they can be
+found.
 
-A run holds scores, match matrices and image references, not captions. The benchmark is searched for where the user
+A run holds scores, match matrices and image references, but no captions. The benchmark is looked for where the user
 says, beside the images, under its name, and in the command of the run; it is used only if its content matches the
 run's.
 """
@@ -24,7 +25,9 @@ from creperie.statistics import bench_of
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs on the same items; `bench` is the benchmark with these items in the same order, or None if not found."""
+    """Runs on the same items. `bench` is the benchmark with these items in the same order, or None if it was
+    not found.
+    """
 
     name: str
     runs: tuple[Run, ...]
@@ -47,7 +50,9 @@ class RunGroup:
         return list(zip(self.runs, self.labels, strict=True))
 
     def apart(self) -> RunGroup:
-        """Return the group with the blind twins moved from `runs` to `twins`."""
+        """Return the group with its blind twins (runs on the same items without the real images) moved from `runs` to
+        `twins`.
+        """
         kept = tuple(unblinded(self.runs))
         if len(kept) == len(self.runs):
             return self
@@ -55,13 +60,13 @@ class RunGroup:
 
 
 def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
-    """Return the accuracy of a stored result and the bounds of its interval; missing values are NaN."""
+    """Return the accuracy of a stored result and the ends of its interval; missing values are NaN."""
     value, low, high = (math.nan if result[k] is None else float(result[k]) for k in ("accuracy", "low", "high"))
     return value, low, high
 
 
 def covered(n: int, void: int) -> str:
-    """Return the number of items covered as text, followed by "of" and the total if some are not covered.
+    """Return as text how many items are covered, followed by "of" and the total if some are not.
 
     >>> covered(9, 91), covered(1200, 0)
     ('9 of 100', '1,200')
@@ -76,14 +81,14 @@ def gather_runs(
     images: str | Path | None = None,
     roots: PictureRoots | None = None,
 ) -> list[RunGroup]:
-    """Return the runs grouped by the content that they were computed on, each group with its benchmark if found.
+    """Return the runs grouped by the content on which they were computed, each group with its benchmark if it is found.
 
-    Images come from `images`, or from where the benchmark says, if `roots` allows that place (by default, `roots` are
-    the benchmark's own folder and the working directory).
+    Images come from `images`, or else from where the benchmark says, if `roots` allows that place. By default, `roots`
+    are the benchmark's own folder and the working directory.
     """
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
     if not loaded:
-        raise UsageError("there is no run to report on", hint="give one or more folders that `score` wrote")
+        raise UsageError("no runs to report on were found", hint="give one or more folders that `score` wrote")
     given = [as_benchmark(b) for b in benches]
     by_content: dict[str, list[Run]] = {}
     for run in loaded:
@@ -99,7 +104,7 @@ def gather_runs(
 
 
 def runs_in(places: Iterable[str | Path]) -> list[Path]:
-    """Return run folders; a folder that is not a run is replaced by the runs in it."""
+    """Return the folders of runs. A folder that is not itself a run is replaced by the runs in it."""
     folders: list[Path] = []
     for place in map(Path, places):
         inside = sorted(p.parent for p in place.glob(f"*/{RUN_FILE}")) if place.is_dir() else []
@@ -147,7 +152,7 @@ def _places(run: Run) -> Iterator[str]:
 
 
 def _with_images(bench: Benchmark, run: Run) -> Benchmark:
-    """Return the benchmark; if it has no images, use the images that the run was computed on, if they still exist."""
+    """Return the benchmark; if it has no images, with those on which the run was computed, if they still exist."""
     place = run.document["benchmark"].get("images")
     if bench.images is NO_IMAGES and place and Path(place).exists():
         return replace(bench, images=open_store(place))
@@ -158,19 +163,20 @@ def _with_images(bench: Benchmark, run: Run) -> Benchmark:
 
 
 def short_labels(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Return, for each run, the shortest form of its model's name that is unique among the runs."""
+    """Return, for each run, the shortest form of its model's name that no other run has."""
     names = [[model_tail(r.model), r.model, r.name, f"{r.name} ({i + 1})"] for i, r in enumerate(runs)]
     return tuple(with_people(name, r.document) for name, r in zip(distinct(names), runs, strict=True))
 
 
 def with_people(name: str, document: Mapping[str, Any]) -> str:
-    """Return the name of a run's model, with a note if the answers come from people."""
+    """Return the name of a run's model, with a note if the answers are people's."""
     note = people_note(document)
     return f"{name} ({note})" if note else name
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return one name per list, all different if possible: the first of the list, or a later one where names are equal.
+    """Return one name per list, all different if possible: the first name of the list, or a later one if names are
+    equal.
 
     >>> distinct([["clip", "hf:a/clip"], ["clip", "hf:b/clip"], ["length", "blind:length"]])
     ('hf:a/clip', 'hf:b/clip', 'length')
@@ -186,7 +192,8 @@ def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def model_tail(uri: str) -> str:
-    """Return the last part of a model's name, with its options; for a folder called `model`, the stage that trained it.
+    """Return the last part of a model's name, with its options. For a folder called `model`, it is the stage that
+    trained it.
 
     >>> model_tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa"), model_tail("small:out/08-student/model")
     ('llava-1.5-7b-hf?score=vqa', 'student')

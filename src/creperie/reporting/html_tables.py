@@ -1,4 +1,6 @@
-"""Tables of a report: results with their intervals drawn in the cell, comparisons, ranks, the verdict of the audit."""
+"""Tables of a report: results with their intervals drawn in the cell, comparisons, ranks, and the verdict of
+the audit.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HtmlCell:
-    """The content of a table's cell (text, or markup from a template), and the value that the cell is sorted by."""
+    """The content of a table's cell (text, or markup from a template), and the value by which the cell is sorted."""
 
     html: str
     value: float | str | None = None
@@ -28,7 +30,7 @@ class HtmlCell:
 
 
 def part(macro: str, *values: Any) -> Markup:
-    """Return a rendered macro of report_parts.html."""
+    """Render a macro of report_parts.html with these values."""
     return fragment("reporting", "report_parts.html", macro, *values)
 
 
@@ -40,7 +42,7 @@ def table(
     text: Sequence[str] = (),
     links: Mapping[str, str] | None = None,
 ) -> Markup:
-    """Return an HTML table whose columns can be sorted by clicking; columns named in `text` are aligned to the left."""
+    """Return an HTML table whose columns can be sorted by clicking. Columns named in `text` are left-aligned."""
     return part("table", columns, list(rows), label, text, links or {})
 
 
@@ -49,7 +51,7 @@ def text(value: str, kind: str = "") -> HtmlCell:
 
 
 def number(value: float | None, form: str = ",") -> HtmlCell:
-    """Return a cell with a number; a dash if the value is missing."""
+    """Return a cell with a number, or with a dash if the value is missing."""
     if value is None or math.isnan(value):
         return HtmlCell("–", None)
     return HtmlCell(format(value, form), value)
@@ -63,9 +65,10 @@ def percent(value: float | None) -> HtmlCell:
 
 
 def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, counts: bool = False) -> HtmlCell:
-    """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 with chance and people marked.
+    """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 on which chance and people are
+    marked.
 
-    With `counts`, the cell says how many items are covered if some are not: for tables without a column n beside it.
+    With `counts`, for tables without a column n, the cell says how many items are covered if some are not.
     """
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")
@@ -80,7 +83,7 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, co
 
 
 def count_cell(n: int, void: int = 0) -> HtmlCell:
-    """Return a cell with the number of items of a result, and the total if some are not covered."""
+    """Return a cell with the number of items of a result, and with the total if some are not covered."""
     return HtmlCell(covered(n, void), n)
 
 
@@ -148,7 +151,7 @@ def task_table(group: RunGroup, name: str) -> Markup:
 
 
 def run_table_html(made: RunTable) -> Markup:
-    """Return a table of runs as reports draw it, with its style, for a notebook."""
+    """Return a table of runs as reports show it, with its style, for a notebook."""
     best = made.best()
     rows: list[list[HtmlCell]] = []
     for row in made.rows:
@@ -162,7 +165,7 @@ def run_table_html(made: RunTable) -> Markup:
 
 
 def _figure(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
-    """Return a cell of a table of runs: the figure, its interval drawn as a line, and the number of items behind it."""
+    """Return a cell of a table of runs: the number, its interval drawn as a line, and the number of items behind it."""
     if value is None or math.isnan(value.value):
         return HtmlCell("–")
     if value.task.is_rank or not made.choice.intervals:
@@ -180,7 +183,7 @@ def _figure(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
 def comparison_table(
     rows: Sequence[ComparisonRow], names: Mapping[str, str], label: str, *, pair: bool = False
 ) -> Markup:
-    """Return the table of paired tests; `names` are short names of models, `label` must be unique on the page.
+    """Return a table of paired tests. `names` are short names of models; `label` must be unique on the page.
 
     With `pair`, the table is about one task and two models, which the page has already named.
     """
@@ -241,7 +244,9 @@ def p_text(value: float) -> str:
 
 
 def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -> Markup:
-    """Return the table of models × benchmarks with its filter and notes; `links` maps benchmark hashes to addresses."""
+    """Return the table of models × benchmarks with its filter and notes. `links` maps hashes of benchmarks to
+    addresses.
+    """
     columns = ["model", *(column.name for column in ranked.columns)]
     several = len(ranked.columns) > 1
     rows = []

@@ -1,7 +1,8 @@
-"""Published results of other models on a benchmark, and the place of a run among them.
+"""Published results of other models on a benchmark, and the rank of a run among them.
 
-The sources are the tables of the papers and of MIEB. Results are ranked together only if they share one definition: the
-same benchmark, task, subsets, way of averaging and rule for ties. Each result names the table that it was printed in.
+The sources are the tables of the papers and of MIEB. Results are ranked together only if they measure the same: the
+same benchmark, task, subsets, way of averaging and rule for ties. These together are called their definition. Each
+result names the table in which it was printed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ Definition = tuple[str, str, tuple[str, ...], str, str]
 
 @dataclass(frozen=True)
 class KnownResult:
-    """A published figure of a model, in percent as printed, with its number of digits and the table it comes from."""
+    """A published result of a model, in percent as printed, with its number of digits and the table in which it is
+    printed.
+    """
 
     model: str
     value: float
@@ -46,7 +49,7 @@ class KnownResult:
 
 @dataclass(frozen=True)
 class KnownColumn:
-    """All published figures under one definition, the highest first."""
+    """All published results with one definition, the highest first."""
 
     definition: Definition
     title: str
@@ -56,13 +59,13 @@ class KnownColumn:
 
     @property
     def head(self) -> str:
-        """What the figures measure, in words: the heading of this column."""
+        """What the results measure, in words, as the heading of this column."""
         return ", ".join(part for part in (self.title, self.definition[1], self.definition[4]) if part)
 
 
 @dataclass(frozen=True)
 class KnownPlace:
-    """A run's figure in percent, with its interval, and its place among published figures of the same definition."""
+    """A run's result in percent, with its interval, and the column of published results with the same definition."""
 
     column: KnownColumn
     model: str
@@ -96,7 +99,7 @@ class KnownPlace:
 
 @cache
 def known_columns() -> tuple[KnownColumn, ...]:
-    """Return all published results of models, by definition."""
+    """Return all published results of models, in one column per definition."""
     found: dict[Definition, tuple[Column, dict[tuple[str, str], KnownResult]]] = {}
     printed: set[tuple[str, frozenset[tuple[Definition, str]]]] = set()
     for table in known_tables():
@@ -125,14 +128,14 @@ def _definition(column: Column) -> Definition:
 
 
 def known_places(run: RunHeader) -> list[KnownPlace]:
-    """Return the run's place among the published results of each definition, leaving out definitions that ask for items
-    which the run lacks.
-    """
+    """Return the run's place in every column of published results for which the run has the items."""
     return [place for column in _columns_of(run.benchmark) if isinstance(place := _place(run, column), KnownPlace)]
 
 
 def without_place(run: Run, benchmark: str) -> list[str]:
-    """Return why a run cannot be placed among a benchmark's published results, one text per reason; empty if it can."""
+    """Return the reasons why a run cannot be placed among a benchmark's published results, one text per reason; empty
+    if it can.
+    """
     if run.benchmark not in benchmark_names(benchmark):
         return [f"{run.name} has no place: it is a run on {run.benchmark}"]
     columns = _columns_of(run.benchmark)
@@ -152,7 +155,7 @@ def _columns_of(benchmark: str) -> list[KnownColumn]:
 
 
 def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
-    """Return a run's place under one definition, or the reason why it has none: "" if the run lacks the task."""
+    """Return a run's place in a column, or the reason why it has none; the reason is "" if the run lacks the task."""
     _, task, wanted, over, _ = column.definition
     rows = {r["subset"]: r for r in run.document["results"] if r["task"] == task}
     subsets = set(run.document["benchmark"]["subsets"])
@@ -183,7 +186,9 @@ def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
 
 
 def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, float] | None:
-    """Return a run's accuracy and interval bounds with ties counted by `rule`; None if that cannot be computed."""
+    """Return a run's accuracy and the ends of its interval with ties counted by `rule`; None if that cannot be
+    computed.
+    """
     if "pooled" not in row and (not row.get("ties") or row.get("tie_rule", "wrong") == rule):
         return float(row["accuracy"] or 0), float(row["low"] or 0), float(row["high"] or 0)
     if row["subset"] == "macro" or (row["ties"] and not rule):
@@ -193,9 +198,9 @@ def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, f
 
 
 def export_mieb(run: Run, out: str | Path) -> Path:
-    """Write a run's figures as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
+    """Write a run's results as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
 
-    In the file, `dataset_revision` is the hash of the items that were scored: they need not be those of MIEB's own
+    In the file, `dataset_revision` is the hash of the items that were scored, which may differ from those of MIEB's own
     revision. As in MIEB, the first of equal scores is taken, and the k-th image must find the k-th caption: a measure
     is 0 where there are more or fewer images than captions.
     """
@@ -230,7 +235,7 @@ def export_mieb(run: Run, out: str | Path) -> Path:
 
 
 def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, float]]:
-    """Return a benchmark's published results, grouped by definition, with the runs inserted and marked by ▶."""
+    """Return a benchmark's published results, grouped by definition. The given runs are inserted and marked by ▶."""
     columns = _columns_of(benchmark)
     if not columns:
         raise unknown("benchmark with published results", benchmark, {c.definition[0] for c in known_columns()})
@@ -239,7 +244,7 @@ def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str
 
 
 def listed_with(column: KnownColumn, places: Sequence[KnownPlace]) -> list[tuple[str, str, float]]:
-    """Return (model, source, figure) for one definition, highest figure first; runs are inserted, marked by ▶."""
+    """Return (model, source, percent) for one column, the highest first. Runs are inserted and marked by ▶."""
     ours = [(p.value, f"▶ {p.model}", "run") for p in places if p.column is column]
     listed = sorted(ours + [(r.value, r.model, r.table) for r in column.results], reverse=True)
     return [(model, source, value) for value, model, source in listed]
@@ -247,14 +252,14 @@ def listed_with(column: KnownColumn, places: Sequence[KnownPlace]) -> list[tuple
 
 @dataclass(frozen=True)
 class ColumnCorrelations:
-    """Spearman's correlations of the columns of a published table, and the rows that are left out."""
+    """Spearman's correlations between the columns of a published table, and the rows that are left out."""
 
     pairs: tuple[tuple[str, str, Correlation], ...]
     left_out: tuple[str, ...]
 
 
 def column_correlations(table: PublishedTable) -> ColumnCorrelations:
-    """Return Spearman's correlation of every two columns of a table, over the models that have both figures.
+    """Return Spearman's correlation of every two columns of a table, over the models that have a result in both.
 
     Rows of people and of models that see no image are left out, and so are pairs in which one column contains the
     other.
@@ -272,6 +277,6 @@ def column_correlations(table: PublishedTable) -> ColumnCorrelations:
 
 
 def _share_items(a: Column, b: Column) -> bool:
-    """Return whether two columns hold figures of one task over overlapping subsets of a benchmark."""
+    """Return whether two columns are about the same task on overlapping subsets of a benchmark."""
     alike = (a.benchmark, a.tasks) == (b.benchmark, b.tasks)
     return alike and (not a.subsets or not b.subsets or bool(set(a.subsets) & set(b.subsets)))

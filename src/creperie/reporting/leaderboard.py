@@ -1,4 +1,4 @@
-"""A folder of runs as a leaderboard: only headers are read, and read again only if they changed."""
+"""A folder of runs as a leaderboard. Only the headers of runs are read, and read again only if they changed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FileTimes = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class LeaderboardEntry(RunHeader):
-    """The entry of a run on a leaderboard: the run's header and folder."""
+    """A run on a leaderboard: its header and its folder."""
 
     path: Path
     document: dict[str, Any]
@@ -53,7 +53,7 @@ class LeaderboardEntry(RunHeader):
 
 @dataclass(frozen=True)
 class BoardLinks:
-    """The addresses that a leaderboard links to: files in a static site, pages in the studio."""
+    """The addresses to which a leaderboard links: files in a static site, pages in the studio."""
 
     matrix: str = "matrix.html"
     page: str = "bench/{bench}.html"  #: the report of all runs on a benchmark
@@ -82,7 +82,9 @@ class Board:
     benches: Mapping[str, str] = field(default_factory=dict)  #: names that a folder gives its benchmarks, by content
 
     def by_content(self) -> dict[str, list[LeaderboardEntry]]:
-        """Return the runs by the content hash of their benchmark; blind twins are groups of their own, and last."""
+        """Return the runs by the content hash of their benchmark. Blind twins (runs without the real images) form
+        groups of their own, which come last.
+        """
         groups: dict[str, list[LeaderboardEntry]] = {}
         for entry in sorted(self.entries, key=lambda entry: bool(entry.blinded)):
             groups.setdefault(entry.content, []).append(entry)
@@ -90,7 +92,9 @@ class Board:
 
     @cached_property
     def slugs(self) -> dict[str, str]:
-        """Short names of benchmarks for addresses, by content hash; names that clash get a part of the hash."""
+        """Short names of benchmarks for addresses, by content hash. Names that would be equal get a part of
+        the hash.
+        """
         names = {
             e.content: re.sub(r"[^\w.+-]+", "-", self.bench_name(e)).strip("-.") or "benchmark" for e in self.entries
         }
@@ -98,13 +102,15 @@ class Board:
         return {digest: name if several[name] == 1 else f"{name}-{digest[:8]}" for digest, name in names.items()}
 
     def bench_name(self, run: RunHeader) -> str:
-        """Return the name shown for a run's benchmark: its name in `benches`, or in the run if it is not there."""
+        """Return the name shown for a run's benchmark: its name in `benches`, or the name in the run if it is not
+        listed there.
+        """
         here = self.benches.get(run.hash)
         return f"{here}~{run.blinded}" if here and run.blinded else here or run.benchmark
 
     @cached_property
     def model_names(self) -> dict[str, str]:
-        """A name for each model, by URI, to be used on pages about several benchmarks."""
+        """A name for each model, by URI, for pages about several benchmarks."""
         urls = list(dict.fromkeys(entry.model for entry in self.entries))
         choices = [[self.names.get(uri) or model_tail(uri), uri] for uri in urls]
         return dict(zip(urls, distinct(choices), strict=True))
@@ -116,7 +122,9 @@ class Board:
         return {e.name: label for entries in groups for e, label in zip(entries, self.labels(entries), strict=True)}
 
     def labels(self, entries: Sequence[LeaderboardEntry]) -> list[str]:
-        """Return a unique name for each run: the zoo's name for it, or the shortest unique form of its model's."""
+        """Return a unique name for each run: the name that a zoo file gives its model, or the shortest unique form of
+        the model's own.
+        """
         choices = [[self.names.get(e.model) or model_tail(e.model), e.model, e.name] for e in entries]
         return [with_people(name, e.document) for name, e in zip(distinct(choices), entries, strict=True)]
 
@@ -125,20 +133,20 @@ ZOO_FILE = ".zoo.json"  #: hidden, so that `creperie report runs/*` matches only
 
 
 def remember_zoo(folder: Path, names: Mapping[str, str], failed: Sequence[tuple[str, str, str]]) -> None:
-    """Write a file beside the runs: model names by URI, and the failures as (model, benchmark, error)."""
+    """Write a file beside the runs with the models' names by URI, and the failures as (model, benchmark, error)."""
     if names or failed or (folder / ZOO_FILE).exists():
         write_json(folder / ZOO_FILE, {"names": dict(names), "failed": [list(one) for one in failed]})
 
 
 class RunsFolder:
-    """A folder of runs that is read repeatedly, with a cache of headers."""
+    """A folder of runs that is read repeatedly, with a cache of their headers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: dict[Path, tuple[FileTimes, LeaderboardEntry | str]] = {}
 
     def look(self) -> Board:
-        """Return the runs now in the folder; headers that did not change since the last call are not read again."""
+        """Return the runs now in the folder. Headers that have not changed since the last call are not read again."""
         states = dict(self._headers())
         self._read = {path: self._known(path, state) for path, state in states.items()}
         entries = tuple(entry for _, entry in self._read.values() if isinstance(entry, LeaderboardEntry))
@@ -169,14 +177,14 @@ class RunsFolder:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, leaving out hidden ones; none if the folder itself has just been removed."""
+    """Return the folders in a folder, without hidden ones; none if the folder itself has just been removed."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [Path(entry.path) for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
     return []
 
 
 def read_entry(path: Path) -> LeaderboardEntry | str:
-    """Return a run's header, or a text that says why it cannot be read."""
+    """Return a run as an entry, or a text that says why it cannot be read."""
     try:
         document = read_json(path)
         entry = LeaderboardEntry(path.parent, document)
@@ -220,7 +228,7 @@ def _ranking(
     name: str,
     places: Sequence[KnownPlace],
 ) -> dict[str, Any]:
-    """Return the ranking of the runs that have the task `name`, and their results by subset."""
+    """Return the ranking of the runs that have results on the task `name`, and these results by subset."""
     own = sorted((e for e in entries if e.result(name) is not None), key=lambda entry: _order(entry, name))
     ranks = task_ranks(tuple((str(e.path), board.states.get(e.path / RUN_FILE)) for e in own), name)
     rows = [_row(entry, linked[entry.path], name, ranks) for entry in own]
@@ -239,7 +247,9 @@ def _ranking(
 
 @lru_cache(maxsize=64)
 def task_ranks(paths: tuple[tuple[str, FileTimes | None], ...], name: str) -> dict[str, str]:
-    """Return each run's rank on a task by the run's path, with "=" before a shared rank; cached until a run changes."""
+    """Return each run's rank on a task, by the run's path, with "=" before a shared rank. Ranks are cached until a run
+    changes.
+    """
     if not task(name).by_item or len(paths) < 2:
         return {}
     runs = {path: load_run(path) for path, _ in paths}
@@ -268,7 +278,7 @@ def _row(entry: LeaderboardEntry, link: Markup, name: str, ranks: Mapping[str, s
 def _levels(
     entries: Sequence[LeaderboardEntry], name: str, places: Sequence[KnownPlace]
 ) -> Iterator[tuple[str, str, float]]:
-    """Yield (name, source, value) to compare runs with: people, the best published models, and chance.
+    """Yield (name, source, value) for what runs are compared with: people, the best published models, and chance.
 
     If a run has ties, published results that count ties by another rule are left out.
     """
@@ -288,7 +298,7 @@ def _levels(
 
 
 def _printed_row(who: str, source: str, value: float) -> list[HtmlCell]:
-    """Return a table row for a figure that is not from a run: without rank, n and interval, and marked as such."""
+    """Return a table row for a value that is not from a run: it has no rank, n or interval, and is marked."""
     drawn = part("accuracy", source, value, math.nan, math.nan, None, math.nan, "")
     cell = drawn if source else part("bold", f"{100 * value:.1f}")  # a tick in the other rows shows chance
     shown = [HtmlCell("–"), HtmlCell(part("printed", who, source), who, "name"), HtmlCell(cell, value, "result")]
@@ -296,7 +306,7 @@ def _printed_row(who: str, source: str, value: float) -> list[HtmlCell]:
 
 
 def _heat(entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], name: str, label: str) -> str:
-    """Return a heat map of models × subsets; empty if there is only one subset."""
+    """Return a heat map of models × subsets as HTML; empty if there is only one subset."""
     subsets = [s for s in entries[0].document["benchmark"]["subsets"] if any(_counted(e, name, s) for e in entries)]
     if len(subsets) < 2:
         return ""
@@ -308,7 +318,9 @@ def _heat(entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], na
 
 
 def _counted(entry: LeaderboardEntry, name: str, subset: str) -> dict[str, Any] | None:
-    """Return a cell of the heat map: the result on a subset and its number of items; None if no item was counted."""
+    """Return a cell of the heat map, with the result on a subset and its number of items; None if no item was
+    counted.
+    """
     result = entry.result(name, subset)
     if result is None or not result["n"]:
         return None
@@ -318,7 +330,7 @@ def _counted(entry: LeaderboardEntry, name: str, subset: str) -> dict[str, Any] 
 
 
 def _weights(count: int | None) -> HtmlCell:
-    """Return a cell with the number of the model's weights; a dash if unknown (servers, people, older runs).
+    """Return a cell with the number of a model's weights; a dash if it is unknown (servers, people, older runs).
 
     >>> [_weights(count).html for count in (4_242, 151_277_313, None)]
     ['4 k', '151.3 M', '–']
@@ -329,13 +341,15 @@ def _weights(count: int | None) -> HtmlCell:
 
 
 def _by_coverage(entries: Sequence[LeaderboardEntry]) -> list[str]:
-    """Return the tasks, most common first; the leaderboard is sorted by the first one."""
+    """Return the tasks by the number of runs that have them, the largest first. The leaderboard is sorted by the first
+    one.
+    """
     tasks = dict.fromkeys(r["task"] for e in entries for r in e.document["results"])
     return sorted(tasks, key=lambda t: -sum(e.result(t) is not None for e in entries))
 
 
 def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
-    """Return the sort key of a run: best first (for ranks the lowest), runs without the task last."""
+    """Return the sort key of a run: best first (for ranks, the lowest), and runs without the task last."""
     result = entry.result(task_name)
     if result is None or result["accuracy"] is None:
         return 1, 0.0, entry.name
@@ -353,7 +367,7 @@ def board_site(board: Board, folder: Path) -> str:
 
 
 def matrix_page(board: Board, folder: Path) -> str:
-    """Return an HTML page with all models and benchmarks in one table."""
+    """Return an HTML page with one table of all models and benchmarks."""
     if not board.entries:
         raise UsageError("there are no runs in this folder", where=str(folder), hint="score a model first")
     ranked = rank_runs([load_run(entry.path) for entry in board.entries], names=board.model_names)
@@ -369,7 +383,7 @@ def entries_report(
     contents: Contents,
     roots: PictureRoots | None = None,
 ) -> str:
-    """Return the report of runs and their blind twins on one benchmark, with the items if the benchmark is among
+    """Return the report of runs and their blind twins on one benchmark. Items are shown if the benchmark is among
     `benches` or can be found.
     """
     models = {entry.model for entry in entries}
@@ -383,7 +397,9 @@ def entries_report(
 
 
 def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progress: Progress = silent) -> dict[str, int]:
-    """Write the leaderboard, the matrix and one report per benchmark as files; return each file's size in bytes."""
+    """Write the leaderboard, the matrix and one report per benchmark as files; return the size of each file in
+    bytes.
+    """
     board = RunsFolder(folder).look()
     pages = {"index.html": board_site(board, folder), "matrix.html": matrix_page(board, folder)}
     given = [load(spec) for spec in benches]

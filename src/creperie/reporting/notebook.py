@@ -1,4 +1,4 @@
-"""Tables and figures of runs in memory, for notebooks: displayed in the cell, saved if a file is named."""
+"""Tables and figures of runs for notebooks. They are displayed in the cell, and written if a file is named."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class NotebookTable:
         target = Path(path)
         if target.suffix not in FORMS:
             raise UsageError(
-                f"a table cannot be written as {target.suffix or 'that'}", hint=f"end the name in {', '.join(FORMS)}"
+                f"a table cannot be written as {target.suffix or 'a file without suffix'}",
+                hint=f"end the name in {', '.join(FORMS)}",
             )
         write_text(target, render_run_table(self.table, FORMS[target.suffix]))
         return target
@@ -58,8 +59,8 @@ def table(
     intervals: bool = True,
     digits: int = 1,
 ) -> NotebookTable:
-    """Return a table of one run or a list of runs, given in memory or by folder; by default one row per model and one
-    column per subset.
+    """Return a table of runs, given in memory or by folder. By default it has one row per model and one column per
+    subset.
     """
     choice = TableChoice(tuple(split_names(rows)), tuple(split_names(columns)), task, intervals, digits)
     return NotebookTable(run_table(_runs(runs), choice))
@@ -72,7 +73,7 @@ def figure(
     options: FigureOptions | None = None,
     out: str | Path | None = None,
 ) -> Figure:
-    """Return a figure of runs, given in memory or by folder; with `out` it is also written as SVG, PDF or PNG."""
+    """Return a figure of runs, given in memory or by folder. With `out` it is also written as SVG, PDF or PNG."""
     if not isinstance(name, str):
         raise UsageError(
             "the second argument must be the name of a figure", hint="pass several runs as a list: `figure([a, b])`"
@@ -86,7 +87,7 @@ def figure(
 
 
 def _runs(given: Any) -> list[Run]:
-    """Return runs from runs and folders, in lists or one by one."""
+    """Return the runs in `given`: one or several runs or folders, or lists of these."""
     if isinstance(given, (Run, str, Path)):
         return [given if isinstance(given, Run) else load_run(given)]
     return [run for one in given for run in _runs(one)]

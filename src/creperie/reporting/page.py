@@ -1,6 +1,6 @@
-"""A report on runs as one self-contained HTML page: it opens from disk and loads nothing.
+"""A report on runs as one self-contained HTML page, which opens from disk and loads nothing.
 
-`report` makes it in one call, with the audits of the runs' benchmarks.
+`report` creates it in one call, with the audits of the runs' benchmarks.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MOST_AUDITED = 2
 
 @dataclass(frozen=True)
 class Contents:
-    """What a page contains apart from the runs. `audits` maps the content hash of a benchmark to its audit."""
+    """What a page contains besides the runs. `audits` maps the content hash of a benchmark to its audit."""
 
     title: str = ""
     audits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Page:
-    """An HTML page, and counts of what the page shows."""
+    """An HTML page, and counts of what it shows."""
 
     html: str
     items: int
@@ -81,7 +81,7 @@ class Page:
 
 
 def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *, progress: Progress = silent) -> Page:
-    """Return the report page of groups of runs."""
+    """Return the report page for groups of runs."""
     from markupsafe import Markup
 
     contents, groups = contents or Contents(), [group.apart() for group in groups]
@@ -117,7 +117,7 @@ def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbn
 
 
 def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
-    """Return (id, heading, HTML) for the sections before the items. With several benchmarks, each has a tab."""
+    """Return (id, heading, HTML) for each section before the items. If there are several benchmarks, each has a tab."""
     sections = [("summary", "Summary", _summary(groups, contents.audits))]
     if len(groups) == 1:
         return [*sections, *_of_benchmark(groups[0], contents, progress)]
@@ -164,7 +164,7 @@ def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]
 
 
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (run label, finding or note, an example of the finding or None) for all runs."""
+    """Yield (label of the run, finding or note, example or None) for the findings of all runs."""
     for group in groups:
         for run, label in group.labelled:
             for code, n in run.document["finding_counts"].items():
@@ -179,7 +179,7 @@ def _results(group: RunGroup) -> str:
 
 
 def _comparisons(group: RunGroup, progress: Progress) -> str:
-    """Return the paired tests of all pairs of runs as HTML; if there are many runs, the table of ranks instead."""
+    """Return HTML with the paired tests of all pairs of runs or, if there are many runs, with the table of ranks."""
     if len(group.runs) > MOST_COMPARED:
         pairs = len(group.runs) * (len(group.runs) - 1) // 2
         return standings_table(rank_runs(group.runs, names=_names(group))) + part("listed_by_compare", pairs)
@@ -208,7 +208,7 @@ def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> tupl
 
 
 def _names(group: RunGroup) -> dict[str, str]:
-    """Return the labels of a group's runs: a mapping from both the URI of the model and the name of the run."""
+    """Return the labels of a group's runs, both by the URI of the model and by the name of the run."""
     return {key: label for run, label in group.labelled for key in (run.model, run.name)}
 
 
@@ -216,13 +216,15 @@ def _names(group: RunGroup) -> dict[str, str]:
 
 
 def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
-    """Return an HTML page in the house style, from sections (id, heading, HTML) or from one block of HTML, `shown`."""
+    """Return an HTML page in the house style. It is made of sections (id, heading, HTML), or of one block of HTML,
+    `shown`.
+    """
     known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
     return render("reporting", template, title=title, **(known | values))
 
 
 def inlined(value: Any) -> str:
-    """Return a value as JSON that is safe inside a script element, whatever the captions contain.
+    """Return a value as JSON that is safe inside a script element, whatever captions it contains.
 
     >>> inlined({"caption": "</script><b>&"})
     '{"caption":"\\\\u003c/script>\\\\u003cb>\\\\u0026"}'
@@ -234,7 +236,7 @@ def inlined(value: Any) -> str:
 
 
 def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
-    """Return the audit recorded beside a benchmark, else one in the cache; None if there is none."""
+    """Return the audit saved beside a benchmark, else one in the cache; None if there is neither."""
     if recorded := recorded_audit(bench):
         return recorded
     models = AttackerModels()
@@ -245,9 +247,8 @@ def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
 
 
 def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
-    """Return an audit of a benchmark as a document, so that a report gives the same verdict as `creperie audit`.
-
-    It is a saved one, else a quick one, which is then cached: a report loads no language model that nobody asked for.
+    """Return an audit of a benchmark as a document: a saved one, so that a report gives the same verdict as `creperie
+    audit`, else a quick one, which is then cached. The quick audit loads no language model.
     """
     if saved := _saved_audit(bench):
         return saved
@@ -257,7 +258,9 @@ def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str
 
 
 def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:
-    """Return audits from JSON files by content hash; raise a UsageError if no run is on the audited benchmark."""
+    """Read audits from JSON files, and return them by the content hash of the benchmark. Raise a UsageError if no run
+    is on an audited benchmark.
+    """
     audits: dict[str, dict[str, Any]] = {}
     for file in files:
         read = read_audit(file)
@@ -271,7 +274,9 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
 def make_audits(
     groups: Sequence[RunGroup], *, progress: Progress = silent
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return audits by content hash, and why the other benchmarks have none. Of many benchmarks, only saved audits."""
+    """Return the audits of the groups' benchmarks by content hash, and why others have none. If there are many
+    benchmarks, only saved audits are used.
+    """
     documents: dict[str, dict[str, Any]] = {}
     notes, many, left = [], len(groups) > MOST_AUDITED, 0
     for group in groups:
@@ -317,10 +322,10 @@ def report(
     title: str = "",
     progress: Progress = silent,
 ) -> ReportPage:
-    """Return runs as one HTML page that opens from disk: results, figures, comparisons, an audit, every item.
+    """Return an HTML page about runs that opens from disk: results, figures, comparisons, an audit, and every item.
 
     With `out` it is also written to this file. `runs` are runs, their folders, or folders of runs. `audits` are files
-    that `audit --json` wrote; with None, the benchmark's audit is found or made; an empty list means no audit.
+    written by `audit --json`; with None, the benchmark's audit is found or made; an empty list means no audit.
     """
     if isinstance(out, Run):
         raise UsageError(
@@ -343,7 +348,7 @@ def report_document(
     audits: Sequence[Path] | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Write the page of `report`, and return the document of `creperie report --json`."""
+    """Write the page that `report` returns to the file `html`, and return the document of `creperie report --json`."""
     given: list[Run | Path] = []
     for run in runs:
         given += [run] if isinstance(run, Run) else runs_in([str(run)])

@@ -1,4 +1,4 @@
-"""The figures of a report page: drawn from the runs, as SVG that takes the page's colours."""
+"""The figures of a report page, drawn from the runs as SVG in the page's colours."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def page_figures(group: RunGroup) -> str:
 
 
 def rank_figure(groups: Sequence[RunGroup]) -> str:
-    """Return the changes of rank between tasks and benchmarks as HTML; empty if there is nothing to draw."""
+    """Return a figure of how ranks change between tasks and benchmarks, as HTML; empty if there is nothing to draw."""
     return _shown(_ranked(groups), "ranks")
 
 
@@ -41,7 +41,9 @@ def _shown(figures: Iterator[Drawn], prefix: str) -> str:
 
 
 def figure_html(name: str, figure: Figure, caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a figure with its caption and downloads as HTML; `name` must be unique within the page."""
+    """Return HTML of a figure with its caption and downloads. `heads` and `rows` are the table of its data; `name` must
+    be unique within the page.
+    """
     from markupsafe import Markup
 
     from creperie.reporting.figures.style import inline_svg

@@ -1,4 +1,4 @@
-"""The section of a page on how far a ranking of models depends on analysis choices."""
+"""The section of a page on how far a ranking of models depends on analysis choices, such as the rule for ties."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """Return the runs to rank, which share a task, and the paths of the blind runs: items that a blind run gets right
-    count as leaks. If fewer than two runs are not blind, all runs are ranked.
+    """Return the runs to rank, which share a task, and the paths of the blind runs. An item that a blind run gets right
+    counts as a leak. If fewer than two runs are not blind, all runs are ranked.
     """
     blind, seeing = ([run for run in runs if run.model.startswith("blind:") is kind] for kind in (True, False))
     ranked, attackers = (seeing, blind) if len(seeing) > 1 else (runs, [])
@@ -27,7 +27,7 @@ def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 
 def robust_part(robustness: Robustness, names: Mapping[str, str]) -> Markup:
-    """Return models' ranks under every analysis choice, and the tests of pairs; `names` maps models to labels."""
+    """Return models' ranks under each analysis choice, and the tests of pairs. `names` maps models to labels."""
     rows = [
         [text(names.get(row.name, row.name), "name"), *(_ranked(row, k) for k in range(len(robustness.choices)))]
         for row in robustness.ranks

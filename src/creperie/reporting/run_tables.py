@@ -1,4 +1,6 @@
-"""Tables of one's own runs: any of model, benchmark, task and subset as rows and columns, in the formats of papers."""
+"""Tables of the user's own runs, with any of model, benchmark, task and subset as rows and columns, in the formats of
+papers.
+"""
 
 from __future__ import annotations
 
@@ -61,13 +63,13 @@ class TableValue:
 
     @property
     def partly(self) -> str:
-        """A text such as "90 of 100 items" if some items are not covered; else empty."""
+        """A text such as "90 of 100 items" if some items are not covered, else empty."""
         return f"{covered(self.n, self.void)} items" if self.void else ""
 
 
 @dataclass(frozen=True)
 class RunTable:
-    """A table of rows × columns; a cell that no run fills is missing."""
+    """A table of rows × columns. It holds no cell where there is no run."""
 
     choice: TableChoice
     rows: list[Labels]
@@ -76,9 +78,10 @@ class RunTable:
     caption: str
 
     def best(self) -> set[tuple[Labels, Labels]]:
-        """Return the best cell of every column, or all cells that tie for it; none in a table of one row.
+        """Return the best cell of every column, or all cells that tie for it; none if the table has only one row.
 
-        A run that lacks more than a hundredth of the items that others have is never the best: its items may be easier.
+        A run that lacks more than one in a hundred of the items that others have is never the best: its items may be
+        easier.
         """
         leaders: set[tuple[Labels, Labels]] = set()
         for column in self.columns if len(self.rows) > 1 else ():
@@ -101,9 +104,11 @@ class RunTable:
 
 
 def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
-    """Return the table of these runs. A dimension that is neither in rows nor in columns must have one value."""
+    """Return the table of these runs. A dimension that is neither in the rows nor in the columns must have only one
+    value.
+    """
     if not runs:
-        raise UsageError("no run given", hint="name at least one")
+        raise UsageError("no run given", hint="name at least one run")
     models = list(dict.fromkeys(run.model for run in runs))
     names = dict(zip(models, distinct([[model_tail(m), m] for m in models]), strict=True))
     shown = (*choice.rows, *choice.columns)
@@ -141,7 +146,7 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
 
 
 def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
-    """Return the number of items behind the cells for the caption, as a range if the cells differ."""
+    """Return the number of items behind the cells, as a phrase for the caption; a range if cells differ."""
     low, high = (pick(cell.n for cell in cells.values()) for pick in (min, max))
     return f"n = {low:,}" if low == high else f"n from {low:,} to {high:,}"
 
@@ -150,7 +155,7 @@ def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
 
 
 def render_run_table(table: RunTable, form: str, wide: int = WIDE) -> str:
-    """Return the table as text, markdown, latex, csv or html. The CSV form has one line per cell, for programs."""
+    """Return the table as text, markdown, latex, csv or html. In CSV, which is for programs, each cell is one line."""
     if form == "csv":
         return _long_csv(table)
     heads = [*table.choice.rows, *(" ".join(column) for column in table.columns)]

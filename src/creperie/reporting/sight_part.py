@@ -1,4 +1,6 @@
-"""What the picture adds, from runs and their blind twins, as a section of a page."""
+"""The section of a page on what the picture adds, from runs and their blind twins, which are runs without the real
+images.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def sight_part(group: RunGroup, place: int) -> Markup:
-    """Return the section on the value of the pictures: what they add for each model, what solves the items without
-    them, and the results of blind twins. `place` is the address of the benchmark in the item browser.
+    """Return the section on the value of the pictures: what they add for each model, which items are solved without
+    them, and the results of blind twins. `place` is the benchmark's number in the item browser.
     """
     shown = []
     for content in dict.fromkeys(run.content for run in group.twins):
@@ -33,7 +35,9 @@ def sight_part(group: RunGroup, place: int) -> Markup:
 
 
 def _added(group: RunGroup, blind: RunGroup) -> tuple[Markup, list[tuple[str, list[str]]]]:
-    """Return the table of what pictures add for each model, and the items by what solves them."""
+    """Return a table of what pictures add for each model, and the items by what solves them: text, picture or
+    neither.
+    """
     twins = {run.model: run for run in blind.runs}
     seeing = {run.model: (run, label) for run, label in group.labelled if run.model in twins}
     if not seeing:

@@ -30,7 +30,7 @@ from creperie.training import (
 
 
 def study_in(places: Sequence[str | Path]) -> Path | None:
-    """Return the study file if the places given are this file or its folder; None if they are runs."""
+    """Return the study file if `places` are this file or its folder; None if they are runs."""
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):
         raise UsageError("a study needs a page of its own", where=str(next(filter(None, files))), hint="pass it alone")
@@ -92,7 +92,7 @@ def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -
 
 
 def _parts(column: str) -> tuple[str, str]:
-    """Return the test and the kind of foil that the name of a column consists of."""
+    """Split the name of a column into the test and the kind of foil."""
     test, _, kind = column.partition(" ")
     return test, kind
 
@@ -108,7 +108,9 @@ def _answer(study: TrainingStudy) -> str:
 
 
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
-    """Yield each training arm with its largest gain in each test: (test, gain, kind of foil, whether it is marked)."""
+    """Yield each way of training (arm) with its largest gain in each test: (test, gain, kind of foil, whether to mark
+    it).
+    """
     for arm in study.done:
         best: dict[str, tuple[float, str, bool]] = {}
         for column in study.columns:
@@ -145,7 +147,7 @@ def _html(cell: str | int | SeedCell, name: bool) -> HtmlCell:
 
 
 def _trainings(study: TrainingStudy) -> str:
-    """Return a table of every training run's test results, by kind of foil."""
+    """Return a table of the test results of every training run, by kind of foil."""
     sat = [*study.base, *study.sat]
     kinds = list(dict.fromkeys(kind for s in sat for kind in s.kinds))
     rows = [[*_about(s), *[number(s.kinds.get(kind), ".1f") for kind in kinds]] for s in sat]

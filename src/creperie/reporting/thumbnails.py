@@ -1,4 +1,4 @@
-"""Thumbnails for a page, limited in size each and in total, and the rule which images a page may show."""
+"""Thumbnails for a page, limited in size each and in total, and the rule for which images a page may show."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _QUALITY = 72
 
 @dataclass(frozen=True)
 class PictureRoots:
-    """The places from which a page may show images.
+    """The folders from which a page may show images.
 
-    A benchmark's folder names the place of its images, and a downloaded one could name private files. So images are
-    shown if they are in the benchmark's own folder, in the folder that the user opened, or in one that the user named.
+    A benchmark says where its images are, and one that was downloaded could name private files. So images are shown
+    only if they are in the benchmark's own folder, in the folder that the user opened, or in one that the user named.
     """
 
     named: tuple[Path, ...]  #: by the user
@@ -43,7 +43,7 @@ class PictureRoots:
 
     @staticmethod
     def of(named: Sequence[str | Path], folders: Sequence[Path]) -> PictureRoots:
-        """Return the rule for these places."""
+        """Return the rule for these folders. `named` are those that the user named."""
         return PictureRoots(tuple(Path(path).resolve() for path in named), tuple(path.resolve() for path in folders))
 
     def hidden(self, bench: Benchmark) -> str:
@@ -55,7 +55,7 @@ class PictureRoots:
         return "" if any(place.is_relative_to(root) for root in (*self.named, *self.folders, *own)) else OUTSIDE
 
     def applied(self, bench: Benchmark) -> Benchmark:
-        """Return the benchmark; if its image store is missing, with the first folder the user named that has its
+        """Return the benchmark. If its image store is missing, it gets the first folder named by the user that has its
         images.
         """
         if bench.images is not NO_IMAGES or not self.named:
@@ -79,7 +79,7 @@ class Thumbnails:
 def thumbnails(
     store: ImageStore, references: Sequence[str], *, budget: int = BUDGET, progress: Progress = silent
 ) -> Thumbnails:
-    """Return thumbnails of these references, as large as possible so that all fit into `budget` bytes."""
+    """Return thumbnails of these images, as large as possible so that all fit into `budget` bytes."""
     wanted = list(dict.fromkeys(references))
     if budget <= 0 or not wanted or not store.location:
         return Thumbnails(left_out=len(wanted) if store.location else 0)
@@ -120,7 +120,7 @@ def _made(store: ImageStore, reference: str, edge: int) -> str | ImageError:
 
 
 def _edge(store: ImageStore, wanted: Sequence[str], budget: int) -> int:
-    """Return the largest edge at which all images probably fit, judged by a sample."""
+    """Return the largest edge in pixels at which all images probably fit, estimated from a sample."""
     sample = wanted[:: max(1, len(wanted) // _SAMPLED)][:_SAMPLED]
     for edge in EDGES:
         sizes = [len(made) for made in (_made(store, r, edge) for r in sample) if isinstance(made, str)]

@@ -52,8 +52,8 @@ def render_rows(
 
 
 def _text(table: WrittenTable) -> str:
-    """Return the table as plain text. Long labels are wrapped; columns that do not fit on a line are continued in
-    further blocks.
+    """Return the table as plain text. Long labels are wrapped; columns that do not fit on a line follow in further
+    blocks.
     """
     wide = max(60, table.wide)
     lines = [list(table.heads), *([str(c) for c in row] for row in table.rows)]
@@ -79,7 +79,7 @@ def _text(table: WrittenTable) -> str:
 
 
 def _wrapped(label: str, most: int) -> list[str]:
-    """Return the lines of a row's label; model URIs are not broken at hyphens."""
+    """Return the lines of a row's label, at most `most` characters each. Model URIs are not broken at hyphens."""
     if len(label) <= most:
         return [label]
     return textwrap.wrap(label, most, subsequent_indent="  ", break_on_hyphens=False)

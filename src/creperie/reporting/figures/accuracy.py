@@ -1,4 +1,4 @@
-"""Accuracies by subset with their intervals, compared with chance and with human accuracy."""
+"""Figures of accuracy by subset with intervals, compared with chance and with human accuracy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Series:
-    """The accuracies of one model: a mapping of subset to (value, low, high)."""
+    """The accuracies of one model: a mapping from subset to (value, low, high)."""
 
     name: str
     values: Mapping[str, tuple[float, float, float]]
@@ -36,7 +36,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Levels:
-    """The accuracies to compare models with, by subset: those of chance and of people."""
+    """What to compare the models' accuracies with: chance and human accuracy, by subset."""
 
     chance: Mapping[str, float] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=dict)
@@ -47,7 +47,7 @@ NO_LEVELS = Levels()
 
 @styled
 def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
-    """Return a figure with one line per subset and one dot per model; ticks show chance, diamonds human accuracy."""
+    """Return a figure with one line per subset and one dot per model; ticks mark chance, diamonds human accuracy."""
     subsets = list(dict.fromkeys(subset for one in series for subset in one.values))
     tall = max(0.32, 0.17 * len(series) + 0.14)
     figure, axes = new_axes(6.6, 1.2 + tall * len(subsets) + 0.2 * math.ceil(len(series) / 4))
@@ -65,7 +65,7 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
 
 
 def _with_count(subset: str, series: Sequence[Series]) -> str:
-    """Return the label of a subset's line: its name and number of items (several numbers if models differ)."""
+    """Return the label of a subset: its name and number of items, or several numbers if models differ."""
     counts = list(dict.fromkeys(one.counts[subset] for one in series if subset in one.counts))
     return f"{subset}  (n = {', '.join(counts)})" if counts else subset
 

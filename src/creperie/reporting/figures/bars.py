@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 @styled
 def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None = None, title: str = "") -> Figure:
-    """Return a bar chart with a group per model and a bar per case, as for SADE's three cases; a line shows chance."""
+    """Return a bar chart with one group of bars per model and one bar per case, such as SADE's three cases. Dotted
+    lines mark chance.
+    """
     cases = list(dict.fromkeys(case for one in series for case in one.values))
     figure, axes = new_axes(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
     step = 0.8 / max(1, len(cases))
@@ -63,7 +65,9 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
 
 @styled
 def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan, title: str = "") -> Figure:
-    """Return a figure of models' accuracies with images (filled) and with noise instead (hollow), joined by a line."""
+    """Return a figure of models' accuracies with images (filled dots) and with noise instead (hollow dots), joined by a
+    line.
+    """
     figure, axes = new_axes(6.2, 1.2 + 0.3 * len(rows))
     marks: dict[str, Any] = {}
     for y, (_, seen, noise) in enumerate(rows):
@@ -85,7 +89,7 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
 
 @styled
 def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
-    """Return a bar chart of how often each word or category occurs in each set."""
+    """Return a bar chart of how often each word or category occurs in each set of captions."""
     names = list(dict.fromkeys(name for by in piles.values() for name in by))
     figure, axes = new_axes(6.2, 1.1 + (0.16 + 0.14 * len(piles)) * len(names))
     step = 0.8 / max(1, len(piles))
@@ -113,7 +117,7 @@ NAMED = 5.0  #: dots beyond this many points are labelled
 
 @dataclass(frozen=True)
 class Gain:
-    """The gain in accuracy on one kind of foil in a test, in points, with its interval."""
+    """The gain in accuracy on one kind of foil in one test, in percentage points, with its interval."""
 
     test: str
     kind: str
@@ -124,7 +128,9 @@ class Gain:
 
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
-    """Return a figure: a band per training arm, a dot per kind of foil, biased test above clean, a line at `mark`."""
+    """Return a figure with one band per way of training (arm), one dot per kind of foil, and dots for the biased test
+    above those for the clean one. A line marks the gain `mark`.
+    """
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure, axes = new_axes(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
     marks: dict[str, Any] = {}
@@ -153,7 +159,8 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: f
 
 
 def _names(gains: Sequence[Gain]) -> list[tuple[float, str]]:
-    """Return (position, text) of labels. Kinds whose dots are close share one label, to the right of the last dot.
+    """Return (position, text) pairs for labels. Kinds of foil whose dots are close share one label, to the right of the
+    last dot.
 
     >>> _names([Gain("", "swap", 7, 6, 8), Gain("", "negate", 9, 8, 9.5), Gain("", "add", 30, 29, 31)])
     [(9.5, 'swap, negate'), (31, 'add')]

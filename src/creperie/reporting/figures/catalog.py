@@ -1,4 +1,4 @@
-"""The catalog of figures: what each shows, and what data it is drawn from."""
+"""The catalog of figures: what each one shows, and from which data it is drawn."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DRAWINGS = {
 
 
 def draw_figure(name: str, sources: Sequence[str], options: FigureOptions | None = None) -> Figure:
-    """Return the figure called `name`, drawn from these sources."""
+    """Return the figure called `name`. `sources` are the runs, benchmarks or files from which it is drawn."""
     if name not in DRAWINGS:
         raise unknown("figure", name, DRAWINGS)
     module, _, function = DRAWINGS[name].function.partition(":")

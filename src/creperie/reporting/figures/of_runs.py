@@ -34,7 +34,7 @@ MACRO = "macro"
 
 
 def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
-    """Return every model's accuracies on a task by subset, and the accuracies of chance and of people."""
+    """Return the accuracies of every model on the task `name` by subset, and those of chance and people."""
     series: list[Series] = []
     chance: dict[str, float] = {}
     for run, label in group.labelled:
@@ -70,7 +70,7 @@ def draw_margins(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def margins_figure(group: RunGroup, name: str) -> Figure:
-    """Return histograms of the margins of every model."""
+    """Return histograms of every model's margins on the task `name`."""
     chosen = task(name)
     if not isinstance(chosen.rule, Outrank):
         raise UsageError(f"task {name!r} has no margins", hint="choose itt, tot or blind")
@@ -85,14 +85,16 @@ def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
         raise UsageError(f"expected one run, got {len(group.runs)}", hint="name one run folder")
     names = [group.runs[0].scored_task(t).name for t in options.tasks or ("itt", "tot")]
     if len(names) != 2:
-        raise UsageError("expected two tasks to cross", hint="pass `task=` itt,tot")
+        raise UsageError("expected two tasks to compare", hint="pass `task=` itt,tot")
     return confusion_figure(group, 0, (names[0], names[1]), examples=True)[0]
 
 
 def confusion_figure(
     group: RunGroup, number: int, names: tuple[str, str], *, examples: bool
 ) -> tuple[Figure, Confusion]:
-    """Count a run's items by their outcomes on two tasks; return a figure (with examples on request) and the counts."""
+    """Count the items of the run with this number by their outcomes on two tasks. Return a figure, on request with
+    examples, and the counts.
+    """
     run, label = group.runs[number], group.labels[number]
     crossed = confusion(run.outcomes(names[0]), run.outcomes(names[1]), names)
     captions = {}
@@ -106,7 +108,7 @@ def confusion_figure(
 
 
 def columns_of(runs: Sequence[Run], labels: Sequence[str], tasks: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return accuracies over all items: benchmark and task → model → accuracy."""
+    """Return accuracies over all items in nested mappings: from benchmark and task to model to accuracy."""
     wanted = [task(t).name for t in tasks]
     several = len({r.benchmark for r in runs}) > 1
     table: dict[str, dict[str, float]] = {}
@@ -149,13 +151,15 @@ def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def model_labels(runs: Sequence[Run]) -> list[str]:
-    """Return a short name for each run; runs of one model on several benchmarks get the same name."""
+    """Return a short name for each run. Runs of one model on several benchmarks get the same name."""
     one_each = {r.model: r for r in runs}
     return [dict(zip(one_each, short_labels(list(one_each.values())), strict=True))[r.model] for r in runs]
 
 
 def _one_group(sources: Sequence[str], options: FigureOptions) -> tuple[RunGroup, str]:
-    """Return the runs, which must be on one benchmark, and the task to draw: the chosen one, or that of most runs."""
+    """Return the runs, which must be on one benchmark, and the task to draw: the chosen one, or the one that most runs
+    have.
+    """
     groups = gather_runs([load_run(Path(p)) for p in runs_in(sources)], benches=options.benches)
     if len(groups) > 1:
         names = ", ".join(g.name for g in groups)
@@ -216,7 +220,7 @@ def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
     document = read_json(path)
     if not isinstance(document, dict) or document.get("probe") != probe or not document.get(part):
         raise DataError(
-            f"does not hold results of the probe {probe!r}",
+            f"does not hold the results of the probe {probe!r}",
             where=str(path),
             hint=f"`creperie sensitivity … --to {probe} --json`",
         )

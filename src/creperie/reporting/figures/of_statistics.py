@@ -36,9 +36,9 @@ MAX_COLUMNS = 3
 
 @styled
 def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = "") -> Figure:
-    """Return a figure of the estimated means of all combinations of two factors, one panel per fit.
+    """Return a figure of the estimated means for all combinations of two factors, with one panel per fitted model.
 
-    Bars are 95 % intervals; n counts rows: a model's answer to a caption of an item.
+    Bars are 95 % intervals. The number n counts rows: one model's answer to one caption of an item.
     """
     shown = [fit for fit in fits if fit.cells]
     if not shown:
@@ -64,7 +64,7 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
 
 
 def _panel(axis: Axes, one: Analysed, factor: str) -> dict[str, Any]:
-    """Draw one fit; return the legend's entries: label → drawn marker."""
+    """Draw the panel of one fit; return the legend's entries, from label to drawn marker."""
     levels = list(dict.fromkeys(c.x for c in one.cells))
     lines = list(dict.fromkeys(c.line for c in one.cells))
     marks: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def _outcome(one: Analysed) -> str:
 
 @styled
 def power_curve(estimate: PowerEstimate) -> Figure:
-    """Return a figure of the simulated power at each number of items, with a line at the target power."""
+    """Return a figure of the simulated power by number of items, with a line at the target power."""
     figure, axes = new_axes(6.4, 3.2)
     (curve,) = axes.plot(*zip(*estimate.curve), color=colour(0), marker=marker(0))
     target = axes.axhline(estimate.target, color=SOFT, linestyle="--")
@@ -127,5 +127,5 @@ def item_map(study: ItemStudy) -> Figure:
 
 
 def ranks_by_choice(robustness: Robustness) -> Figure:
-    """Return a figure of the rank of every model under every choice in the analysis."""
+    """Return a figure of every model's rank under each analysis choice."""
     return rank_changes(robustness.choices, [replace(row, name=model_tail(row.name)) for row in robustness.ranks])

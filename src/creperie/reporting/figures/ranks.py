@@ -1,4 +1,4 @@
-"""Models and tasks compared: changes of rank, a correlation, and how often two tasks disagree."""
+"""Figures that compare models or tasks: changes of rank, a correlation, and how often two tasks disagree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @styled
 def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "") -> Figure:
-    """Return a figure with one line per model across the measures, best rank on top, labelled with the accuracies."""
+    """Return a figure of models' ranks by several measures (`columns`), best rank on top, labelled with the accuracies.
+    Each model is a line.
+    """
     figure, axes = new_axes(2.4 + 1.9 * len(columns), 0.9 + 0.36 * len(ranking))
     for k, one in enumerate(ranking):
         axes.plot(range(len(columns)), one.ranks, marker=marker(k), color=colour(k), linewidth=1.6, markersize=6)
@@ -50,8 +52,8 @@ def scatter(
     labels: tuple[str, str] = ("", ""),
     title: str = "",
 ) -> Figure:
-    """Return a scatter plot with one mark per model, the least-squares line, and r with its interval. If there are many
-    models, their names are listed in a column beside the plot.
+    """Return a scatter plot with one mark per model, the least-squares line, and the correlation r with its interval.
+    If there are many models, their names are listed in a column beside the plot.
     """
     names = sorted((name for name in x if name in y), key=y.__getitem__)
     many = len(names) > 8
@@ -88,7 +90,9 @@ CELLS = ((True, True), (True, False), (False, True), (False, False))
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts of items by (first task passed, second task passed), for items that both tasks cover; ties do not pass."""
+    """Counts of items by (first task right, second task right), over the items that both tasks cover. A tie is not
+    right.
+    """
 
     tasks: tuple[str, str]
     counts: dict[tuple[bool, bool], int]
@@ -100,7 +104,7 @@ class Confusion:
 
 
 def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> Confusion:
-    """Return the numbers of items by their outcomes on two tasks.
+    """Count the items by their outcomes on two tasks.
 
     >>> crossed = confusion(np.array([1, 1, 0, -1]), np.array([1, 0, 2, 1]), ("itt", "tot"))
     >>> crossed.counts[True, False], crossed.counts[False, False], crossed.n
@@ -118,7 +122,9 @@ def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> 
 def confusion_squares(
     crossed: Confusion, examples: Mapping[tuple[bool, bool], Sequence[str]] | None = None, *, title: str = ""
 ) -> Figure:
-    """Return a figure of the four outcomes, darker with more items; `examples` are captions to show in each."""
+    """Return a figure with one square per combination of outcomes, darker for more items. `examples` are captions to
+    show in each.
+    """
     captions = examples or {}
     figure, axes = new_axes(6.4 if captions else 3.4, 3.9 if captions else 3.1)
     first, second = crossed.tasks

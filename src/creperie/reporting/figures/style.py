@@ -1,4 +1,6 @@
-"""One style for all figures: legible in grey and for the colour-blind, as shape and hatch repeat what colour shows."""
+"""One style for all figures. They are legible in grey and for the colour-blind, because shapes and hatches repeat what
+colours show.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ SETTINGS: dict[str, Any] = json.loads(files("creperie.reporting.figures").joinpa
 
 @contextmanager
 def house_style(salt: str = "") -> Iterator[None]:
-    """Apply the house style during the block; `salt` determines the ids inside an SVG."""
+    """Use the house style within the block. `salt` determines the ids inside an SVG."""
     try:
         import matplotlib
     except ImportError:
@@ -52,7 +54,9 @@ def styled(function: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of this size in inches, without window or global state."""
+    """Return an empty figure of this size in inches. It has no window, and does not change matplotlib's global
+    state.
+    """
     from matplotlib.figure import Figure as Empty
 
     return Empty(figsize=(width, height))
@@ -86,7 +90,7 @@ def hatch(k: int) -> str:
 
 
 def percent_axis(axes: Axes, which: Literal["x", "y"] = "x", label: str = "accuracy, %") -> None:
-    """Label an axis of proportions from 0 to 1 in percent."""
+    """Label an axis in percent; its values are proportions from 0 to 1."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
     axis.set_label_text(label)
@@ -106,7 +110,9 @@ def heading(figure: Figure, title: str) -> None:
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a figure atomically, in the format of the file's suffix, and return the path."""
+    """Write a figure to a file, in the format of the file's suffix, and return the path. The file appears only when
+    complete.
+    """
     if not hasattr(figure, "savefig"):
         what = f"`figure=` is {type(figure).__name__}, expected a figure of matplotlib"
         raise UsageError(what, hint="make one, for instance by creperie.figure")
@@ -123,7 +129,7 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
 
 
 def inline_svg(figure: Figure, name: str) -> str:
-    """Return a figure as an SVG element: black becomes the page's text colour, ids begin with `name`."""
+    """Return a figure as an SVG element. Black becomes the page's text colour, and ids begin with `name`."""
     written = io.StringIO()
     with house_style(name):
         figure.savefig(written, format="svg", metadata={"Date": None}, transparent=True)
@@ -140,7 +146,9 @@ def inline_svg(figure: Figure, name: str) -> str:
 
 
 def legend_below(figure: Figure, marks: Iterable[tuple[str, Any]], title: str = "") -> None:
-    """Add a legend below all axes, given (name, drawn marker) pairs, in as many columns as the longest name allows."""
+    """Add a legend below all axes, with as many columns as the longest name allows. `marks` are (name, drawn marker)
+    pairs.
+    """
     pairs = list(marks)
     longest = 0.5 + 0.075 * max((len(name) for name, _ in pairs), default=1)  # inches, at the legend's size
     ncols = max(1, min(4, int(figure.get_figwidth() // longest), len(pairs)))

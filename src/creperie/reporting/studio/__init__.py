@@ -1,1 +1,1 @@
-"""The studio: a folder of benchmarks, audits, runs and studies in the browser, served to this machine only."""
+"""The studio: benchmarks, audits, runs and studies of a folder in the browser, served to this machine only."""

@@ -1,4 +1,4 @@
-"""The studio's server: five pages over one folder, for whoever has the link with the token."""
+"""The studio's server: pages over one folder, for everybody who has the link with the token."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 def make_studio(
     folder: str | Path, token: str = "", *, hosts: tuple[str, ...] = LOOPBACK, images: Sequence[str | Path] = ()
 ) -> FastAPI:
-    """Return the application for a folder. Requests without the token, or its cookie, are refused.
+    """Return the web application for a folder. Requests without the token, or the cookie made from it, are refused.
 
     `images` are folders outside this one whose images may be shown.
     """
@@ -141,7 +141,7 @@ async def _sent(request: Request) -> bytes:
 
 
 def _explain_errors(app: FastAPI, studio: Studio) -> None:
-    """Show errors as pages that say what to do: mistakes in a request, files that changed meanwhile, defects."""
+    """Show errors as pages that say what to do: mistakes in a request, files that changed meanwhile, and defects."""
 
     def page(title: str, words: str) -> str:
         with suppress(CreperieError, OSError):
@@ -166,12 +166,16 @@ def _explain_errors(app: FastAPI, studio: Studio) -> None:
 
 
 def _cookie(request: Request) -> str:
-    """Return the cookie's name, which has the port: browsers share a host's cookies among the studios on its ports."""
+    """Return the name of the cookie. It contains the port, because a browser shares cookies among all ports of
+    a host.
+    """
     return f"creperie-studio-{request.url.port or 80}"
 
 
 def _refused(request: Request, token: str) -> Response | None:
-    """Return the refusal of a request without the token or of a cross-site form; None if the request is allowed."""
+    """Return a response that refuses a request without the token, or a cross-site form; None if the request is
+    allowed.
+    """
     given = request.query_params.get("token") if request.url.path == "/" else None
     known = given or request.cookies.get(_cookie(request)) or ""
     if not compare_digest(known.encode(), token.encode()):
@@ -189,7 +193,7 @@ def _message(title: str, words: str) -> str:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a bound socket, so that port 0 is resolved before the link is printed."""
+    """Return a bound socket, so that the real port is known before the link is printed, even if `port` is 0."""
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

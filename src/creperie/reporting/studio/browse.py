@@ -1,4 +1,4 @@
-"""What the studio shows of items: cards for the grid, counted filters, and everything on one item."""
+"""What the studio shows of items: cards in a grid, filters with counts, and everything about one item."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class Browser:
         return [self.card(item, _right(answers, row)) for row, item in zip(rows, self.index.items(rows), strict=True)]
 
     def card(self, item: Item, right: str = "") -> dict[str, Any]:
-        """Return the card of an item: its address within this filter, pictures, captions, tags."""
+        """Return the card of an item: its address under this filter, pictures and captions. `right` says how many
+        models are right.
+        """
         key = f"{item.subset}/{item.id}"
         return {
             "key": key,
@@ -57,7 +59,7 @@ class Browser:
         }
 
     def pictures(self, item: Item) -> list[str]:
-        """Return the addresses of an item's pictures; an empty text for each if pictures are not shown."""
+        """Return the addresses of an item's pictures; each is empty if pictures are not shown."""
         name = quote(self.wanted.name)
         return ["" if self.hidden else f"/picture?name={name}&image={quote(image)}" for image in item.images]
 
@@ -79,7 +81,9 @@ class Browser:
         return [chip for chip in chips if chip[1]]
 
     def panel(self, key: str, rows: np.ndarray) -> dict[str, Any]:
-        """Return everything on one item: captions, models, attackers, tags, history, and its neighbours in the list."""
+        """Return everything about one item: captions, models, attackers, tags, history, and its neighbours in
+        the list.
+        """
         subset, _, name = key.partition("/")
         item = self.bench.item(subset, name)
         row = self.index.row_of(subset, name)
@@ -105,7 +109,7 @@ class Browser:
         }
 
     def _models(self, row: int) -> list[dict[str, Any]]:
-        """Return each model's answer on an item, and its confidence: the share of items with a smaller margin."""
+        """Return each model's answer to an item, and its confidence: the percentage of items with a smaller margin."""
         found = []
         for run, label in self.index.labelled(self.shelf):
             own = tasks_by_item(run)
@@ -136,7 +140,7 @@ def _right(answers: ItemAnswers, row: int) -> str:
 
 
 def _history(bench: Benchmark, item: Item) -> list[str]:
-    """Return the steps that made the benchmark; a step that changed this item says what it changed."""
+    """Return the steps by which the benchmark was made; a step that changed this item says how."""
     steps = []
     for step in bench.provenance:
         args: Mapping[str, Any] = step.args

@@ -1,4 +1,4 @@
-"""Two runs side by side: the verdict, the difference by subset, and the items on which they disagree."""
+"""Two runs side by side: the verdict, the difference by subset, and the items on which the runs disagree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ SHOWN = 24  #: items
 def compared(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery
 ) -> dict[str, Any]:
-    """Return what the page shows of two runs; `show` chooses the items that only a, only b, or neither gets right."""
+    """Return what the page about two runs shows. The value `show` of the query chooses the items that only the first
+    run (a), only the second (b), or neither gets right.
+    """
     labels = [shelf.board().label_of[run.name] for run in runs]
     shared = shared_tasks(*runs)
     if not shared:
@@ -56,7 +58,7 @@ def compared(
 def _disagreements(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery, name: str
 ) -> dict[str, Any]:
-    """Return the items that only one of two runs gets right, or neither; none if the benchmark is not in the folder."""
+    """Return the items that only one of two runs gets right, or neither; none if the folder lacks their benchmark."""
     where = next((n for n, bench in shelf.readable()[0].items() if bench.hash == runs[0].hash), "")
     if not where:
         return {"kinds": [], "cards": [], "all": "", "count": 0}

@@ -1,4 +1,4 @@
-"""The items of a benchmark in the studio: filtered by the server, changed into a new version."""
+"""The items of a benchmark in the studio: filtered on the server, and changed by saving a new version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUICK = ("length-words", "length-chars", "surface", "negation")
 
 @dataclass(frozen=True)
 class ItemFilter:
-    """A filter of items, whose fields are the parameters in an address."""
+    """A filter of items. Its fields are the parameters in an address."""
 
     name: str
     subset: str = ""
@@ -45,11 +45,11 @@ class ItemFilter:
 
     @staticmethod
     def of(query: Mapping[str, str]) -> ItemFilter:
-        """Return the filter in the query of an address."""
+        """Return the filter that an address's query describes."""
         return ItemFilter(**{f.name: query.get(f.name, "") for f in fields(ItemFilter)})
 
     def address(self, page: str = "/items", **more: Any) -> str:
-        """Return the address of `page` with this filter, changed by `more`, as its query."""
+        """Return the address of `page` with this filter as its query; `more` replaces some of its values."""
         return f"{page}?{urlencode({k: v for k, v in {**asdict(self), **more}.items() if v != ''})}"
 
 
@@ -63,7 +63,7 @@ class ItemAnswers:
 
 
 class ItemIndex:
-    """The items of one benchmark, with cached results of quick attackers."""
+    """The items of one benchmark, with cached answers of quick attackers."""
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
@@ -88,11 +88,11 @@ class ItemIndex:
         return pc.utf8_lower(self.bench.column("id").combine_chunks())
 
     def prepare(self) -> None:
-        """Begin in the background to compute what quick attackers prefer, so that their filters answer at once."""
+        """Start to compute in the background what quick attackers prefer, so that their filters respond at once."""
         threading.Thread(target=lambda: [self.wins(attacker) for attacker in QUICK], daemon=True).start()
 
     def tags(self) -> list[str]:
-        """Return `name=value` for tags with few values, to be listed as filters."""
+        """Return `name=value` for all values of the tags that have few, to be listed as filters."""
         listed = []
         for name in (n for n in self.bench.columns if n.startswith(TAG_PREFIX)):
             values = pc.unique(self.bench.column(name)).to_pylist()
@@ -101,16 +101,16 @@ class ItemIndex:
         return listed
 
     def ready(self) -> dict[str, np.ndarray]:
-        """Return, for each quick attacker that has finished, whether it prefers the true captions, item by item."""
+        """Return, for each quick attacker that has finished, whether it prefers the true captions of each item."""
         return {attacker: self._wins[attacker] for attacker in QUICK if attacker in self._wins}
 
     def row_of(self, subset: str, name: str) -> int:
-        """Return the row of an item."""
+        """Return the row number of an item."""
         both = pc.and_(pc.equal(self.bench.column("subset"), subset), pc.equal(self.bench.column("id"), name))
         return int(np.flatnonzero(np.asarray(both))[0])
 
     def wins(self, attacker: str) -> np.ndarray:
-        """Return whether the attacker prefers the true captions, item by item."""
+        """Return whether the attacker prefers the true captions of each item."""
         if attacker not in QUICK:
             raise unknown("quick attacker", attacker, QUICK)
         with self._lock:
@@ -149,7 +149,9 @@ class ItemIndex:
         return np.flatnonzero(keep)
 
     def shown(self, shelf: Shelf, named: str = "") -> dict[str, np.ndarray]:
-        """Return masks by `ItemFilter.show`: items on which models or people disagree, or all models are wrong."""
+        """Return the mask of each value of `ItemFilter.show`: models disagree, people disagree, or all models are
+        wrong.
+        """
         answers = self.answers(shelf, named)
         wrong = answers.right < answers.asked
         several = {"disagree": wrong & (answers.right > 0), "wrong": wrong & (answers.right == 0)}
@@ -162,7 +164,9 @@ class ItemIndex:
         return {**(several if answers.asked.max(initial=0) > 1 else {}), "people": apart}
 
     def _matching(self, term: SearchTerm, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
-        """Return which items satisfy one condition of a search; a leading minus is left to the caller."""
+        """Return which items satisfy one condition of a search. A leading minus, which negates it, is left to the
+        caller.
+        """
         if term.key == "subset":
             names = pc.utf8_lower(self.bench.column("subset"))
             return np.asarray(pc.match_substring(names, term.text), dtype=bool)
@@ -178,13 +182,13 @@ class ItemIndex:
         return self._found[key]
 
     def labelled(self, shelf: Shelf) -> list[tuple[Run, str]]:
-        """Return the runs on these items, with their labels; only runs that saw the images or read the captions."""
+        """Return the runs on these items with their labels, but only runs that saw the images or read the captions."""
         board = shelf.board()
         entries = unblinded([e for e in board.entries if e.hash == self.bench.hash and tasks_by_item(e)])
         return [(shelf.opened(entry), board.label_of[entry.name]) for entry in entries]
 
     def outcomes(self, run: Run, named: str = "") -> np.ndarray:
-        """Return a run's outcomes on the named task, else on the first of its tasks that has one outcome per item."""
+        """Return a run's outcomes on the task `named`, or else on its first task that has one outcome per item."""
         if run.hash != self.bench.hash:
             what = f"the run {run.name} was computed on another benchmark"
             raise UsageError(what, where=self.bench.name, hint="choose another run")
@@ -197,7 +201,7 @@ class ItemIndex:
         return self._outcomes[key]
 
     def rows_in(self, run: Run) -> np.ndarray | slice:
-        """Return the run's rows in the order of the benchmark's items, as runs may be ordered differently."""
+        """Return the run's row for each item of the benchmark, because runs may be in another order."""
         ids = run.table.column("id")
         if ids.equals(self.bench.column("id")) and run.table.column("subset").equals(self.bench.column("subset")):
             return slice(None)
@@ -206,7 +210,7 @@ class ItemIndex:
         return np.array([places[key] for key in wanted])
 
     def answers(self, shelf: Shelf, named: str = "", *, people: bool = False) -> ItemAnswers:
-        """Return how many models (with `people`, how many people) are right on each item, by the named task."""
+        """Return how many models are right on each item (with `people`: how many people), on the task `named`."""
         runs = [run for run, _ in self.labelled(shelf) if run.model.startswith(HUMAN) is people]
         runs = [run for run in runs if not run.model.endswith(COMBINED)]
         tasks = [name for run in runs for name in tasks_by_item(run)]
@@ -223,7 +227,7 @@ class ItemIndex:
 
 
 def tasks_by_item(run: RunHeader) -> list[str]:
-    """Return the tasks of a run that have an outcome for each item."""
+    """Return the tasks of a run that give one outcome per item."""
     return [name for name in run.document["tasks"] if task(name).by_item]
 
 
@@ -234,7 +238,9 @@ def shared_tasks(first: RunHeader, second: RunHeader) -> list[str]:
 
 
 def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
-    """Return each caption of an item for its card: (is it true, text, the caption it is compared with, note)."""
+    """Return each caption of an item for its card, as (whether it is true, text, the caption to compare it
+    with, note).
+    """
     truths = [any(row[k] for row in item.match) for k in range(len(item.captions))]
     several = len(item.match) > 1
     captions = []
@@ -248,13 +254,13 @@ def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
 
 
 def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) -> Path:
-    """Save the benchmark without the item, or with its captions or comment changed; return the folder.
+    """Save the benchmark without the item, or with the item's captions or comment changed; return the new folder.
 
-    The benchmark itself stays as it is; the new version records the change in its provenance.
+    The benchmark itself stays as it is, and the new version records the change in its provenance.
     """
     bench = shelf.bench(name)
     if change["action"] not in ("exclude", "correct"):
-        raise UsageError(f"unknown change {change['action']!r}", hint="choose exclude or correct")
+        raise UsageError(f"unknown change {change['action']!r}", hint="choose `exclude` or `correct`")
     if change["action"] == "exclude":
         made = edit(bench, Edit(drop=(f"{item.subset}/{item.id}",)))
     else:

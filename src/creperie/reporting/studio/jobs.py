@@ -1,4 +1,4 @@
-"""Background jobs of the studio, longer than a request may take: audits and refinements, one after the other."""
+"""Background jobs of the studio: audits and refinements, which take longer than a request may, one after the other."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from creperie.refining import refine, write_refined
 
 
 class JobCancelledError(CreperieError):
-    """Raised inside a job at its next step after the user has cancelled it."""
+    """Raised inside a job, at its next step, if the user has cancelled it."""
 
 
 @dataclass
 class StudioJob:
-    """A background job, and what the pages show about it."""
+    """A background job, and what its pages show about it."""
 
     what: str
     name: str  #: the benchmark
@@ -45,14 +45,14 @@ class StudioJob:
 
     @property
     def left(self) -> str:
-        """The estimated time until the step ends, in words; empty if it cannot be estimated."""
+        """The estimated time until the current step ends, in words; empty if it cannot be estimated."""
         if not self.done or not self.total or self.ended:
             return ""
         seconds = (time.monotonic() - self.begun) * (self.total - self.done) / self.done
         return f"about {seconds:.0f} s left" if seconds < 90 else f"about {seconds / 60:.0f} min left"
 
     def run(self) -> None:
-        """Do the work in this thread; an error is stored for the page."""
+        """Do the work in this thread. An error is stored, to be shown on the page."""
         if self.state == "cancelled":
             return
         self.state, self.start = "running", time.monotonic()
@@ -68,18 +68,18 @@ class StudioJob:
         self.seconds = time.monotonic() - self.start
 
     def cancel(self) -> None:
-        """End the job now, if it has not begun, or else at its next step."""
+        """End the job: now if it has not begun, else at its next step."""
         if not self.ended:
             self.state = "cancelled" if self.state == "waiting" else "cancelling"
 
     def look(self) -> None:
-        """Raise a JobCancelledError if the job was cancelled; else return."""
+        """Raise a JobCancelledError if the job was cancelled."""
         if self.state in ("cancelling", "cancelled"):
             raise JobCancelledError("cancelled")
 
     @contextmanager
     def progress(self, label: str, total: int | None, unit: str) -> Iterator[Advance]:
-        """A `Progress`: stores how far the current step is, for the job's page."""
+        """Store how far the current step is, for the job's page. It can be passed wherever a `Progress` is expected."""
         self.step, self.total, self.done, self.begun = label, total or 0, 0, time.monotonic()
 
         def advance(n: int) -> None:
@@ -91,7 +91,7 @@ class StudioJob:
 
 
 class JobQueue:
-    """The jobs of a studio, newest first. One job runs at a time, as two at once would take longer in total."""
+    """The jobs of a studio, newest first. Only one runs at a time, because two at once would take longer in total."""
 
     def __init__(self) -> None:
         self.jobs: list[StudioJob] = []
@@ -104,7 +104,7 @@ class JobQueue:
             self._waiting.get().run()
 
     def add(self, job: StudioJob) -> StudioJob:
-        """Add a job and return it; raise a UsageError if a job on the same benchmark has not ended."""
+        """Add a job and return it; raise a UsageError if another job on the same benchmark has not ended."""
         with self._lock:
             if (other := self.of(job.name)) and not other.ended:
                 raise UsageError(f"{other.what} has not ended", hint="wait for it, or cancel it under Jobs")
@@ -123,7 +123,7 @@ class JobQueue:
 
 
 def audit_job(name: str, place: Path, attackers: Sequence[str], link: str) -> StudioJob:
-    """Return a job that audits a benchmark: quick attackers one by one, then all together for the verdict."""
+    """Return a job that audits a benchmark: first each quick attacker, then all attackers together for the verdict."""
     models = AttackerModels()
 
     def work(job: StudioJob) -> None:
@@ -144,8 +144,8 @@ def audit_job(name: str, place: Path, attackers: Sequence[str], link: str) -> St
 
 
 def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link: str, *, repair: bool) -> StudioJob:
-    """Return a job that keeps the largest part on which the attackers are at chance, and audits this part and the whole
-    by the same attackers.
+    """Return a job that keeps the largest part of a benchmark on which the attackers are at chance, and audits this
+    part and the whole with the same attackers.
     """
 
     def work(job: StudioJob) -> None:

@@ -1,4 +1,6 @@
-"""New benchmarks: foils of pasted captions that a person accepted, and imported tables."""
+"""New benchmarks in the studio: from foils that a person accepted, made from pasted captions, and from
+imported tables.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ LIVE = ("length-words", "length-chars", "surface", "negation")
 
 @dataclass(frozen=True)
 class Proposed:
-    """A candidate as the page shows it; `reason` is set if the checks rejected it."""
+    """A candidate as the page shows it. `reason` says why the checks rejected it, if they did."""
 
     source: int
     text: str
@@ -53,7 +55,7 @@ class Proposed:
 
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
-    """Return the candidates of all makers for these captions, and for makers that could not run, the reasons."""
+    """Return the candidates of all makers for these captions, and the reasons why some makers could not run."""
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")
     if len(captions) > MOST_CAPTIONS:
@@ -72,7 +74,7 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
-    """Return the candidates that the makers write: checked, but not yet audited."""
+    """Return the candidates that the makers write. They have passed through the checks, but are not audited yet."""
     proposed: list[Proposed] = []
     notes = []
     for maker in makers or ("all",):
@@ -89,7 +91,9 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
 
 
 def verdict(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the number of accepted foils, and the verdict of a blind audit of them, explained in a sentence."""
+    """Return the number of accepted foils, and the verdict of a blind audit of these, with a sentence that
+    explains it.
+    """
     items = _accepted(form)
     document = _judged(items)
     if document is None:
@@ -106,7 +110,7 @@ def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
 
 
 def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return, by kind of foil, the strongest cue that gives its foils away."""
+    """Return, for each kind of foil, the strongest cue by which its foils can be told from true captions."""
     return {
         judged["subset"]: _says(leak)
         for judged in (document["subsets"] if document else ())
@@ -119,7 +123,9 @@ def _says(leak: Mapping[str, Any]) -> str:
 
 
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save the accepted candidates as a benchmark and return it: an item per foil, with a second positive if any."""
+    """Save the accepted candidates as a benchmark and return it. It has one item per foil, with a second positive if
+    there is one.
+    """
     place, items = _new_place(form, folder), _accepted(form)
     if not items:
         raise UsageError("no foil has been accepted yet", hint="accept at least one (press a)")
@@ -137,7 +143,9 @@ def _accepted(form: Mapping[str, str]) -> list[Item]:
 
 
 def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> list[Item]:
-    """Return one item per foil in `chosen` (key, source, role, kind, text), with the second positive of its source."""
+    """Return one item per foil in `chosen`, together with the second positive for its source caption. The elements of
+    `chosen` are (key, source, role, kind, text).
+    """
     positives: dict[str, str] = {}
     for _, source, role, _, text in chosen:
         if role == "positive":
@@ -151,7 +159,9 @@ def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> lis
 
 
 def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save a table (CSV, TSV or JSON lines) as a benchmark and return it; unchosen columns are found by name."""
+    """Save a table (CSV, TSV or JSON lines) as a benchmark and return it. Columns that the user did not choose are
+    found by their names.
+    """
     place, table = _new_place(form, folder), form.get("table", "").lstrip("\ufeff")
     heading = table.partition("\n")[0]
     kind = "jsonl" if heading.startswith("{") else "tsv" if "\t" in heading else "csv"
@@ -171,7 +181,7 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
 
 
 def keep_picture(folder: Path, name: str, path: str, data: bytes) -> None:
-    """Keep a picture from a dropped folder in `NAME-pictures`, for the benchmark that is imported next."""
+    """Store a picture from a dropped folder in `NAME-pictures`, for the benchmark that is imported next."""
     place = _new_place({"name": name}, folder)
     parts = PurePosixPath(path).parts
     if not parts or any(part.startswith((".", "/")) or "\0" in part or "\\" in part for part in parts):
@@ -184,10 +194,12 @@ def keep_picture(folder: Path, name: str, path: str, data: bytes) -> None:
 
 
 def _new_place(form: Mapping[str, str], folder: Path) -> Path:
-    """Return the folder of a new benchmark; raise a UsageError if the name is taken or leads outside the folder."""
+    """Return the folder for a new benchmark; raise a UsageError if the name is taken or leads outside the studio's
+    folder.
+    """
     name = form.get("name", "").strip()
     if not re.fullmatch(r"\w[\w +.()-]{0,79}", name):
         raise UsageError("the benchmark needs a name of letters, digits and - . _ + ( )", hint="such as my-foils")
     if (folder / name).exists():
-        raise UsageError(f"{name!r} is taken", hint="choose another name")
+        raise UsageError(f"there is already a folder {name!r}", hint="choose another name")
     return folder / name

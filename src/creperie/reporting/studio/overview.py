@@ -1,4 +1,4 @@
-"""What the start page and the audit page show: each benchmark at a glance, the latest runs, and the leaks."""
+"""What the start page and the audit page show: a card for each benchmark, the latest runs, and the leaks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAST = 6  #: runs on the start page
 
 
 def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> dict[str, Any]:
-    """Return what a card shows of a benchmark: three pictures or captions, size, verdict, and best model."""
+    """Return what a benchmark's card shows: three pictures or captions, size, verdict, and best model."""
     audit = shelf.audit(name)
     step = max(1, len(bench) // 3)
     items = [bench[row] for row in range(0, len(bench), step)][:3]
@@ -44,13 +44,15 @@ def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> d
 
 
 def _strongest(audit: Mapping[str, Any]) -> str:
-    """Return the strongest attacker's name, accuracy and subset as a phrase; empty if no attacker has an accuracy."""
+    """Return a phrase with the strongest attacker's name, accuracy and subset; empty if no attacker has an accuracy."""
     top = strongest_cell(audit)
     return f"{top['attacker']} {100 * top['accuracy']:.1f} % on {cell_name(top)}" if top else ""
 
 
 def _best(board: Board, digest: str) -> str:
-    """Return the best run on the task that most runs have, with the number of items; empty if there are no runs."""
+    """Return a phrase on the best run on the task that most runs have, with the number of items; empty if there are no
+    runs.
+    """
     own = [e for e in board.entries if e.hash == digest and not e.blinded and not e.model.startswith(HUMAN)]
     names = [r["task"] for e in own for r in e.document["results"] if r["subset"] == "all"]
     names = [name for name in names if task(name).by_item and not task(name).is_rank]
@@ -86,7 +88,7 @@ def last_runs(board: Board) -> list[dict[str, Any]]:
 
 
 def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the rows of the heat map; a quick attacker's cells link to the items that it gets right."""
+    """Return the rows of the heat map. The cells of a quick attacker link to the items that it gets right."""
     rows = []
     for row in blind_rows(document):
         cells = [
@@ -104,7 +106,7 @@ def _subset(cell: Mapping[str, Any]) -> str:
 
 
 def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float, str]]]:
-    """Return the leaks by the cue that the attacker chooses: (subset, accuracy, address of the items) for each."""
+    """Return the leaks by the cue that the attacker uses: (subset, accuracy, address of the items) for each."""
     found: dict[str, list[tuple[str, float, str]]] = {}
     for leak in leaking_cells(document):
         quick = leak["attacker"] if leak["attacker"] in QUICK and not leak.get("view") else ""
@@ -114,7 +116,9 @@ def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str,
 
 
 def cues(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return words that only true or only false captions have, at most three per subset, each with an example."""
+    """Return words that only true captions or only false captions have, at most three per subset, each with an
+    example.
+    """
     found = []
     for judged in document["subsets"]:
         subset = judged["subset"]
@@ -136,7 +140,7 @@ def cues(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def preview(table: str) -> dict[str, Any]:
-    """Return the columns of a table and its first rows, as they would be imported."""
+    """Return the columns and the first rows of a table, as they would be imported."""
     table = table.lstrip("\ufeff")
     heading = table.partition("\n")[0]
     if heading.startswith("{"):

@@ -1,4 +1,4 @@
-"""The studio's pages: what each shows, and what its forms do."""
+"""The studio's pages: what each one shows, and what its forms do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LINKS = BoardLinks("", "/report?bench={bench}", "/report?run={run}")
 
 
 class Studio:
-    """The pages over one folder. A page is returned as HTML; a form returns HTML or the address to go to next."""
+    """The pages over one folder. A page is returned as HTML; a form returns HTML, or the address of the next page."""
 
     def __init__(self, folder: Path, images: Sequence[str | Path] = ()) -> None:
         self.shelf = Shelf(folder, images)
@@ -45,7 +45,9 @@ class Studio:
     # -- benchmarks --------------------------------------------------------------------------------------------------
 
     def benchmarks(self, query: StudioQuery) -> str:
-        """Show what is in the folder: benchmarks with their verdicts, the last runs, running jobs, open studies."""
+        """Show the content of the folder: benchmarks with their verdicts, the latest runs, running jobs, and open
+        studies.
+        """
         benches, damaged = self.shelf.readable()
         board = self.shelf.board()
         cards = [benchmark_card(self.shelf, board, name, bench) for name, bench in benches.items()]
@@ -61,7 +63,7 @@ class Studio:
         )
 
     def search(self, query: StudioQuery) -> str:
-        """Show what a search finds: items of all benchmarks, models, and benchmarks."""
+        """Show the results of a search: items of all benchmarks, models, and benchmarks."""
         words = query.get("words", "")
         low = words.strip().lower()
         board = self.shelf.board()
@@ -84,7 +86,7 @@ class Studio:
         return self._page("search", title, words=words, found=found, models=own, benches=benches, parts=parts)
 
     def post_import(self, form: StudioQuery) -> str:
-        """Show the columns of a table; or save the table as a benchmark and return the address of its items."""
+        """Show the columns of a table, or save the table as a benchmark and return the address of its items."""
         if form.get("then") == "preview":
             return render("reporting", "studio/preview.html", **preview(form.get("table", "")))
         return f"/items?name={quote(import_table(form, self.shelf.folder).name)}"
@@ -97,7 +99,9 @@ class Studio:
         return self._indexes[name][1]
 
     def items(self, query: StudioQuery) -> str:
-        """Show the items that match a filter: with `from`, only the next cards; with `part`, only the open item."""
+        """Show the items that match a filter. With `from` in the query, return only the next cards; with `part`, only
+        the open item.
+        """
         wanted, start = ItemFilter.of(query), query.number("from")
         index = self._index(wanted.name)
         rows = index.rows(wanted, self.shelf)
@@ -129,7 +133,9 @@ class Studio:
         return self._page("items", wanted.name, here="benchmarks", **values)
 
     def _hidden(self, browser: Browser) -> str:
-        """Return the command that would show a benchmark's pictures; empty if they are shown or there are none."""
+        """Return the command that would make a benchmark's pictures visible; empty if they are visible or there are
+        none.
+        """
         if not browser.hidden or not len(browser.bench.ragged("images")[1]):
             return ""
         place = browser.bench.images.location or "DIR"
@@ -147,7 +153,7 @@ class Studio:
         return self._page("item", f"{subset} · {key}", here="benchmarks", **values)
 
     def post_item(self, form: StudioQuery) -> str:
-        """Save a new version of the benchmark; return the address of the new version."""
+        """Save a new version of the benchmark, and return its address."""
         name = form["name"]
         item = self.shelf.bench(name).item(form["subset"], form["id"])
         made = self.shelf.within(new_version(self.shelf, name, item, form))
@@ -158,7 +164,9 @@ class Studio:
     # -- audits and jobs ---------------------------------------------------------------------------------------------
 
     def audit(self, query: StudioQuery) -> str:
-        """Show the audit of a benchmark, or the progress of a running one; with `beside`, two verdicts side by side."""
+        """Show the audit of a benchmark, or the progress of one that is running. With `beside` in the query, show two
+        verdicts side by side.
+        """
         names = self.shelf.readable()[0]
         name = query.get("name") or next(iter(names), "")
         jobs, poll = [job for job in self.queue.jobs if job.name == name][:1], f"/audit?name={quote(name)}"
@@ -191,14 +199,14 @@ class Studio:
         return self._page("audit", f"Can {name} be solved without its images?" if name else "Audits", **values)
 
     def share(self, query: StudioQuery) -> str:
-        """Return the audit of a benchmark as a single page to send to others."""
+        """Return the audit of a benchmark as a single page that can be sent to others."""
         document = self.shelf.audit(query["name"])
         if document is None:
             raise UsageError(f"{query['name'][:80]} is not audited yet", hint="start an audit on its page")
         return audit_page(document)
 
     def post_audit(self, form: StudioQuery) -> str:
-        """Start an audit, or the refinement of an audited benchmark; return the address of its progress page."""
+        """Start an audit, or the refinement of an audited benchmark, and return the address of its progress page."""
         name = form["name"]
         place = self.shelf.place(name)
         attackers = tuple(a.strip() for a in form.get("attackers", "").split(",") if a.strip())
@@ -218,7 +226,7 @@ class Studio:
         return self._page("jobs", "Jobs", jobs=self.queue.jobs, poll="/jobs?")
 
     def post_jobs(self, form: StudioQuery) -> str:
-        """Cancel a job; return the address to go to."""
+        """Cancel a job, and return the address of the next page."""
         number = form.number("job")
         for job in self.queue.jobs:
             if job.number == number:
@@ -232,7 +240,7 @@ class Studio:
         return self._made([], [], [], StudioQuery())
 
     def post_make(self, form: StudioQuery) -> str:
-        """Show the candidates for the captions of the form."""
+        """Make candidates from the captions entered in the form, and show them."""
         captions = [line.strip() for line in form.get("captions", "").splitlines() if line.strip()]
         makers = [maker for maker in MAKERS if form.get(maker)]
         proposed, notes = propose(captions, makers)
@@ -262,13 +270,15 @@ class Studio:
         return f"/items?name={quote(made.name)}"
 
     def post_verdict(self, form: StudioQuery) -> str:
-        """Show how well a blind model does on the accepted candidates."""
+        """Show how well a model that does not see the images does on the accepted candidates."""
         return render("reporting", "studio/accepted.html", **verdict(form))
 
     # -- runs --------------------------------------------------------------------------------------------------------
 
     def runs(self, query: StudioQuery) -> str:
-        """Show the leaderboard of all runs; with `version`, only its tables, or nothing if no run has changed."""
+        """Show the leaderboard of all runs. With `version` in the query, return only its tables, or nothing if no run
+        has changed.
+        """
         board = self.shelf.board()
         if query.get("version") == board.version:
             return ""
@@ -293,8 +303,8 @@ class Studio:
         return self._page("runs", "Runs", shown=shown, version=board.version, **values)
 
     def _choices(self) -> list[tuple[str, str, str]]:
-        """Return (name, label, hash of the benchmark) of the runs that can be compared with another. The label begins
-        with the benchmark if there are several.
+        """Return (name, label, hash of the benchmark) for each run that can be compared with another. If there are
+        several benchmarks, the label begins with the benchmark.
         """
         board = self.shelf.board()
         several, paired = len(board.slugs) > 1, {entry.name for pair in self._pairs() for entry in pair}
@@ -305,7 +315,9 @@ class Studio:
         ]
 
     def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
-        """Return pairs of comparable runs: first two models that see images, then two blind ones, then one of each."""
+        """Return pairs of comparable runs: first pairs of models that see images, then of two blind models, then of one
+        of each.
+        """
         pairs = [(a, b) for a, b in combinations(self.shelf.board().entries, 2) if shared_tasks(a, b)]
         return sorted(pairs, key=lambda pair: (pair[0].content != pair[1].content, pair[0].blinded))
 
@@ -326,14 +338,14 @@ class Studio:
         return self._page("compare", title, choices=self._choices(), chosen=chosen, **values, **lines)
 
     def plot(self, query: StudioQuery) -> str:
-        """Show two measures against each other: of two models by subset, or of two benchmarks or tasks by model."""
+        """Show a scatter plot of two measures: of two models, by subset, or of two benchmarks or tasks, by model."""
         axes = plot_axes(self.shelf.board())
         chosen = chosen_axes(axes, query)
         values = {"axes": axes, "chosen": chosen, **(scatter_of(*chosen) if chosen else {})}
         return self._page("plot", "Two measures against each other", here="runs", **values)
 
     def robust(self, query: StudioQuery) -> str:
-        """Show how far the ranking on a benchmark depends on analysis choices."""
+        """Show how far the ranking on a benchmark depends on analysis choices, such as the rule for ties."""
         board, wrong = self.shelf.board(), query.get("wrong", "")
         slug = query.get("bench", "")
         entries = [e for e in board.entries if board.slugs[e.content] == slug]
@@ -350,7 +362,7 @@ class Studio:
         return self._page("robust", here="runs", title=f"Does the ranking on {entries[0].benchmark} hold?", **values)
 
     def report(self, run: str, bench: str) -> str:
-        """Return the whole report on a run, or on all runs on a benchmark, as `creperie report` writes it."""
+        """Return the full report on a run, or on all runs on a benchmark, as `creperie report` writes it."""
         board = self.shelf.board()
         entries = [e for e in board.entries if e.name == run or (bench and board.slugs[e.content] == bench)]
         if not entries:
@@ -365,7 +377,7 @@ class Studio:
     # -- studies -----------------------------------------------------------------------------------------------------
 
     def _study_list(self) -> list[dict[str, Any]]:
-        """Return the studies in the database that `$CREPERIE_PEOPLE_DB` names, else in the one in the folder."""
+        """Return the studies in the database named by `$CREPERIE_PEOPLE_DB`, else in the one in the folder."""
         try:
             from creperie.annotation import all_studies, database_place, open_database
         except ModuleNotFoundError:  # the extra for studies is not installed
@@ -398,7 +410,7 @@ class Studio:
         return self._page("studies", "Studies", **values, command=serve)
 
     def post_studies(self, form: StudioQuery) -> str:
-        """Create a study on a benchmark with two invitations; the links are shown once."""
+        """Create a study on a benchmark with two invitations, and show their links once."""
         from creperie.annotation import (
             StudyPlan,
             all_studies,
@@ -436,7 +448,7 @@ class Studio:
         return render("reporting", f"studio/{page}.html", **{**lines, **values, **shown})
 
     def _rail(self) -> list[tuple[str, str, str, int]]:
-        """Return the links at the side of the page: (address, symbol, name, count) for each."""
+        """Return the links at the side of the page, each as (address, symbol, name, count)."""
         names = self.shelf.benches()
         return [
             ("benchmarks", "▦", "Benchmarks", len(names)),

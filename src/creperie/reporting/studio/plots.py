@@ -1,4 +1,4 @@
-"""Two measures against each other: two models subset by subset, or two benchmarks or tasks model by model."""
+"""Scatter plots of two measures: two models by subset, or two benchmarks or tasks by model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from creperie.reporting.studio.query import StudioQuery
 
 @dataclass
 class PlotAxis:
-    """An axis to choose for a plot: one model by subset, or all models on one benchmark and task."""
+    """A possible axis of a plot: one model by subset, or one benchmark and task by model."""
 
     label: str
     key: str
@@ -27,7 +27,7 @@ class PlotAxis:
 
 
 def plot_axes(board: Board) -> dict[str, PlotAxis]:
-    """Return the axes that can be drawn from a folder's runs, by key."""
+    """Return the axes that can be drawn from the runs, by key."""
     axes: dict[str, PlotAxis] = {}
     for entry in board.entries:
         for result in entry.document["results"]:
@@ -40,7 +40,9 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
 
 
 def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> Iterator[tuple[PlotAxis, str]]:
-    """Yield the axis that shows a result and the name of its dot: the model if over all items, else the subset."""
+    """Yield the axis that shows a result, with the name of its dot: the model if the result is over all items, else the
+    subset.
+    """
     name, model = result["task"], board.model_names[entry.model]
     where = f"{board.bench_name(entry)}, {name}" + " without the image" * bool(entry.blinded)
     if result["subset"] == "all":
@@ -50,7 +52,9 @@ def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> It
 
 
 def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]:
-    """Return the two axes of a query; else two with common dots, on one benchmark if possible; else an empty list."""
+    """Return the two axes that a query names, else two that share dots, if possible on one benchmark, else an empty
+    list.
+    """
     if query.get("x") or query.get("y"):
         for key in (query["x"], query["y"]):
             if key not in axes:
@@ -66,13 +70,16 @@ def _shared(x: PlotAxis, y: PlotAxis) -> list[str]:
 
 
 def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
-    """Return what a scatter plot of two axes shows; raise a UsageError if they have fewer than two dots in common.
+    """Return what a scatter plot of two axes shows; raise a UsageError if they share fewer than two dots.
 
-    Both axes have the same scale, so that a dot on the diagonal has equal values.
+    Both axes have the same scale, so that dots on the diagonal have equal values.
     """
     shared = _shared(x, y)
     if len(shared) < 2:
-        raise UsageError(f"{x.label} and {y.label} have no two {x.by}s in common", hint="choose two axes of one kind")
+        raise UsageError(
+            f"{x.label} and {y.label} have no two {x.by}s in common",
+            hint="choose two axes that both go by model, or both by subset",
+        )
     dots = sorted(((dot, *x.dots[dot], *y.dots[dot]) for dot in shared), key=lambda dot: -dot[3])
     values = [value for dot in dots for value in (dot[1], dot[3])]
     low, high = 10 * math.floor(min(values) / 10), 10 * math.ceil(max(values) / 10)

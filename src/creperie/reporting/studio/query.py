@@ -1,4 +1,4 @@
-"""The values of an address or a form; a missing or malformed value is reported as a mistake in the request."""
+"""The values of an address or a form. A missing or malformed value is reported as a mistake in the request."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The language of the search fields: words in any order, "phrases", -without, subset:NAME, model:NAME.
 
-`templates/columns.js` reads the same language in reports; `tests/reporting/test_search.py` holds both to one table.
+`templates/columns.js` reads the same language in reports; `tests/reporting/test_search.py` checks both against one
+table.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ _TERM = re.compile(r'(-?)(?:(subset|model):)?(?:"([^"]*)"?|([^\s"]+))', re.IGNOR
 
 @dataclass(frozen=True)
 class SearchTerm:
-    """One condition of a search. A word matches the beginning of words; a phrase in quotes matches only whole words."""
+    """One condition of a search. A word matches the beginnings of words; a phrase in quotes matches only whole
+    words.
+    """
 
     text: str  #: in lower case
     key: str = ""  #: subset or model; empty for captions and ids
@@ -32,7 +35,7 @@ class SearchTerm:
         return start + re.escape(self.text) + (r"(?:$|[^\pL\pN])" if self.whole and last else "")
 
     def found(self, texts: pa.Array) -> np.ndarray:
-        """Return which of these lower-case texts match. A fast substring test precedes the regular expression."""
+        """Return which of these lower-case texts match. For speed, a substring test precedes the regular expression."""
         hits = np.array(pc.match_substring(texts, self.text).to_numpy(zero_copy_only=False), dtype=bool)
         rows = np.flatnonzero(hits)
         hits[rows] = pc.match_substring_regex(texts.take(pa.array(rows)), self.pattern).to_numpy(zero_copy_only=False)

@@ -1,4 +1,6 @@
-"""The benchmarks, runs and studies in the studio's folder. Nothing outside it is served, except allowed images."""
+"""The benchmarks, runs and studies in the studio's folder. Nothing outside the folder is served, except images that are
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ EDGE = 384  #: longest edge of images, in pixels
 
 
 class Shelf:
-    """A folder with a cache of the benchmarks and runs opened from it."""
+    """A folder, with a cache of the benchmarks and runs opened from it."""
 
     def __init__(self, folder: Path, images: Sequence[str | Path] = ()) -> None:
         if not folder.is_dir():
@@ -52,7 +54,9 @@ class Shelf:
         return path
 
     def readable(self) -> tuple[dict[str, Benchmark], dict[str, str]]:
-        """Return the readable benchmarks by name, and by name why others cannot be read: damaged, or just removed."""
+        """Return the readable benchmarks by name, and the reasons why others cannot be read: they are damaged, or have
+        just been removed.
+        """
         benches: dict[str, Benchmark] = {}
         damaged: dict[str, str] = {}
         for name, place in self.benches().items():
@@ -68,7 +72,7 @@ class Shelf:
         return Path(path or "").relative_to(self.folder).as_posix()
 
     def bench(self, name: str) -> Benchmark:
-        """Return a benchmark; it is read again if its manifest changed."""
+        """Return a benchmark, read again if its manifest changed."""
         return self._bench(self.place(name))
 
     def _bench(self, place: Path) -> Benchmark:
@@ -76,14 +80,14 @@ class Shelf:
         return opened
 
     def run(self, name: str) -> Run:
-        """Return a run by its folder's name."""
+        """Return the run in the folder with this name."""
         entry = next((e for e in self.board().entries if e.name == name), None)
         if entry is None:
             raise UsageError(f"there is no run {name[:80]!r} in this folder", hint="see the page of runs")
         return self.opened(entry)
 
     def opened(self, entry: LeaderboardEntry) -> Run:
-        """Return the run that a header belongs to; it is read again if it changed."""
+        """Return the run of an entry, read again if it changed."""
         opened: Run = self._open(entry.path / RUN_FILE, lambda: load_run(entry.path))
         return opened
 
@@ -100,15 +104,15 @@ class Shelf:
         return replace(self._runs.look(), benches=names)
 
     def audit(self, name: str) -> dict[str, Any] | None:
-        """Return the audit recorded beside a benchmark; None if there is none."""
+        """Return the audit saved beside a benchmark; None if there is none."""
         bench, file = self.bench(name), self.place(name) / AUDIT_FILE
         return self._open(file, lambda: recorded_audit(bench)) if file.is_file() else None
 
     @contextmanager
     def new(self, name: str, ending: str) -> Iterator[Path]:
-        """Yield an unused folder for a benchmark derived from this one: `name-ending`, with a number if taken.
+        """Yield an unused folder for a benchmark derived from this one: `name-ending`, with a number if that is taken.
 
-        Only one folder is given out at a time, so that two simultaneous requests write two folders.
+        Only one such folder is open at a time, so that two simultaneous requests write two folders.
         """
         with self._writing:
             stem = f"{name.partition(f'-{ending}')[0]}-{ending}"
@@ -116,7 +120,7 @@ class Shelf:
             yield next(place for place in (self.folder / stem, *numbered) if not place.exists())
 
     def picture(self, name: str, reference: str) -> bytes:
-        """Return an image of a benchmark, decoded and encoded again as WebP; only allowed images are read."""
+        """Return an image of a benchmark, decoded and encoded again as WebP. Only images that are allowed are read."""
         bench = self.bench(name)
         if why := self.roots.hidden(bench):
             raise ImageError("missing-image", why)

@@ -1,6 +1,6 @@
 """Rows of published tables that runs cannot fill: counts, comparisons of foils, people's answers, trainings, effects.
 
-`RecipeFindings` holds the output of the stages of a recipe; `fact_rows` turns it into rows beside the printed ones.
+`RecipeFindings` holds what the stages of a recipe wrote; `fact_rows` turns it into rows like the printed ones.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ANALYSES = _NAMES["analyses"]
 
 @dataclass(frozen=True)
 class FactRow:
-    """A row with values by column; `model` and `group` identify the printed row that it corresponds to."""
+    """A row of values by column. `model` and `group` identify the printed row to which it corresponds."""
 
     label: str
     model: str
@@ -67,7 +67,7 @@ class FactRow:
 
 @dataclass(frozen=True)
 class RecipeFindings:
-    """The documents that the earlier stages of a recipe wrote, by stage name."""
+    """The documents that earlier stages of a recipe wrote, each by the name of its stage."""
 
     benches: dict[str, Benchmark] = field(default_factory=dict)
     pairwise: dict[str, Document] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class RecipeFindings:
 
 
 def fact_rows(key: str, findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of table `key` that a recipe's findings give; none if runs fill the table."""
+    """Return the rows for the table `key` that a recipe's findings give; none if the table is filled by runs."""
     makes = ROWS.get(key)
     return [row for row in makes(findings) if row.values] if makes else []
 
@@ -99,7 +99,9 @@ def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
 
 
 def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SugarCrepe's Table 4; mean scores only if they are probabilities, as in the paper."""
+    """Return the rows of SugarCrepe's Table 4. Mean scores are given only if they are probabilities, as in the
+    paper.
+    """
     rows = []
     for stage, document in findings.pairwise.items():
         for row in document["results"]:
@@ -129,8 +131,8 @@ _PAPERS_SCORES = (*model_uris("Vera"), *model_uris("Grammar"))
 
 
 def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
-    """Return GPT-4V's rows from the answers that SugarCrepe's authors released: means over both caption orders and, if
-    all subsets are there, the mean over these.
+    """Return GPT-4V's rows of SugarCrepe's Table 6, computed from the answers that its authors released: means over
+    both orders of the captions and, if all subsets are there, the mean over these.
     """
     rows = []
     subsets = {s for c in published_table("sugarcrepe/6").columns for s in c.subsets if c.measured}
@@ -146,7 +148,9 @@ def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _share_intervals(values: Mapping[str, float], n: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-    """Return Wilson's interval of each percentage; for a mean of two answers per item it is wider than needed."""
+    """Return Wilson's interval of each percentage. If a percentage is the mean of two answers per item, its interval is
+    wider than necessary.
+    """
     bounds = {name: wilson(value / 100 * n[name], n[name]) for name, value in values.items()}
     return {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()}
 
@@ -180,7 +184,7 @@ def _answered_by(document: Document, stage: str) -> str:
 
 
 def annotators(n: int, scripted: bool) -> str:
-    """Return a phrase that says who answered a study: `n` people, or scripts in their place.
+    """Return a phrase that says who answered a study: `n` people, or scripts in place of people.
 
     >>> annotators(1, False), annotators(2, True)
     ('1 person', '2 scripted annotators, not people')
@@ -193,7 +197,9 @@ def annotators(n: int, scripted: bool) -> str:
 def _trained(
     findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
-    """Return rows of the training studies: those that train from scratch if `of` is RN50, else those that tune."""
+    """Return rows from training studies: from those that train from scratch if `of` is RN50, else from those that tune
+    a trained model.
+    """
     made = []
     for stage, document in findings.trainings.items():
         if document.get("scratch", False) != (of == "RN50"):
@@ -241,8 +247,8 @@ def _sugarcrepe_10(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _scpp_9(findings: RecipeFindings) -> list[FactRow]:
-    """Return the lexical similarities of SugarCrepe++'s Table 9 from the captions of its released items, cut off after
-    two digits like the paper's; the syntactic similarities need the paper's parser.
+    """Return the lexical similarities of SugarCrepe++'s Table 9, computed from its released captions and cut off after
+    two digits as in the paper. The syntactic similarities would need the paper's parser.
     """
     rows = []
     printed = [row.model for row in published_table("sugarcrepe++/9").rows]
@@ -278,7 +284,9 @@ def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _unchanged(row: Document, rows: Sequence[Document]) -> str:
-    """Return a note if a tuned model's accuracies equal the frozen model's in every subset, else an empty text."""
+    """Return a note if a tuned model's accuracies equal those of the untuned (frozen) model in every subset, else an
+    empty text.
+    """
     frozen = next((r for r in rows if r["way"] == "frozen"), None)
     same = frozen is not None and row is not frozen and row["accuracy"] == frozen["accuracy"]
     return " (no answer differs from the frozen model's)" if same else ""
@@ -296,8 +304,8 @@ NAMED = {"vera": "Vera", "grammar": "Grammar", "clip": "CLIP"}
 
 
 def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SugarCrepe++'s Table 20: unweighted means over the subsets of a form of foil, then over models
-    (for CLIP the 15 variants of Table 12).
+    """Return the rows of SugarCrepe++'s Table 20: unweighted means over the subsets of a form of foil, then over
+    models. For CLIP these are the 15 variants of Table 12.
     """
     variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
     rows = []
@@ -335,7 +343,7 @@ class _SubsetMean(NamedTuple):
 
 
 def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
-    """Return, for each model, its mean over the subsets with a form of foil, in percent, with an interval."""
+    """Return, for each model, the mean over the subsets with a form of foil (`kind`), in percent, with an interval."""
     means = {}
     for model, on, results in findings.runs:
         own = [r for r in results if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
@@ -348,8 +356,8 @@ def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dic
 
 
 def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    """Return the mean of several subsets' proportions, given with intervals, and the interval of the mean, which takes
-    the subsets as independent (Zou and Donner's MOVER).
+    """Return the mean of several subsets' shares, and its interval. `shares` are (value, low, high); the subsets are
+    taken as independent (Zou and Donner's MOVER).
     """
     mean = sum(value for value, _, _ in shares) / len(shares)
     below = math.hypot(*(value - low for value, low, _ in shares)) / len(shares)
@@ -358,7 +366,9 @@ def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float,
 
 
 def _sade_1(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SADE's Table 1: sizes and chance by branch; people's ratings before and after filtering."""
+    """Return the rows of SADE's Table 1: sizes and chance by branch, and people's ratings before and after
+    filtering.
+    """
     rows = []
     for stage, bench in findings.benches.items():
         if stage in findings.people:  # rated items, before filtering
@@ -389,8 +399,8 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_2(findings: RecipeFindings) -> list[FactRow]:
-    """Return counts of captions with both constructions, by the tag `source`; `world-as-cc` stands in for `cc`. There
-    is no total for a stage with one source.
+    """Return the counts of captions with each of the two constructions, by the tag `source`. The source `world-as-cc`
+    stands in for `cc`. A stage with only one source gets no total.
     """
     rows = []
     for stage, bench in findings.benches.items():
@@ -428,7 +438,7 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _alone(sample: str) -> str:
-    """Return the paper's name of the model in a one-model sample; empty for the sample of all models."""
+    """Return the paper's name for the model of a one-model sample; empty for the sample of all models."""
     if sample == "all models":
         return ""
     named = {"flava": "FLAVA", "locked-image": "LiT", "clip": "CLIP", "plain": "CLIP"}
@@ -436,7 +446,7 @@ def _alone(sample: str) -> str:
 
 
 def _printed_effects(analysis: str, alone: str, effect: str) -> Iterator[tuple[str, str]]:
-    """Yield (group, name) of each printed row that shows this coefficient.
+    """Yield (group, name) of each printed row that shows this effect. `alone` is the model if only one was analysed.
 
     >>> list(_printed_effects("active or ditransitive", "", "grammaticality[foil]:type[ditransitive]"))
     [('first model', 'ditransitive × grammaticality foil')]
@@ -459,7 +469,7 @@ def _printed_effects(analysis: str, alone: str, effect: str) -> Iterator[tuple[s
 
 
 def _effect_name(name: str) -> str | None:
-    """Return the paper's name for a term of a model; None if the paper does not print the term.
+    """Return the paper's name for a term of a statistical model; None if the paper does not print it.
 
     >>> _effect_name("grammaticality[equal]"), _effect_name("type[passive]")
     ('grammaticality equal', None)

