@@ -377,4 +377,4 @@ def tune(
     save_every: int = 0,
     seed: int = 0,
 ) -> TuningComparison:
-    """Tune a model with several methods on the same examples, test all on the same items, and return the comparison."""
+    """Tune a model by several methods on the same examples, test each on the same items, and return the comparison."""
