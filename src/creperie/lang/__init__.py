@@ -1,4 +1,6 @@
-"""Words, style, distances, inflection, grammar and parse trees: one module per library, imported when it is used."""
+"""Words, style, distances, inflection, grammar and parse trees. There is one module per library, imported when it is
+used.
+"""
 
 from creperie.core.doors import front_door
 

@@ -1,4 +1,4 @@
-"""Alignment of two readings: which thing of one may be which thing of the other, by names, attributes and roles."""
+"""Alignment of two captions: which thing of one may be which thing of the other, by names, attributes and roles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_TRIED = 3
 
 
 def alignments(own: Reading, other: Reading) -> Iterator[tuple[dict[int, int], float]]:
-    """Yield alignments (thing of `other` → thing of `own`) with their scores, likely ones first."""
+    """Yield alignments (from things of `other` to things of `own`) with their scores, likely ones first."""
     roles = [_contexts(reading) for reading in (own, other)]
     choices: list[tuple[int, list[tuple[float, int]]]] = []
     for number, new in other.entities.items():
@@ -57,7 +57,9 @@ def _assigned(
 
 
 def _contexts(reading: Reading) -> dict[int, set[tuple[str, str]]]:
-    """Map each thing to its context: (fact, role) for each fact it takes part in, ("is", attribute) for attributes."""
+    """Return the context of each thing: a pair (fact, role) for each fact in which it takes part, and a pair ("is",
+    attribute) for each attribute.
+    """
     contexts = {i: {("is", attribute) for attribute in thing.attributes} for i, thing in reading.entities.items()}
     for fact in reading.facts:
         for role, thing in fact.roles:

@@ -1,4 +1,4 @@
-"""The grammar of a parse: subjects, whole prepositions, groups, and the scope of negations and of `all`."""
+"""The grammar of a parse: subjects, whole prepositions, groups of nouns, and the scope of negations and of `all`."""
 
 from __future__ import annotations
 
@@ -45,18 +45,20 @@ _PAIRS: Mapping[str, tuple[str, ...]] = {
 
 
 def is_verb(token: Any) -> bool:
-    """Return whether a token is a verb, or has a subject or object although its tag says otherwise (`a dog chases`)."""
+    """Return whether a token is a verb, or has a subject or object even though it is tagged otherwise (`a dog
+    chases`).
+    """
     return token.tag_.startswith("VB") or any(c.dep_ in ("nsubj", "dobj") for c in token.children)
 
 
 def verb_base(verb: Any) -> str:
-    """Return the dictionary form of a verb, even if its tag is wrong."""
+    """Return the dictionary form of a verb, even if the verb is tagged wrongly."""
     return lemma(verb.text, verb.tag_ if verb.tag_.startswith("VB") else "VBZ")
 
 
 def doers(verb: Any) -> list[Any]:
-    """Return the subjects of a verb: its own, or the noun that it modifies, or those of the verb that it is joined
-    to.
+    """Return the subjects of a verb: its own or, if it has none, the noun that it modifies, or the subjects of the verb
+    to which it is joined.
     """
     own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") and c.tag_[:1] != "W" for t in joined_nouns(c)]
     if own:
@@ -72,7 +74,7 @@ def doers(verb: Any) -> list[Any]:
 
 
 def _wearers(noun: Any) -> list[Any]:
-    """Return the noun or, if it names clothing, the person who wears it: in `a man in jeans sitting` the man sits,
+    """Return a noun or, if it names clothing, the person who wears it. In `a man in jeans sitting` the man sits,
     although the parse may attach the verb to the jeans.
     """
     above = noun.head.head if noun.dep_ == "pobj" else noun.head
@@ -82,7 +84,9 @@ def _wearers(noun: Any) -> list[Any]:
 
 
 def whole_preposition(token: Any) -> tuple[str, Any]:
-    """Return a preposition with the words that belong to it (`in front of`), and the word that it depends on."""
+    """Return a preposition with the words that belong to it (such as `in front of`), and the word on which it
+    depends.
+    """
     head = token.head
     if is_pair(token):
         first = token.nbor(-1)
@@ -103,12 +107,16 @@ def whole_preposition(token: Any) -> tuple[str, Any]:
 
 
 def is_pair(token: Any) -> bool:
-    """Return whether a preposition and the word before it form one preposition: `next to`, `far from`, `out of`."""
+    """Return whether a preposition and the word before it form one preposition, such as `next to`, `far from`, `out
+    of`.
+    """
     return token.i > 0 and token.nbor(-1).lower_ in _PAIRS.get(token.lower_, ())
 
 
 def joined_nouns(token: Any) -> list[Any]:
-    """Return a noun and the nouns joined to it by `and`; for the `by` of a passive, the nouns after `by`."""
+    """Return a noun and the nouns joined to it by `and`. If the token is the `by` of a passive, return the nouns after
+    it.
+    """
     if token.dep_ == "agent":
         return [t for c in token.children if c.dep_ == "pobj" for t in joined_nouns(c)]
     if (inner := of_group(token)) is not None:
@@ -118,7 +126,9 @@ def joined_nouns(token: Any) -> list[Any]:
 
 
 def of_group(token: Any) -> Any:
-    """Return the noun after `a group of`, `a pair of` and the like; None if the token is not such a word."""
+    """Return the noun after `a group of`, `a pair of` and the like, where the token is `group` or `pair`; None for
+    other tokens.
+    """
     if lemma(token.text, "NNS") not in _GROUPS:
         return None
     ofs = [c for c in token.rights if c.lower_ == "of" and c.i == token.i + 1]
@@ -138,7 +148,9 @@ def scoped_tokens(doc: Any) -> frozenset[int]:
 
 
 def scope_of(token: Any) -> set[int]:
-    """Return the indices of the tokens in the scope that a word opens; empty if it opens none."""
+    """Return the indices of the tokens in the scope of a word such as `not` or `all`; empty if the word has no
+    scope.
+    """
     word = token.lower_
     if word in ("not", "n't", "never"):
         verb = token.head.head if token.head.dep_ in ("aux", "auxpass") else token.head

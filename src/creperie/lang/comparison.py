@@ -1,8 +1,9 @@
-"""Compare two readings: which things they share, what the second adds, and what in one contradicts the other.
+"""Compare the readings of two captions: which things they share, what the second adds, and what in one contradicts the
+other.
 
-Things of the second reading are aligned with things of the first by their names, attributes and roles. Of all
-alignments the best is kept: one in which everything that the second reading says follows from the first or, if there is
-none, the one with the fewest differences.
+A reading is the things and facts that a caption states. Things of the second reading are aligned with things of the
+first by their names, attributes and roles. The best alignment is kept: one under which everything in the second reading
+follows from the first or, if there is none, the one with the fewest differences.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _EITHER_WAY = frozenset(("is facing", "is facing away from", "is against", "with
 
 @dataclass(frozen=True)
 class Unmatched:
-    """Something that the second reading says and the first does not."""
+    """Something that the second caption says and the first does not."""
 
     why: str
     edit: str  #: the words of both
@@ -55,7 +56,9 @@ class Unmatched:
 
 @dataclass
 class ReadingComparison:
-    """The comparison of two readings under one alignment (thing of the second → thing of the first)."""
+    """The comparison of two captions' readings under one alignment (from things of the second to things of the
+    first).
+    """
 
     own: Reading
     other: Reading
@@ -93,7 +96,7 @@ class ReadingComparison:
 
     @property
     def left(self) -> str:
-        """The first words of the first reading that nothing in the second matches; empty if there are none."""
+        """The first words of the first caption that nothing in the second matches; empty if there are none."""
         facts = [f.words for k, f in enumerate(self.own.facts) if k not in self.used and f.denied < 0]
         things = [thing.words for k, thing in self.own.entities.items() if k not in self._reversed]
         more = (self.own.entities[o].attributes - self.other.entities[t].attributes for t, o in self.aligned.items())
@@ -104,7 +107,9 @@ class ReadingComparison:
         return len(self.missing) + sum(-2 if c.kind == "denial" else 1 for c in self.clashes)
 
     def contradiction(self) -> Unmatched | None:
-        """Return a difference for which the readings cannot both be true of one picture; None if there is none."""
+        """Return a difference because of which the captions cannot both be true of one picture; None if there
+        is none.
+        """
         sure = [c for c in self.clashes if c.kind in ("denial", "roles", "order")]
         if sure:
             return sure[0]
@@ -116,7 +121,7 @@ class ReadingComparison:
         return None
 
     def _exchanges(self) -> bool:
-        """Return whether both readings have the same differing names, only at other places."""
+        """Return whether the differing names are the same in both captions, but in other places."""
         pairs = [(self.own.entities[o].head, self.other.entities[t].head) for t, o in self.aligned.items()]
         apart = [pair for pair in pairs if noun_likeness(*pair) == "apart"]
         return sorted(a for a, _ in apart) == sorted(b for _, b in apart)
@@ -149,12 +154,14 @@ class ReadingComparison:
         self._compare_counts(old, new, edit)
 
     def _is_stated(self, number: int) -> bool:
-        """Return whether the second reading asserts something about a thing, or makes no statement about it at all."""
+        """Return whether the second caption asserts something about a thing, or only mentions the thing. It is False if
+        everything it says about the thing is denied.
+        """
         own = [f.denied for f in self.other.facts if number in {i for _, i in f.roles}]
         return not own or min(own) < 0
 
     def _unmatched(self, new: Entity) -> None:
-        """Record a thing that the first reading lacks, and whether it is certainly a new thing."""
+        """Record a thing of the second caption that the first lacks, and whether it is certainly a new thing."""
         free = [e for i, e in self.own.entities.items() if i not in self._reversed and not e.denied]
         known = bool(kind_of(new.head))
         alone = all(noun_likeness(e.head, new.head) in ("apart",) or kind_of(e.head) != kind_of(new.head) for e in free)
@@ -268,7 +275,7 @@ class ReadingComparison:
         return any(f.name == own.name for f in self.other.facts) or any(f.name == new.name for f in self.own.facts)
 
     def _is_spare(self, fact: Stated) -> bool:
-        """Return whether no unmatched fact of the first reading shares a participant with this fact."""
+        """Return whether no unmatched fact of the first caption shares a participant with this fact of the second."""
         things = {self.aligned[i] for _, i in fact.roles if i in self.aligned}
         rivals = [
             f
@@ -282,7 +289,7 @@ class ReadingComparison:
         return f"{names[0]} ({own.words}) → {names[1]} ({fact.words})"
 
     def _fact_likeness(self, own: Stated, new: Stated) -> Likeness | None:
-        """Return what the fact `own` implies for the fact `new` if both have the same participants, else None."""
+        """Return how the fact `new` relates to the fact `own` if both have the same participants, else None."""
         if new.is_relation:
             return self._relation_likeness(own, new)
         if own.is_relation:
@@ -323,13 +330,15 @@ class ReadingComparison:
         return None
 
     def _of_same_event(self, own: Stated, new: Stated) -> bool:
-        """Return whether two phrases may belong to the same action of the captions."""
+        """Return whether two phrases may belong to the same action in both captions."""
         here, there = ({f.token: f.name for f in r.facts if not f.is_relation} for r in (self.own, self.other))
         name = there.get(new.event)
         return name not in here.values() or here.get(own.event) == name
 
     def _holders(self, own: Stated) -> set[int]:
-        """Return the things that a phrase may describe: parses attach `in the park` to the verb or to its object."""
+        """Return the things that a phrase may describe: a parse may attach `in the park` to the verb or to the verb's
+        object.
+        """
         figures = own.fillers("figure")
         if own.name in ("wear", "have"):
             return figures
@@ -343,7 +352,7 @@ class ReadingComparison:
         return figures
 
     def _is_mirrored(self, own: Stated, new: Stated) -> bool:
-        """Return whether two participants have exchanged their roles."""
+        """Return whether two participants have exchanged their roles between the two facts."""
         if own.is_relation != new.is_relation:
             return False
         if own.is_relation:
@@ -357,8 +366,10 @@ class ReadingComparison:
         return any(self._crosses(own, new, *pair) for pair in pairs)
 
     def _holds_turned(self, own: Stated) -> bool:
-        """Return whether a relation may hold with the two things exchanged: `with` and `against` always hold both ways,
-        and what is in front of a person may be so as seen by that person or by the viewer.
+        """Return whether a relation may also hold with its two things exchanged.
+
+        That is always so for `with` and `against`. It may be so for `in front of`, if both things have a front of their
+        own: a person may be in front of another as the viewer sees it, or as the other person does.
         """
         fronted = {kind_of(self.own.entities[i].head) in ("person", "animal", "vehicle") for _, i in own.roles}
         if own.name in _EITHER_WAY or (own.name in ("is in front of", "is ahead of") and len(fronted) > 1):
@@ -398,7 +409,7 @@ class ReadingComparison:
                 self.clashes.append(Unmatched("it says what the caption denies", edit, (), "denial"))
 
     def _says_all(self, own: Reading, new: Reading, opener: int, group: list[Stated]) -> bool:
-        """Return whether the reading `own` has all the words that `new` denies, with nobody in another role.
+        """Return whether the caption `own` says all the words that `new` denies, with no participant in another role.
 
         Words are compared because parses differ (`no monkey kicking`, `a monkey is kicking`).
         """
@@ -413,7 +424,9 @@ class ReadingComparison:
         )
 
     def _all_hold(self, stated: list[Stated], facts: list[Stated], things: list[Entity]) -> bool:
-        """Return whether the first reading states all facts that a negation denies, of things that may be the same."""
+        """Return whether the first caption states all facts that a negation in the second denies, about things that may
+        be the same. If no fact is denied, return whether it mentions one of the denied things.
+        """
         if not facts:
             heads = [e for e in self.own.entities.values() if e.quantity != "no" and not e.denied]
             return bool(things) and any(is_right(noun_likeness(e.head, t.head)) for e in heads for t in things)
@@ -443,12 +456,14 @@ class ReadingComparison:
         return described and all(_likeness(a, b) not in ("apart", "unknown") for a, b in pairs)
 
     def _excluded(self, fact: Stated) -> bool:
-        """Return whether the first reading excludes a fact that the second denies: outside the oven is not in it."""
+        """Return whether the first caption excludes a fact that the second denies: what is outside the oven is not in
+        it.
+        """
         stated = [f for f in self.own.facts if f.denied < 0 and f.is_relation and not self._is_mirrored(f, fact)]
         return any(self._fact_likeness(own, fact) == "apart" for own in stated)
 
     def _denied_alike(self, own: tuple[list[Stated], list[Entity]], new: tuple[list[Stated], list[Entity]]) -> bool:
-        """Return whether each fact that the first reading denies matches one that the second denies."""
+        """Return whether each fact that the first caption denies matches one that the second denies."""
         return all(any(self._is_narrower(f, g) for g in new[0]) for f in own[0]) and bool(own[0])
 
     def _is_narrower(self, own: Stated, new: Stated) -> bool:
@@ -463,12 +478,12 @@ class ReadingComparison:
 
 
 def _are_opposites(attribute: str, other: str) -> bool:
-    """Return whether two attributes differ so much that exchanging them shows: `striped` and `plaid`, not colours."""
+    """Return whether two attributes are opposites other than colours, such as `striped` and `plaid`."""
     return dimension_of(attribute) != "colour" and in_one_group("opposites", attribute, other)
 
 
 def _is_bare(reading: Reading, fact: Stated) -> bool:
-    """Return whether a clause states nothing except a relation: `The cat is on the bed.`"""
+    """Return whether a clause states nothing but a relation, as `The cat is on the bed.` does."""
     return fact.event >= 0 and not any(f.token == fact.event for f in reading.facts)
 
 
@@ -477,7 +492,9 @@ def _goes_both_ways(verb: str) -> bool:
 
 
 def _denied(reading: Reading) -> dict[int, tuple[list[Stated], list[Entity]]]:
-    """Return what each denying word denies, by its index: facts, or things if it only denies that they are there."""
+    """Return what each denying word of a caption denies, by the word's index: facts, or things if it only denies that
+    they are there.
+    """
     groups: dict[int, tuple[list[Stated], list[Entity]]] = {}
     for fact in reading.facts:
         if fact.denied >= 0:
@@ -497,7 +514,9 @@ def _likeness(old: Entity, new: Entity) -> Likeness:
 
 
 def best_comparison(own: Reading, other: Reading) -> ReadingComparison:
-    """Return the comparison under the alignment in which the second reading follows, or that differs least."""
+    """Return the comparison under the alignment for which `other` follows from `own` or, if there is none, differs
+    least.
+    """
     best: ReadingComparison | None = None
     denies = bool(_denied(other))
     for aligned, score in islice(alignments(own, other), MOST_ALIGNMENTS):

@@ -1,11 +1,12 @@
 """Constituency parsers by name: Stanford's PCFG parser from a folder with its jars, benepar, or a PCFG from a treebank.
 
 None of them is part of creperie: Stanford's parser is under the GPL and needs Java, benepar downloads its models, and
-treebanks have their own licences.
+treebanks have licences of their own.
 
-The PCFG is induced from a folder of Penn Treebank trees, over part-of-speech tags, and parsed by CKY. The tags of a new
-sentence come from spaCy, so that no word is unknown. Labels are annotated with their parent, and long rules are
-binarised with one sibling as context (Klein and Manning 2003), which improves a plain treebank grammar.
+A PCFG (probabilistic context-free grammar) is induced from a folder of Penn Treebank trees, over part-of-speech tags,
+and sentences are parsed by the CKY algorithm. The tags of a new sentence come from spaCy, so no word is unknown. Labels
+are annotated with their parent's label, and long rules are binarised with one sibling as context (Klein and Manning
+2003), which improves a plain treebank grammar.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ Back = tuple[int, str, str]
 
 
 def open_pcfg(folder: Path) -> Callable[[str], Tree | None]:
-    """Return a parser whose grammar is induced from the trees (`*.mrg` or `*.tree`) of a folder."""
+    """Return a parser whose grammar is induced from the trees in a folder (files `*.mrg` or `*.tree`)."""
     try:
         from nltk.tree import Tree as Drawn
     except ImportError as e:
         raise missing_extra("nltk", "lang") from e
     texts = [p.read_text(encoding="utf-8") for kind in ("mrg", "tree") for p in sorted(folder.rglob(f"*.{kind}"))]
     if not texts:
-        raise DataError("has no trees", where=str(folder), hint="name a folder with *.mrg files: NLTK's treebank")
+        raise DataError(
+            "the folder has no trees", where=str(folder), hint="name a folder with *.mrg files: NLTK's treebank"
+        )
     grammar = _Grammar([_plain(Drawn.fromstring(brackets)) for text in texts for brackets in _brackets(text)])
 
     def parse_one(text: str) -> Tree | None:
@@ -64,7 +67,7 @@ def _brackets(text: str) -> Iterator[str]:
 
 
 def _plain(tree: Any) -> Any:
-    """Return a tree without traces, function tags and the outer unlabelled bracket; None if nothing is left."""
+    """Return a tree without traces, function tags and the unlabelled outer bracket; None if nothing is left."""
     if isinstance(tree[0], str):
         return None if tree.label() == "-NONE-" else tree
     kept = [child for child in map(_plain, tree) if child is not None]
@@ -74,7 +77,9 @@ def _plain(tree: Any) -> Any:
 
 
 class _Grammar:
-    """A PCFG with binary rules and log probabilities; a tag's label may include unary rules above it (`NP+NNS`)."""
+    """A probabilistic context-free grammar with binary rules and log probabilities. The label of a tag may include the
+    unary rules above it (`NP+NNS`).
+    """
 
     def __init__(self, trees: list[Any]) -> None:
         counts: Counter[tuple[str, str, str]] = Counter()
@@ -98,7 +103,7 @@ class _Grammar:
             self.rules[left].append((right, parent, math.log(n / totals[parent])))
 
     def best(self, tagged: list[tuple[str, str]]) -> Tree | None:
-        """Return the most probable tree of (word, tag) pairs; None if the grammar allows no tree."""
+        """Return the most probable tree for (word, tag) pairs; None if the grammar allows no tree."""
         n = len(tagged)
         chart: dict[tuple[int, int], dict[str, float]] = {}
         back: dict[tuple[int, int, str], Back] = {}
@@ -131,7 +136,7 @@ class _Grammar:
 
 
 def _tag(label: str) -> str:
-    """Return the part-of-speech tag at the end of a chain of labels.
+    """Return the part-of-speech tag at the end of a label that chains several.
 
     >>> _tag("NP^<S>+NNS"), _tag("NN^<NP>")
     ('NNS', 'NN')
@@ -165,7 +170,7 @@ class ConstituencyParser:
 
 
 def open_constituency_parser(spec: str) -> ConstituencyParser:
-    """Return the parser of a spec: `stanford:FOLDER`, `benepar:MODEL` or `pcfg:FOLDER`."""
+    """Return the parser that a spec names: `stanford:FOLDER`, `benepar:MODEL` or `pcfg:FOLDER`."""
     kind, _, name = spec.partition(":")
     if kind == "stanford" and name:
         return ConstituencyParser("Stanford englishPCFG", LineParser(stanford_command(Path(name))))
@@ -177,7 +182,9 @@ def open_constituency_parser(spec: str) -> ConstituencyParser:
 
 
 def treebank_parser() -> str:
-    """Return `pcfg:FOLDER` of NLTK's Penn Treebank sample (`nltk.download("treebank")`); empty if it is missing."""
+    """Return the spec `pcfg:FOLDER` for NLTK's sample of the Penn Treebank (`nltk.download("treebank")`); empty if it
+    is not installed.
+    """
     try:
         from nltk.data import find
 
@@ -187,10 +194,14 @@ def treebank_parser() -> str:
 
 
 def stanford_command(folder: Path) -> list[str]:
-    """Return the command that starts Stanford's parser: it reads one sentence per line and writes one tree per line."""
+    """Return the command that starts Stanford's parser, which reads one sentence per line and writes one tree
+    per line.
+    """
     jars = sorted(folder.glob("*.jar"))
     if not any("parser" in jar.name for jar in jars):
-        raise DataError("has no stanford-parser*.jar", where=str(folder), hint="unpack the parser's release there")
+        raise DataError(
+            "the folder has no stanford-parser*.jar", where=str(folder), hint="unpack the parser's release there"
+        )
     if shutil.which("java") is None:
         raise UsageError("Stanford's parser needs Java, which is not installed", hint="install a Java runtime")
     options = ["-sentences", "newline", "-outputFormat", "oneline"]
@@ -198,7 +209,9 @@ def stanford_command(folder: Path) -> list[str]:
 
 
 class LineParser:
-    """A parser in a child process that answers each line of text with a tree. The first sentence starts the process."""
+    """A parser in a child process that answers each line of text with a tree. The process starts with the first
+    sentence.
+    """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = list(command)

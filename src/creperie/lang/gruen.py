@@ -2,8 +2,8 @@
 
 GRUEN = grammaticality + redundancy + focus, clipped to [0, 1]. Grammaticality combines the judgements of a language
 model and an acceptability classifier on each sentence. Redundancy is a penalty for texts that repeat themselves. Focus
-needs word vectors for a word mover's distance and affects only texts of several sentences; it is left out here, so a
-caption of one sentence scores exactly as published, and a text of several may score 0.1 more.
+needs word vectors for a word mover's distance and affects only texts of several sentences. It is left out here, so a
+caption of one sentence scores exactly as published, and a text of several sentences may score 0.1 more.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _NO_MARKS = str.maketrans("", "", string.punctuation)
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text that are scored: split at line breaks and dots, without those of one word.
+    """Return the sentences of a text that are scored: it is split at line breaks and dots, and sentences of one word
+    are dropped.
 
-    Decimals are replaced by UNK first. Sentences are also split at ! and ? (the published code uses nltk's model, which
-    gives the same result except after some abbreviations).
+    Decimal numbers are replaced by UNK first. Sentences are also split at ! and ? (the published code uses NLTK's
+    model, which gives the same result except after some abbreviations).
 
     >>> sentences("A dog runs.It weighs 2.5 kilos!\\nGood dog... Wow.")
     ['A dog runs.', 'It weighs UNK kilos!.', 'Good dog.']
@@ -40,7 +41,7 @@ def sentences(text: str) -> list[str]:
 
 
 def grammaticality(perplexity: float, acceptability: float) -> float:
-    """Return max(0, (exp(−perplexity/2) + acceptability)/8 + 1/2); the acceptability is a logit.
+    """Return max(0, (exp(−perplexity/2) + acceptability)/8 + 1/2), where the acceptability is a logit.
 
     >>> grammaticality(0.0, 0.0), round(grammaticality(2.0, 3.0), 4), grammaticality(50.0, -6.0)
     (0.625, 0.921, 0.0)
@@ -80,7 +81,7 @@ def _repetitions(a: str, b: str) -> int:
 
 @dataclass(frozen=True)
 class Gruen:
-    """A text scorer; `perplexity` and `acceptability` return one number per sentence."""
+    """A text scorer. `perplexity` and `acceptability` are functions that return one number per sentence."""
 
     perplexity: Judge
     acceptability: Judge

@@ -1,4 +1,4 @@
-"""Word forms: lemmas, participles, plurals (by `lemminflect`), articles, pronouns, forms of `be`."""
+"""Word forms: lemmas, participles and plurals (by `lemminflect`), articles, pronouns, forms of `be`."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def inflected(base: str, tag: str) -> str:
 
 
 def knows_verb(base: str) -> bool:
-    """Return whether the word lists contain this verb; often they do not if a noun was tagged as a verb."""
+    """Return whether the word lists contain this verb. If they do not, a noun was often tagged as a verb."""
     return bool(_lemminflect().getInflection(base, tag="VBN", inflect_oov=False))
 
 
 def article_for(word: str) -> str:
-    """Return `a` or `an`, by the sound of the word that follows.
+    """Return the article, `a` or `an`, that goes before a word by its sound.
 
     >>> [article_for(w) for w in ("dog", "owl", "hour", "unicycle", "umbrella", "one-way", "SUV", "uninvited", "USB")]
     ['a', 'an', 'an', 'a', 'an', 'a', 'an', 'an', 'a']
@@ -69,7 +69,7 @@ def article_for(word: str) -> str:
 
 
 def be(tense: str, *, plural: bool) -> str:
-    """Return the form of `be` for a tense ("present" or "past") and number.
+    """Return the form of `be` for a tense ("present" or "past") in the singular or plural.
 
     >>> be("present", plural=True), be("past", plural=False), be("present", plural=False)
     ('are', 'was', 'is')

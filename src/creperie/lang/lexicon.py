@@ -1,4 +1,6 @@
-"""The kind of thing that a noun names (by the lists of things.json, then WordNet), and nouns that exclude others."""
+"""Which kind of thing a noun names (by the lists of things.json, then by WordNet), and which nouns exclude
+each other.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ def facts() -> Mapping[str, Any]:
 
 @cache
 def _listed() -> dict[str, str]:
-    """Return the kind of each noun in the lists. A noun in several lists has the kind of the list in which it is the
-    first word of a group, if there is one.
+    """Return the kind of each noun in the lists. A noun in several lists gets the kind for which it is the first word
+    of a group, if there is one.
     """
     kinds: dict[str, str] = {}
     for first in (True, False):
@@ -49,13 +51,13 @@ def _listed() -> dict[str, str]:
 
 @cache
 def nouns_of(kind: str) -> tuple[str, ...]:
-    """Return all nouns in the list of a kind."""
+    """Return all nouns listed for a kind of thing."""
     return tuple(noun for noun, own in _listed().items() if own == kind)
 
 
 @cache
 def kind_of(noun: str) -> str:
-    """Return the kind of thing that a noun in dictionary form names; empty if the kind is unknown.
+    """Return the kind of thing that a noun names; empty if it is unknown. The noun must be in its dictionary form.
 
     >>> kind_of("dog"), kind_of("truck"), kind_of("idea")
     ('animal', 'vehicle', '')
@@ -75,21 +77,25 @@ def kind_of(noun: str) -> str:
 
 @cache
 def listed_for(noun: str) -> tuple[str, ...]:
-    """Return the replacements that things.json lists for a noun: the rest of the group that begins with it, if any."""
+    """Return the replacements that things.json lists for a noun: the rest of the group that begins with this noun, if
+    there is one.
+    """
     groups = [g for kind in KINDS for g in things()[kind] if g[0] == noun]
     return tuple(w for w in groups[0][1:] if w != noun) if groups else ()
 
 
 @cache
 def dimension_of(adjective: str) -> str:
-    """Return the dimension of an attribute: colour, size, age, material, number …; empty if it is not listed."""
+    """Return the dimension of an attribute (colour, size, age, material, number …); empty if the attribute is not
+    listed.
+    """
     dimensions = things()["dimensions"]
     return next((name for name, members in dimensions.items() if adjective in members), "")
 
 
 @cache
 def basic_colour(word: str) -> str:
-    """Return the listed colour that a word is a shade of, by WordNet; empty if it names no colour.
+    """Return the listed colour of which a word names a shade, according to WordNet; empty if it names no colour.
 
     >>> basic_colour("turquoise"), basic_colour("red"), basic_colour("kitchen")
     ('blue', 'red', '')
@@ -107,7 +113,9 @@ def is_mass(noun: str) -> bool:
 
 @cache
 def gender_of(noun: str) -> str:
-    """Return `m` or `f` for a noun that tells it by the list or its ending (`linesman`, `chairwoman`); else empty."""
+    """Return `m` or `f` for a noun whose gender is listed or shown by its ending (`linesman`, `chairwoman`); else
+    empty.
+    """
     known: str = things()["gendered"].get(noun, "")
     ending = "f" if noun.endswith("woman") else "m" if noun.endswith("man") else ""
     return known or (ending if ending and len(noun) > 5 and kind_of(noun) == "person" and noun != "human" else "")
@@ -115,33 +123,35 @@ def gender_of(noun: str) -> str:
 
 @cache
 def age_of(noun: str) -> str:
-    """Return `adult`, `child` or `baby`; empty if the noun does not tell the age."""
+    """Return `adult`, `child` or `baby`; empty if the noun does not show an age."""
     return next((age for age, members in things()["ages"].items() if noun in members), "")
 
 
 @cache
 def common_senses(noun: str) -> tuple[Synset, ...]:
-    """Return the senses of a noun, except people and places with this name: not the writer Crane for `crane`."""
+    """Return the senses of a common noun, without people and places of that name: for `crane`, not the writer Crane."""
     senses = open_wordnet().senses(noun, "n")
     word = noun.replace(" ", "_")
     return tuple([s for s in senses if word in s.words] or senses)
 
 
 def _first_sense(noun: str) -> Synset | None:
-    """Return the first sense of a noun if that is something visible, else None."""
+    """Return the first sense of a noun if it is something visible, else None."""
     senses = common_senses(noun)
     return senses[0] if senses and senses[0].topic in _SEEN else None
 
 
 def _is_clear(net: WordNet, noun: str) -> bool:
-    """Return whether a noun has one meaning: not `bat` or `fan` (two senses), nor `wet` (an adjective as well)."""
+    """Return whether a noun has a single meaning: not `bat` or `fan` (two senses), nor `wet` (also an adjective)."""
     topics = {s.topic for s in common_senses(noun)[:2]}
     return len(topics) == 1 and not net.senses(noun, "a")
 
 
 @cache
 def _related(noun: str) -> frozenset[str]:
-    """Return words that do not exclude a noun: its synonyms, hyponyms, hypernyms, parts and wholes."""
+    """Return the words that may name the same thing as a noun, or a part of it: synonyms, hyponyms, hypernyms, parts
+    and wholes.
+    """
     net = open_wordnet()
     names: set[str] = set()
     for sense in net.senses(noun, "n")[:4]:
@@ -168,7 +178,7 @@ def excludes(noun: str, other: str) -> bool:
 
 @cache
 def is_above(noun: str, other: str) -> bool:
-    """Return whether the first noun is a synonym or a hypernym of the second.
+    """Return whether the noun `noun` is a synonym or a hypernym of `other`.
 
     >>> is_above("animal", "dog"), is_above("dog", "animal"), is_above("sofa", "couch")
     (True, False, True)
@@ -180,19 +190,19 @@ def is_above(noun: str, other: str) -> bool:
 
 @cache
 def in_one_group(table: str, word: str, other: str) -> bool:
-    """Return whether both words are in the same group of the table `facts()[table]`."""
+    """Return whether both words are in one group of the named table in `facts()`."""
     return any(word in group and other in group for group in facts()[table])
 
 
 def numbered(noun: str, tag: str) -> str:
-    """Return a noun in the number of a Penn tag (NNS: plural); only the last word of a compound is inflected."""
+    """Return a noun in the number that a Penn tag says (NNS: plural). Only the last word of a compound is inflected."""
     head, _, last = noun.rpartition(" ")
     return f"{head} {inflected(last, tag)}".strip() if tag == "NNS" else noun
 
 
 @cache
 def is_reciprocal(verb: str, preposition: str = "") -> bool:
-    """Return whether a verb describes a mutual action, such as `hug` or `talk to`: if A does it to B, B does it to
+    """Return whether a verb describes a mutual action, such as `hug` or `talk to`: if A does it to B, then B does it to
     A.
     """
     return verb in facts()["reciprocal"].get(preposition, ())
@@ -200,7 +210,9 @@ def is_reciprocal(verb: str, preposition: str = "") -> bool:
 
 @cache
 def is_worn(noun: str) -> bool:
-    """Return whether a noun names something to wear in one of its first senses: `jersey` does (a cow and a shirt)."""
+    """Return whether one of a noun's first senses is something to wear. `jersey` has such a sense (it is a cow and a
+    shirt).
+    """
     net = open_wordnet()
     above = {w for sense in net.senses(noun, "n")[:4] for s in net.above(sense) for w in s.words}
     return kind_of(noun) == "clothing" or not above.isdisjoint(("clothing", "garment", "footwear", "headdress"))
@@ -215,5 +227,5 @@ def is_animate(noun: str) -> bool:
 
 @cache
 def recipient_preposition(verb: str) -> str | None:
-    """Return the preposition of a verb's recipient, `to` or `for`, if it also allows two objects; else None."""
+    """Return the preposition for a verb's recipient, `to` or `for`, if the verb also allows two objects; else None."""
     return next((link for link, verbs in facts()["recipients"].items() if verb in verbs), None)

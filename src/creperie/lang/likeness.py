@@ -1,4 +1,4 @@
-"""How two words are related in meaning: nouns, verbs, attributes and places, by WordNet and the lists of logic.json."""
+"""How two words are related in meaning: nouns, verbs, attributes and places, by WordNet and the lists in logic.json."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def is_right(likeness: Likeness) -> bool:
 
 @cache
 def noun_likeness(old: str, new: str) -> Likeness:
-    """Return how `new` relates to `old`, the noun of a thing: the same, above it (more general), below it, apart …
+    """Return how the noun `new` relates to the noun `old`: "same", "above" (more general), "below" (more special),
+    "apart" (they exclude each other), "alike" or "beside" (both can be true), or "unknown".
 
     >>> [noun_likeness("dog", w) for w in ("dog", "animal", "puppy", "cat")]
     ['same', 'above', 'below', 'apart']
@@ -62,21 +63,21 @@ def noun_likeness(old: str, new: str) -> Likeness:
 
 
 def _is_kind_of(noun: str, other: str) -> bool:
-    """Return whether the first noun, in its most frequent sense, is a synonym or a kind of the second."""
+    """Return whether the first noun, in its most frequent sense, is a synonym of the second or a kind of it."""
     net = open_wordnet()
     own, above = net.senses(noun, "n")[:1], set(net.senses(other, "n")[:2])
     return any(s in above for sense in own for s in (sense, *net.above(sense)))
 
 
 def may_be_called(noun: str, other: str) -> bool:
-    """Return whether captions use two nouns for the same thing: `field` and `grass`, `child` and `boy`."""
+    """Return whether captions use both nouns for the same thing, as with `field` and `grass`, or `child` and `boy`."""
     genders = gender_of(noun), gender_of(other)
     return in_one_group("same", noun, other) and not ("" not in genders and genders[0] != genders[1])
 
 
 @cache
 def attribute_likeness(old: str, new: str) -> Likeness:
-    """Return how the attribute `new` relates to `old`, an attribute of the same thing: whether both can be true."""
+    """Return how the attribute `new` relates to `old`: in particular, whether both can be true of one thing."""
     if old == new:
         return "same"
     if in_one_group("same", old, new):
@@ -97,7 +98,7 @@ def _known_actions() -> frozenset[str]:
 
 
 def _undoes(old: str, new: str) -> bool:
-    """Return whether two verbs cannot describe the same moment, as `turn on` and `turn off`, `hold` and `drop`."""
+    """Return whether two verbs cannot describe the same moment: `turn on` and `turn off`, `hold` and `drop`."""
     (verb, _, particle), (other, _, second) = old.partition(" "), new.partition(" ")
     if particle and second and verb == other:
         return in_one_group("particles", particle, second)
@@ -106,7 +107,9 @@ def _undoes(old: str, new: str) -> bool:
 
 @cache
 def verb_likeness(old: str, new: str) -> Likeness:
-    """Return how the action `new` relates to `old` by the same person on the same thing: whether both can be true."""
+    """Return how the verb `new` relates to `old`: in particular, whether one person can do both to one thing at the
+    same time.
+    """
     if old == new:
         return "same"
     net = open_wordnet()
@@ -125,7 +128,7 @@ def verb_likeness(old: str, new: str) -> Likeness:
 
 @cache
 def joins(verb: str) -> bool:
-    """Return whether a verb says that one thing is fastened to another: `lock`, `tie`, `attach`."""
+    """Return whether a verb says that one thing is fastened to another, as `lock`, `tie` and `attach` do."""
     net = open_wordnet()
     named = {w for sense in net.senses(verb.split()[0], "v")[:2] for s in (sense, *net.above(sense)) for w in s.words}
     return not named.isdisjoint(("fasten", "attach", "connect"))
@@ -133,7 +136,9 @@ def joins(verb: str) -> bool:
 
 @cache
 def are_two_kinds(head: str, one: str, two: str) -> bool:
-    """Return whether two words make a noun two kinds that exclude each other: `tennis ball`, `soccer ball`."""
+    """Return whether the words `one` and `two` make `head` two kinds of thing that exclude each other, as in `tennis
+    ball` and `soccer ball`.
+    """
     if dimension_of(one) or dimension_of(two):
         return False
     net = open_wordnet()
@@ -143,7 +148,7 @@ def are_two_kinds(head: str, one: str, two: str) -> bool:
 
 @cache
 def may_be_done_as(old: str, new: str) -> bool:
-    """Return whether two verbs share a sense, or one is a kind of the other; rare senses do not count."""
+    """Return whether two verbs share a sense, or one is a kind of the other. Rare senses do not count."""
     net = open_wordnet()
     own, others = (set(net.senses(verb.split()[0], "v")[:6]) for verb in (old, new))
     above = [{s for sense in some for s in net.follow(sense, "@")} for some in (own, others)]
@@ -158,17 +163,20 @@ def _is_kind_of_action(verb: str, other: str) -> bool:
 
 @cache
 def is_place(name: str) -> bool:
-    """Return whether a preposition is in the table of relations, or in the list of places that exclude each other."""
+    """Return whether a preposition is in the table of spatial relations, or in the list of places that exclude each
+    other.
+    """
     return name in relations() or any(name.removeprefix("is ") in side for pair in facts()["apart"] for side in pair)
 
 
 @cache
 def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False) -> Likeness:
-    """Return how the relation `new` of two things relates to `old`, another one of theirs: whether both can be true.
+    """Return how the relation `new` between two things relates to the relation `old` between them: in particular,
+    whether both can be true.
 
-    If `turned`, the two things are exchanged in the new relation. A description excludes what it leaves out: `a dog
-    near a bench` is not on the bench. A `bare` statement does not: `The dog is near the bench.` may be true if the dog
-    is on it.
+    If `turned`, the two things are exchanged in the new relation. A description denies what it leaves out: `a dog near
+    a bench` is not on the bench. A `bare` statement does not: `The dog is near the bench.` may be true if the dog is on
+    it.
     """
     if old == new and not turned:
         return "same"
@@ -189,7 +197,9 @@ def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False)
 
 
 def excludes_place(old: str, new: str, bare: bool = False) -> bool:
-    """Return whether a thing that is described at place `old` of another thing cannot be at place `new` as well."""
+    """Return whether a thing that is described as being at place `old` of another thing cannot be at place
+    `new` of it.
+    """
     near, within = facts()["beyond"]  # someone near a bench is not on it; someone on it may be called near it
     if old in near and new in within:
         return not bare
@@ -200,5 +210,5 @@ def excludes_place(old: str, new: str, bare: bool = False) -> bool:
 
 @cache
 def forms(word: str) -> tuple[str, ...]:
-    """Return a word and its dictionary forms as a noun and as a verb."""
+    """Return a word, and its dictionary forms as a noun and as a verb."""
     return word, lemma(word, "NNS"), lemma(word, "VBG"), lemma(word, "VBZ")

@@ -1,6 +1,6 @@
-"""Grammaticality and constituent trees by link-grammar (Debian's `python3-link-grammar`).
+"""Grammaticality and constituency trees by link-grammar (Debian's `python3-link-grammar`).
 
-Debian installs the Python binding into the system's dist-packages; there is no wheel. Only the binding is imported from
+Debian installs the Python binding in the system's dist-packages; there is no wheel. Only the binding is imported from
 there, so that nothing else of the system's Python gets into a virtual environment.
 """
 
@@ -34,7 +34,9 @@ FEW = 400
 
 @dataclass(frozen=True)
 class Parse:
-    """The result of link-grammar for a text. `nulls` counts the words that it cannot link; None if it has no parse."""
+    """The result of link-grammar for a text. `nulls` is the number of words that it cannot link; None if there is no
+    parse.
+    """
 
     nulls: int | None
     cost: float
@@ -81,9 +83,10 @@ def parse_many(texts: Sequence[str], *, workers: int | None = None) -> list[Pars
 
 
 def grammaticality(parse: Parse, words: int) -> float:
-    """Return a score, higher is better: minus the number of unlinked words, then minus the cost of the best linkage.
+    """Return a score: minus the number of words that cannot be linked, minus the cost of the best linkage. Higher is
+    better.
 
-    The cost counts for less than one word; a text without any parse scores as if no word could be linked.
+    The cost counts for less than one word. A text without any parse scores as if no word could be linked.
 
     >>> good, costly, bad, none = Parse(0, 0.0, ""), Parse(0, 5.0, ""), Parse(1, 0.0, ""), Parse(None, 0.0, "")
     >>> [grammaticality(parse, words=4) for parse in (good, costly, bad, none)]
@@ -95,7 +98,7 @@ def grammaticality(parse: Parse, words: int) -> float:
 
 
 def grammaticalities(texts: Sequence[str]) -> np.ndarray:
-    """Return a grammaticality score (float32) per text; higher is better."""
+    """Return one grammaticality score (float32) per text. Higher is better."""
     pairs = zip(parse_many(texts), texts)
     return np.array([grammaticality(parse, len(text.split())) for parse, text in pairs], dtype=np.float32)
 
@@ -143,7 +146,7 @@ def _missing(what: str) -> MissingExtraError:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence stdout and stderr during the block; the C library prints messages when it loads its dictionary."""
+    """Silence stdout and stderr within the block: the C library prints messages when it loads its dictionary."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]

@@ -1,8 +1,8 @@
-"""The truth layer: is a candidate caption true whenever a given caption is?
+"""Entailment between captions: is a candidate caption true whenever a given caption is?
 
-`truth` compares the readings of two captions and returns *entailed*, *contradicted*, *compatible* or *unknown*, with a
-reason that quotes the words. Both captions are assumed to describe one picture: the same noun in the same role is the
-same thing, and a caption leaves open what it does not mention. The other captions of the image are taken to be true.
+`truth` compares what two captions say and returns *entailed*, *contradicted*, *compatible* or *unknown*, with a reason
+that quotes the words. Both captions are assumed to describe one picture: the same noun in the same role is the same
+thing, and a caption does not deny what it does not mention. The other captions of the image are taken to be true.
 Nothing is guessed: where no rule applies the answer is *unknown*, and an entailment model may be used (`--nli`).
 """
 
@@ -40,7 +40,7 @@ DECIDABLE, UNDECIDABLE = "decidable", "not decidable"
 
 @dataclass(frozen=True)
 class Truth:
-    """The verdict on a candidate, and its reason."""
+    """The verdict on a candidate caption, and the reason for it."""
 
     word: Verdict
     reason: str
@@ -49,9 +49,9 @@ class Truth:
 def truth(
     caption: str, candidate: str, others: Sequence[str] = (), doc: Any = None, candidate_doc: Any = None
 ) -> Truth:
-    """Return the verdict on whether the candidate is true whenever the caption is. `others` are true captions of the
-    same image; `doc` and `candidate_doc` are parses or readings of the caption and the candidate, if they exist
-    already.
+    """Return whether the candidate is true whenever the caption is, as a verdict with a reason. `others` are true
+    captions of the same image. `doc` and `candidate_doc` are parses or readings of the caption and the candidate, if
+    they are already known.
 
     >>> truth("The cat is on the bed.", "The bed is below the cat.").word
     'entailed'
@@ -82,7 +82,7 @@ def _reading(caption: str, doc: Any) -> Reading:
 
 
 def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
-    """Return the verdict on a caption with `left` and `right` exchanged; `exchange`: "names", "phrases" or
+    """Return the verdict on a caption in which `left` and `right` are exchanged. `exchange` is "names", "phrases" or
     "attributes".
     """
     own = read(doc)
@@ -93,7 +93,9 @@ def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
 
 
 def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset()) -> Truth:
-    """Return the verdict on the reading `other`, given `own`. `mentioned` are words of other captions of the image."""
+    """Return the verdict on the caption whose reading is `other`, given the one whose reading is `own`. `mentioned` are
+    words in other captions of the image.
+    """
     found = best_comparison(own, other)
     if not found.missing and not found.clashes:
         return Truth(
@@ -108,7 +110,7 @@ def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset(
 
 
 def _open(found: ReadingComparison, mentioned: frozenset[str]) -> Truth:
-    """Return the verdict if there is no contradiction: compatible if the difference is understood, else unknown."""
+    """Return the verdict for a pair without contradiction: compatible if the difference is understood, else unknown."""
     if found.clashes:
         return Truth(UNKNOWN, f"they differ in more than one place: {found.clashes[0].edit}")
     first = found.missing[0]
@@ -128,7 +130,9 @@ def _bare(text: str) -> list[str]:
 
 
 def _adds_up(caption_words: Sequence[str]) -> bool:
-    """Return whether all later counts sum to the first (`three cups, two … and one …`), or are fewer than two."""
+    """Return whether the counts after the first one sum to the first (`three cups, two … and one …`). With fewer than
+    two later counts, return True.
+    """
     counts = [COUNTS[w] for w in caption_words if w in COUNTS]
     return len(counts) < 3 or sum(counts[1:]) == counts[0]
 
@@ -139,7 +143,7 @@ _MOST_READINGS = 50_000
 
 
 def reading_of(caption: str) -> Reading:
-    """Return the reading of a caption; each caption is parsed only once."""
+    """Return the reading of a caption: the things and facts that it states. Each caption is parsed only once."""
     with _READING:
         if caption not in _READINGS:
             read_together([caption])
@@ -147,7 +151,7 @@ def reading_of(caption: str) -> Reading:
 
 
 def read_together(captions: Iterable[str]) -> None:
-    """Parse captions in batches, three times as fast as one by one, so that `truth` need not parse them."""
+    """Parse captions in batches, which is three times as fast as one by one, and keep the results for `truth`."""
     with _READING:
         fresh = [caption for caption in dict.fromkeys(captions) if caption not in _READINGS]
         if len(_READINGS) + len(fresh) > _MOST_READINGS:
@@ -157,11 +161,12 @@ def read_together(captions: Iterable[str]) -> None:
 
 
 def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
-    """Return whether text alone separates the true captions of an item from its false ones, and the reason if not.
+    """Return "decidable", "not decidable" or "unknown", and the reason if not decidable: can text alone separate the
+    true captions of an item from its false ones?
 
-    "decidable": the first true caption and each other one entail each other, in one direction at least, and every false
-    caption is contradicted by a true one. "not decidable": some pair is known to be related otherwise, by the table of
-    relations, or a false caption follows from a true one. Else "unknown".
+    It is "decidable" if the first true caption and each other true caption entail each other, in one direction at
+    least, and every false caption contradicts a true one. It is "not decidable" if the table of relations shows some
+    pair to be related otherwise, or if a false caption follows from a true one.
 
     >>> decidability(["The cat is on the bed.", "The bed is below the cat."], ["The cat is under the bed."])[0]
     'decidable'
@@ -183,6 +188,6 @@ def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
 
 
 def _first(verdicts: Iterable[Truth], wanted: Verdict) -> Truth:
-    """Return the first verdict whose word is the wanted one, or else the first verdict."""
+    """Return the first verdict with the wanted word, or else the first of all."""
     every = list(verdicts)
     return next((one for one in every if one.word == wanted), every[0])

@@ -1,4 +1,4 @@
-"""Dependency parses by spaCy."""
+"""Dependency parses of captions by spaCy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH = 256
 
 @cache
 def default_parser() -> str:
-    """Return the name of the first installed parser of `PARSERS`."""
+    """Return the first of the parsers in `PARSERS` that is installed."""
     try:
         from spacy.util import is_package
     except ImportError:
@@ -35,7 +35,9 @@ def default_parser() -> str:
 
 
 def load_parser(name: str = "") -> Any:
-    """Return a spaCy pipeline by package name or folder, loaded once; without a name, the best installed one."""
+    """Return a spaCy pipeline, given the name of its package or its folder. Without a name, it is the best one
+    installed. Each is loaded only once.
+    """
     return _loaded(name or default_parser())
 
 
@@ -55,12 +57,14 @@ def _loaded(chosen: str) -> Any:
 
 
 def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()) -> Iterator[Any]:
-    """Yield the texts as parsed spaCy documents, in order; `without` names components of the pipeline to skip."""
+    """Yield the texts as parsed spaCy documents, in order. `without` are components of the pipeline to skip."""
     yield from load_parser(parser).pipe(texts, batch_size=BATCH, disable=without)
 
 
 def mended(doc: Any, parser: str = "") -> Any:
-    """Return the document with frequent errors of small parsers corrected: verbs tagged as nouns, missed recipients."""
+    """Return the document with frequent errors of small parsers corrected: verbs tagged as nouns, and recipients that
+    were not recognised.
+    """
     known: dict[Any, Any] = doc.user_data
     if _MENDED not in known:
         better = _with_receivers(_with_verbs(doc, parser))
@@ -69,7 +73,9 @@ def mended(doc: Any, parser: str = "") -> Any:
 
 
 def _with_receivers(doc: Any) -> Any:
-    """Return the document with both objects of `hands a bear a ball` attached to the verb, whatever the parse says."""
+    """Return the document with both objects attached to verbs such as `hands a bear a ball`, whatever the
+    parse says.
+    """
     tags, heads, deps = ([getattr(t, name) for t in doc] for name in ("tag_", "head", "dep_"))
     before = list(deps)
     for verb in doc:
@@ -98,7 +104,9 @@ def _with_receivers(doc: Any) -> Any:
 
 
 def _noun_phrase(doc: Any, start: int) -> list[Any]:
-    """Return the tokens of the noun phrase that begins at `start` with a determiner or number; else an empty list."""
+    """Return the tokens of the noun phrase that begins at `start` with a determiner or number; empty if there
+    is none.
+    """
     if start >= len(doc) or doc[start].tag_ not in ("DT", "PRP$", "CD"):
         return []
     end = start + 1
@@ -109,7 +117,7 @@ def _noun_phrase(doc: Any, start: int) -> list[Any]:
 
 
 def _with(doc: Any, tags: list[str], heads: list[int], deps: list[str]) -> Any:
-    """Return a document with the same words and the parse given by `tags`, `heads` and `deps`."""
+    """Return a document with the same words and another parse, given by `tags`, `heads` and `deps`."""
     from spacy.tokens import Doc
 
     words, spaces = [t.text for t in doc], [bool(t.whitespace_) for t in doc]
@@ -117,9 +125,10 @@ def _with(doc: Any, tags: list[str], heads: list[int], deps: list[str]) -> Any:
 
 
 def _with_verbs(doc: Any, parser: str = "") -> Any:
-    """Return the document, parsed again if a verb was taken for a plural noun (`a yellow bus drives`).
+    """Return the document, parsed again if a verb was mistaken for a plural noun (`a yellow bus drives`).
 
-    The verb is put into the past tense, which cannot be a noun, and the new parse is copied to the original words.
+    For the new parse the verb is put in the past tense, which cannot be a noun; the parse is then copied to the
+    original words.
     """
     original = [t.text for t in doc]
     misread = [t for t in doc if _is_misread_verb(t)]
@@ -146,7 +155,7 @@ def _with_verbs(doc: Any, parser: str = "") -> Any:
 
 
 def reworded_parse(doc: Any, words: Mapping[int, str]) -> Any:
-    """Return the document with some words replaced by words of the same class; its parse is kept, not made anew."""
+    """Return the document with some words replaced by words of the same class. The parse is kept."""
     from spacy.tokens import Doc
 
     return Doc(
@@ -160,7 +169,9 @@ def reworded_parse(doc: Any, words: Mapping[int, str]) -> Any:
 
 
 def _is_misread_verb(token: Any) -> bool:
-    """Return whether a token after a singular noun, tagged as a plural noun or odd verb, is probably the main verb."""
+    """Return whether a token is probably the main verb: it follows a singular noun, but is tagged as a plural noun or
+    as an odd verb form.
+    """
     if token.i and token.nbor(-1).tag_ == "NNS" and token.nbor(-1).dep_ == "compound" and token.tag_ in ("NN", "NNS"):
         return knows_verb(lemma(token.text, "VBZ"))  # `Two dogs bark`, `A boxer in gloves boxes`
     odd = token.tag_ == "NNS" or (token.tag_ == "VBZ" and token.dep_ in ("pobj", "compound", "appos", "dobj"))

@@ -1,8 +1,8 @@
-"""What a caption says, read once: things, what they do to whom, how they are related, and what is denied.
+"""The reading of a caption: things, what they do to whom, how they are related, and what is denied.
 
 `read` turns a parse into a `Reading`. Active and passive, both forms of the dative, participles, relative clauses,
 `there is` and all tenses give the same facts; a relation and its converse are compared by the table of relations. Every
-part has the words it was read from. Words that no rule reads are listed in `unread`; nothing is guessed.
+part keeps the words from which it was read. Words that no rule covers are listed in `unread`; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _PHASES = frozenset(("go", "begin", "start", "continue", "keep"))
 
 
 def read(doc: Any) -> Reading:
-    """Return the reading of a parsed caption, that is, its things and facts.
+    """Return the reading of a parsed caption: its things and facts.
 
     >>> from creperie.lang import parse
     >>> a, b = (read(d) for d in parse(["A girl is pushed by a boy.", "A boy is pushing a girl."]))
@@ -80,7 +80,7 @@ def read(doc: Any) -> Reading:
 
 @dataclass
 class _Reader:
-    """Collects the things and facts of one parse, and records which tokens were read."""
+    """Collects the things and facts of one parse, and records which tokens have been read."""
 
     doc: Any
     entities: dict[int, Entity] = field(default_factory=dict)
@@ -180,8 +180,8 @@ class _Reader:
         )
 
     def _meant(self, one: Any, attributes: set[str]) -> str:
-        """Return the noun that `one` stands for in `a black one`: a noun with an attribute of the same dimension, else
-        a subject; empty if there is none.
+        """Return the noun for which `one` stands, as in `a black one`: a noun with an attribute of the same dimension,
+        or else a subject if `one` has no attributes; empty if there is none.
         """
         own = {dimension_of(word) for word in attributes} - {""}
         known = [(i, e) for i, e in self.entities.items() if i < one.i and self.doc[i].tag_ in ("NN", "NNS")]
@@ -192,7 +192,7 @@ class _Reader:
 
     @staticmethod
     def _is_part_of_name(number: Any, noun: Any, words: set[str]) -> bool:
-        """Return whether a number is part of a name instead of a count, as in `a two tier cake`."""
+        """Return whether a number belongs to a name and is not a count, as in `a two tier cake`."""
         single = noun.tag_ == "NN" and not is_mass(noun.lower_) and bool(words & {"a", "an", "the"})
         return single and number.tag_ == "CD" and number.lower_ not in ("one", "1")
 
@@ -296,8 +296,9 @@ class _Reader:
         return token.dep_ == "advmod" and token.tag_[:2] == "RB" and alone and _is_plain(token)
 
     def _second_object(self, objects: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Return (objects, recipients) where the parse misses one of two objects, taking `letter` for an apposition in
-        `hands the queen a letter`, or `horse` for a part of the name in `feeds a horse hay`; else (`objects`, []).
+        """Return the objects and the recipients of a verb, corrected if the parse missed one of two objects. It may
+        take `letter` for an apposition in `hands the queen a letter`, or `horse` for a part of the name in `feeds a
+        horse hay`.
         """
         for noun in objects[:1]:
             for after in noun.rights:
@@ -312,7 +313,9 @@ class _Reader:
         return objects, []
 
     def _relative_object(self, verb: Any) -> Any:
-        """Return the noun that is the object of its relative clause: `the dog that the cat chases`; else None."""
+        """Return the noun that is the object of its relative clause, as in `the dog that the cat chases`; None if there
+        is none.
+        """
         pronouns = [c for c in verb.lefts if c.dep_ == "dobj" and c.tag_[:1] == "W"]
         own = [c for c in verb.lefts if c.dep_ in SUBJECTS and c.tag_[:1] != "W"]
         return verb.head if (pronouns or own) and verb.head.i in self.entities else None
@@ -329,7 +332,9 @@ class _Reader:
         return own if own >= 0 or not nobody else nobody[0]
 
     def _copula(self, verb: Any, subjects: list[Any]) -> None:
-        """Read `is red`, `is a surfer`; `is on the bed` is read with its preposition, `is bigger than` with `than`."""
+        """Read what follows `is`, as in `is red` and `is a surfer`. Other rules read `is on the bed` (by its
+        preposition) and `is bigger than` (by `than`).
+        """
         existing = any(c.dep_ == "expl" for c in verb.children)
         mutual = _MUTUAL.get(self.doc[verb.i + 1 :].text.lower().rstrip(" .!"))
         if mutual and len(subjects) == 2:
@@ -430,7 +435,9 @@ class _Reader:
         return doers(verb) if is_verb(verb) else [t for t in (verb,) if t.i in self.entities]
 
     def _relation(self, name: str, figures: list[Any], grounds: list[Any], head: Any) -> str:
-        """Return the name of a relation: the name in the table if there is one, `wear` for clothes on somebody."""
+        """Return the name of a relation: `is NAME` if the table of relations has this entry, else the preposition
+        itself. `with` becomes `is with`, `have` or `with`, depending on what it joins.
+        """
         kinds = {kind_of(self.entities[t.i].head) for t in grounds}
         animate = any(kind_of(self.entities[t.i].head) in _ANIMATE for t in figures if t.i in self.entities)
         if (
@@ -447,7 +454,9 @@ class _Reader:
         return f"is {name}" if f"is {name}" in relations() else name
 
     def _compared(self, adjective: Any, grounds: list[Any], token: Any) -> None:
-        """Read `bigger than`, `smaller than`: one relation for each pair of opposites."""
+        """Read comparisons such as `bigger than` and `smaller than`. Opposites give the same relation with the sides
+        exchanged.
+        """
         verb = adjective.head
         self.used |= {adjective.i}
         word = lemma(adjective.text, "JJR") if adjective.tag_ in ("JJR", "RBR") else adjective.lower_
@@ -466,8 +475,8 @@ class _Reader:
             self.facts.append(Stated(name, tuple(roles), f"{token.text} {ground.text}", token.i, event, denied))
 
     def _without_nobody(self, things: list[Any]) -> list[Any]:
-        """Return the things except those that are denied (`a boat and no passengers`); all of them if all are
-        denied.
+        """Return those things that are not denied, as the passengers are in `a boat and no passengers`; all of them if
+        all are denied.
         """
         there = [t for t in things if t.i in self.entities and self.entities[t.i].quantity != "no"]
         return there or things
@@ -489,5 +498,7 @@ def _is_plain(adverb: Any) -> bool:
 
 @cache
 def _is_name(named: str, head: str) -> bool:
-    """Return whether two words name something else than a kind of what the second word names: `hot dog`."""
+    """Return whether two words together name something that is not a kind of what the second word names, as `hot dog`
+    does.
+    """
     return bool(open_wordnet().senses(named, "n")) and not is_above(head, named)

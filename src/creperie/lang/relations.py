@@ -1,7 +1,7 @@
-"""Spatial relations: captions of the form `The cat is on the bed.`, and what they imply and exclude.
+"""Spatial relations: captions such as `The cat is on the bed.`, and what they imply and exclude.
 
-`relations.json` lists for each relation its converse, what it implies, what it excludes and what is compatible with it;
-`synonyms.json` lists the relations with the same meaning.
+For each relation, `relations.json` lists its converse, what it implies, what it excludes, and what is compatible with
+it; `synonyms.json` lists relations with the same meaning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from creperie.core import packaged
 
 @dataclass(frozen=True, slots=True)
 class Spatial:
-    """A spatial caption, split into subject, relation and object, with the articles."""
+    """A spatial caption, split into subject, relation and object. Both nouns keep their articles."""
 
     subject: str
     relation: str  #: with its verb: "is above", "contains"
@@ -57,7 +57,7 @@ def equivalent(relation: str) -> frozenset[str]:
 
 @cache
 def implied(relation: str) -> frozenset[str]:
-    """Return all relations that hold whenever this one does: the relation, its synonyms, and weaker relations.
+    """Return all relations that hold whenever this one does: itself, its synonyms, and weaker relations.
 
     >>> {"is above", "is over", "is touching", "is near"} <= implied("is on"), "is on" in implied("is above")
     (True, False)
@@ -72,8 +72,8 @@ def implied(relation: str) -> frozenset[str]:
 
 @cache
 def excluded(relation: str) -> frozenset[str]:
-    """Return the relations that this one excludes for the same pair: its opposites, and its converse unless the two are
-    synonyms.
+    """Return the relations that this one excludes for the same pair of things: its opposites, and its converse unless
+    that is a synonym.
     """
     known = relations().get(relation, {})
     opposite = equivalent(known.get("converse", relation))
@@ -82,7 +82,8 @@ def excluded(relation: str) -> frozenset[str]:
 
 
 def follows(old: str, new: str, turned: bool = False) -> bool:
-    """Return whether the relation `new` of two things follows from `old`; if `turned`, with the two things exchanged.
+    """Return whether the relation `new` of two things follows from `old`. If `turned`, the two things are exchanged in
+    `new`.
 
     >>> follows("is behind", "is ahead of", True), follows("is behind", "is at the right side of", True)
     (True, False)
@@ -95,10 +96,11 @@ def follows(old: str, new: str, turned: bool = False) -> bool:
 
 
 def clashes(old: str, new: str, turned: bool = False) -> bool:
-    """Return whether two relations cannot both hold of the same things: `above` and `below`, `near` and `far from`.
+    """Return whether two relations cannot both hold of the same things, as with `above` and `below`, or `near` and `far
+    from`. If `turned`, the two things are exchanged in `new`.
 
-    Two things can each be in front of the other, or to its left, if each is seen from its own point of view; this is no
-    contradiction.
+    Two things can each be in front of the other, or each to the left of the other, if each is seen from its own point
+    of view; this is no contradiction.
 
     >>> clashes("is on", "is below"), clashes("is on", "is touching"), clashes("is above", "is above", True)
     (True, False, True)
@@ -124,7 +126,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def spatial(text: str) -> Spatial | None:
-    """Return a caption parsed as subject, relation and object; None if it does not have this form.
+    """Split a caption into subject, relation and object; return None if it does not have this form.
 
     >>> spatial("The hot dog is at the left side of the cup.").relation
     'is at the left side of'

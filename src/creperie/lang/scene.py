@@ -1,4 +1,4 @@
-"""The canonical scene of a caption: its things and facts, each with the words that it was read from."""
+"""The scene that a caption describes: its things and facts, each with the words from which it was read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MANY = -1  #: the count of `several dogs`, `dogs`, `a group of dogs`: more than 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A thing, or several things of one kind; the index of its head among the tokens is its number."""
+    """A thing, or several things of one kind. Its number is the index of its head among the tokens."""
 
     head: str
     attributes: frozenset[str]
@@ -23,7 +23,9 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A fact: an event (`chase`, with roles) or a relation (`is on`, with the roles "figure" and "ground")."""
+    """A fact that a caption states: an event (`chase`, with roles) or a relation (`is on`, with the roles "figure" and
+    "ground").
+    """
 
     name: str
     roles: tuple[tuple[str, int], ...]  #: role → number of an entity
@@ -44,7 +46,7 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A caption as things and facts; `unread` are the words that no rule reads."""
+    """What a caption says, as things and facts. `unread` are the words that no rule covers."""
 
     entities: Mapping[int, Entity]
     facts: tuple[Stated, ...]
@@ -54,7 +56,9 @@ class Reading:
     denied: Mapping[int, frozenset[str]] = field(default_factory=dict)  #: the same of each denying word
 
     def exchanged(self, left: int, right: int, what: str, words: tuple[str, str]) -> Reading:
-        """Return the reading with two things exchanged: their "names", whole "phrases" or "attributes"."""
+        """Return the reading with two things exchanged. `what` says which part: their "names", whole "phrases" or
+        "attributes".
+        """
         one, other = self.entities[left], self.entities[right]
         if what == "attributes":
             mine = one.attributes - {words[0]} | {words[1]}

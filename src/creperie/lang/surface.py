@@ -1,7 +1,7 @@
 """Surface style: properties of a caption that do not depend on its meaning.
 
-People and machines punctuate and capitalise differently, and so do different machines: final periods, capitals, stray
-spaces and the traces of a tokeniser reveal who wrote a caption.
+People and machines punctuate and capitalise differently, and so do different machines. Final full stops, capitals,
+stray spaces and the traces of a tokeniser reveal who wrote a caption.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PLAIN: Mapping[str, Callable[[str], bool]] = {
 
 
 def marks(text: str) -> dict[str, bool]:
-    """Return for every style mark (a lower-case start, a missing period …) whether the caption has it.
+    """Return, for every sign of style (a lower-case start, a missing full stop …), whether the caption shows it.
 
     >>> [name for name, there in marks("a dog , running ").items() if there]
     ['no final period', 'lower-case start', 'trailing blank', 'blank before punctuation', 'comma']
@@ -47,7 +47,7 @@ def marks(text: str) -> dict[str, bool]:
 
 
 def untidiness(text: str) -> int:
-    """Return how many untidy style marks a caption has.
+    """Count the signs of untidy style in a caption, such as no capital at the start, no full stop, or stray spaces.
 
     >>> untidiness("A dog runs."), untidiness("a dog runs ")
     (0, 3)
@@ -79,7 +79,8 @@ _PLAIN = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'
 
 
 def tidy(text: str) -> str:
-    """Return a caption in one normalised style; a caption of only spaces and punctuation is returned unchanged.
+    """Return a caption in one normalised style. A caption with nothing but spaces and punctuation is returned
+    unchanged.
 
     >>> tidy("a dog , running  home "), tidy("It does n't bark!")
     ('A dog, running home.', "It doesn't bark.")
@@ -95,7 +96,8 @@ def tidy(text: str) -> str:
 
 
 def tidy_together(captions: Sequence[str]) -> list[str]:
-    """Return all captions of an item in one style; a word that they capitalise differently gets the fewest capitals.
+    """Return all captions of an item in one style. A word that they capitalise differently gets the form with the
+    fewest capitals.
 
     A capital at the beginning of a caption does not count, so "Queen" within another caption keeps its capital.
 

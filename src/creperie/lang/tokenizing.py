@@ -1,4 +1,4 @@
-"""Captions split into words and n-grams, the same way everywhere."""
+"""Functions that split captions into words and n-grams, the same way everywhere."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ UNKNOWN = 0.0
 
 @cache
 def zipf(word: str) -> float:
-    """Return the Zipf frequency of an English word: 7 for `the`, 4 for one in 100,000 words, 0 if unknown.
+    """Return the Zipf frequency of an English word: 7 for `the`, 4 for a word that is one in 100,000, 0 if it is
+    unknown.
 
     >>> zipf("the") > zipf("dog") > zipf("dachshund") > zipf("qwrtzzk") == UNKNOWN
     True
@@ -67,7 +68,8 @@ def _frequencies(language: str) -> Mapping[str, float]:
 
 
 def language_of(text: str) -> tuple[str, float]:
-    """Return the language of a caption in Latin script, by the frequency of its words in each, and the certainty.
+    """Return the language of a caption in Latin script, judged by how frequent its words are in each language, and how
+    certain it is.
 
     >>> language_of("Petit garçon souriant")[0], language_of("A small boy smiles")[0]
     ('fr', 'en')
@@ -79,7 +81,7 @@ def language_of(text: str) -> tuple[str, float]:
 
 
 def mean_zipf(text: str) -> float:
-    """Return the mean Zipf frequency of a caption's words; for an empty caption, that of an unknown word."""
+    """Return the mean Zipf frequency of a caption's words; for an empty caption, the frequency of an unknown word."""
     values = [zipf(w) for w in words(text)]
     return sum(values) / len(values) if values else UNKNOWN
 
@@ -90,7 +92,8 @@ def rarest_zipf(text: str) -> float:
 
 
 def character_similarity(left: Sequence[str], right: Sequence[str], *, workers: int = 1) -> np.ndarray:
-    """Return 1 − Levenshtein distance / longer length for each pair, on raw characters; 1 for two empty texts.
+    """Return, for each pair of texts, 1 − Levenshtein distance / length of the longer text, in characters; 1 for two
+    empty texts.
 
     This is the lexical similarity of SugarCrepe++ and VISLA.
 
@@ -109,7 +112,8 @@ def character_similarity(left: Sequence[str], right: Sequence[str], *, workers: 
 
 
 def word_jaccard(left: str, right: str) -> float:
-    """Return the Jaccard similarity of two texts: shared words over all words, as sets.
+    """Return the Jaccard similarity of two texts: the number of distinct words that they share, over the number in
+    either.
 
     >>> word_jaccard("a dog chases a cat", "A cat chases the dog.")
     0.8

@@ -1,4 +1,4 @@
-"""Constituency trees: parsing of brackets, and the similarity of two trees."""
+"""Constituency trees: reading them from brackets, and the similarity of two trees."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ _DETERMINERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A constituent. A pre-terminal has a word and no children; everything else has children and no word."""
+    """A constituent. A pre-terminal (the node of a single word) has a word and no children; all others have children
+    and no word.
+    """
 
     label: str
     children: tuple[Tree, ...] = ()
     word: str = ""
 
     def nodes(self) -> Iterator[Tree]:
-        """Yield this constituent and all constituents within it; words are not nodes."""
+        """Yield this constituent and all constituents within it. Words are not nodes."""
         yield self
         for child in self.children:
             yield from child.nodes()
@@ -38,7 +40,7 @@ class Tree:
 
 
 def read_tree(brackets: str, *, where: str = "") -> Tree:
-    """Return the tree in a text of Penn brackets; raise a DataError if the text is not one tree.
+    """Return the tree that a text in Penn brackets describes; raise a DataError if it is not exactly one tree.
 
     >>> tree = read_tree("(S (NP (DT a) (NN dog)) (VP (VBZ runs)))")
     >>> [node.label for node in tree.nodes()]
@@ -77,7 +79,8 @@ def _constituent(label: str, parts: list[Tree | str]) -> Tree:
 
 
 def read_linkage(brackets: str) -> Tree:
-    """Return the tree in link-grammar's output. Its words have no tags, so each gets its word class as a pre-terminal.
+    """Return the tree in link-grammar's output. Its words have no tags, so each one gets a pre-terminal with its word
+    class.
 
     >>> print(read_linkage("(S (NP a player.n) (VP hits.v (NP {the} ball.s)) .)"))
     (S (NP (det a) (n player)) (VP (v hits) (NP (left-out the) (s ball))) (. .))
@@ -111,10 +114,10 @@ SIGMA = 1.0
 
 
 def kernel(x: Tree, y: Tree, *, lam: float = LAMBDA, sigma: float = SIGMA) -> float:
-    """Return the tree kernel: the sum of delta over all pairs of a node of `x` and a node of `y`.
+    """Return the tree kernel of two trees: the sum of delta over all pairs of a node of `x` and a node of `y`.
 
-    delta is 0 if the labels differ. Otherwise it is `lam` times a product over the children of the first node, with one
-    factor each: `sigma` plus the sum of delta of this child with all children of the second node.
+    delta is 0 if the labels of the two nodes differ. Otherwise it is `lam` times a product with one factor for each
+    child of the first node: `sigma` plus the sum of delta over this child and each child of the second node.
     """
     left, right = _numbered(x), _numbered(y)
     deltas: dict[tuple[int, int], float] = {}
@@ -133,7 +136,7 @@ def kernel(x: Tree, y: Tree, *, lam: float = LAMBDA, sigma: float = SIGMA) -> fl
 
 
 def _numbered(tree: Tree) -> list[tuple[str, list[int]]]:
-    """Return the nodes as (label, indices of the children), children first."""
+    """Return the nodes as (label, indices of the children), children before parents."""
     nodes: list[tuple[str, list[int]]] = []
 
     def visit(node: Tree) -> int:
@@ -146,10 +149,12 @@ def _numbered(tree: Tree) -> list[tuple[str, list[int]]]:
 
 
 def published_similarity(x: Tree, y: Tree) -> float:
-    """Return the kernel normalised by the trees' own kernels; not symmetric, and not bounded by one."""
+    """Return the kernel normalised by each tree's kernel with itself, as published: it is not symmetric, and not
+    bounded by one.
+    """
     return kernel(x, y) / math.sqrt(kernel(x, x) * kernel(y, y))
 
 
 def tree_similarity(x: Tree, y: Tree) -> float:
-    """Return the normalised kernel made symmetric: the mean of both orders."""
+    """Return the mean of `published_similarity` in both orders, which is symmetric."""
     return (kernel(x, y) + kernel(y, x)) / 2 / math.sqrt(kernel(x, x) * kernel(y, y))

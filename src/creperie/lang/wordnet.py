@@ -1,6 +1,6 @@
-"""WordNet, read from its own data files (Debian's `wordnet-base`), without a library.
+"""WordNet, read from its own data files (Debian's `wordnet-base`) without a library.
 
-The index is read once (half a second); synsets are read on demand by their file offset.
+The index is read once (half a second); synsets are read on demand, by their offset in the file.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ HYPERNYM, HYPONYM, ANTONYM, SIMILAR = "@", "~", "!", "&"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Synset:
-    """A set of synonyms. Each is read once, so that two are equal only if they are the same object. `topic` is the
-    number of the lexicographer file: 5 animals, 6 artifacts, 13 food …
+    """A set of synonyms. Each is read only once, so two of them are equal only if they are the same object. `topic` is
+    the number of the lexicographer file: 5 for animals, 6 for artifacts, 13 for food …
     """
 
     pos: str
@@ -31,7 +31,7 @@ class Synset:
     pointers: tuple[tuple[str, str, int, int, int], ...]  #: symbol, pos, offset, source word, target word (0: all)
 
     def offsets(self, symbol: str) -> list[tuple[str, int]]:
-        """Return (part of speech, offset) of the synsets that pointers with this symbol refer to; `@` includes
+        """Return (part of speech, offset) of each synset to which a pointer with this symbol refers; `@` includes
         instances (`@i`).
         """
         return [(pos, offset) for kind, pos, offset, _, _ in self.pointers if kind[0] == symbol]
@@ -60,11 +60,11 @@ class WordNet:
         return cached
 
     def follow(self, synset: Synset, symbol: str) -> list[Synset]:
-        """Return the synsets that this synset's pointers with a symbol refer to."""
+        """Return the synsets to which this synset's pointers with this symbol refer."""
         return [self.synset(pos, offset) for pos, offset in synset.offsets(symbol)]
 
     def above(self, synset: Synset) -> tuple[Synset, ...]:
-        """Return all hypernyms of a synset, near ones first."""
+        """Return all hypernyms of a synset, the nearest first."""
         known = self._above.get(synset)
         if known is None:
             found: dict[Synset, None] = {}
@@ -76,8 +76,8 @@ class WordNet:
         return known
 
     def antonyms(self, lemma: str, pos: str) -> list[str]:
-        """Return the antonyms of a word in its two most frequent senses; for an adjective without antonyms, those of
-        similar adjectives.
+        """Return the antonyms of a word in its two most frequent senses. For an adjective that has none, return those
+        of similar adjectives.
         """
         opposites: dict[str, None] = {}
         for synset in self.senses(lemma, pos)[:2]:
@@ -129,7 +129,7 @@ def _index_line(line: str) -> tuple[str, tuple[int, ...]]:
 
 @cache
 def open_wordnet() -> WordNet:
-    """Return the installed WordNet, from the folder that CREPERIE_WORDNET names or from Debian's."""
+    """Return the installed WordNet, from the folder named by CREPERIE_WORDNET or from Debian's."""
     named = os.environ.get("CREPERIE_WORDNET")
     for folder in [Path(named)] if named else FOLDERS:
         if (folder / "index.noun").is_file() and (folder / "data.noun").is_file():

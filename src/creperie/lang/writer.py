@@ -1,4 +1,6 @@
-"""Words that change when others move: singular and plural nouns, verbs that agree, pronouns in a case and gender."""
+"""Words that change when others do: nouns in the singular or plural, verbs that agree, and pronouns by case
+and gender.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def in_number(name: str, plural: bool) -> str:
 
 
 def in_case(pronoun: str, subject: bool) -> str:
-    """Return a personal pronoun as a subject or as an object; other words unchanged.
+    """Return a personal pronoun in its form as a subject or as an object. Other words are returned unchanged.
 
     >>> in_case("she", False), in_case("him", True), in_case("dog", True)
     ('her', 'he', 'dog')
@@ -49,12 +51,16 @@ def in_other_gender(pronoun: Any) -> str:
 
 
 def is_subject(noun: Any) -> bool:
-    """Return whether a noun is a subject, where a pronoun would be `he` or `they` instead of `him` or `them`."""
+    """Return whether a noun is a subject, so that a pronoun in its place would be `he` or `they`, not `him` or
+    `them`.
+    """
     return noun.dep_ in SUBJECTS or (noun.dep_ == "conj" and is_subject(noun.head))
 
 
 def agreeing(noun: Any) -> Iterator[Any]:
-    """Yield the finite verbs that agree with a noun in number: `The dog that *barks* *is* brown and *has* spots.`"""
+    """Yield the finite verbs that agree with a noun in number, as in `The dog that *barks* *is* brown and
+    *has* spots.`
+    """
     there = noun.dep_ == "attr" and any(c.dep_ == "expl" for c in noun.head.lefts)
     heads = [noun.head] if noun.dep_ in ("nsubj", "nsubjpass") or there else []
     who = [c for c in noun.rights if c.dep_ == "relcl" and any(w.tag_ in ("WDT", "WP") for w in _subjects(c))]
@@ -73,7 +79,7 @@ def _subjects(verb: Any) -> list[Any]:
 
 
 def agreed(verb: Any, plural: bool) -> str:
-    """Return a finite verb in the form for a plural or singular subject."""
+    """Return a finite verb in the form that agrees with a plural or singular subject."""
     base = lemma(verb.text, "VBZ" if verb.tag_[:2] != "VB" else verb.tag_)
     if base in _SAME_FOR_BOTH:
         return str(verb.text)
@@ -83,7 +89,9 @@ def agreed(verb: Any, plural: bool) -> str:
 
 
 def reagreed(noun: Any, plural: bool) -> Mapping[int, str]:
-    """Return the changes (token → text) of the verbs that agree with a noun if it becomes singular or plural."""
+    """Return how the verbs that agree with a noun change (token index → text) if the noun becomes singular or
+    plural.
+    """
     return {verb.i: agreed(verb, plural) for verb in agreeing(noun)}
 
 
@@ -97,7 +105,7 @@ def verb_group(
     progressive: bool = False,
     passive: bool = False,
 ) -> list[str]:
-    """Return the words of a finite verb in this tense, voice and number.
+    """Return the words of a finite verb in the given tense, voice and number.
 
     >>> verb_group("ride", plural=False, passive=True, progressive=True)
     ['is', 'being', 'ridden']
