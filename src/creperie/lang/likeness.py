@@ -32,7 +32,8 @@ def is_right(likeness: Likeness) -> bool:
 @cache
 def noun_likeness(old: str, new: str) -> Likeness:
     """Return how the noun `new` relates to the noun `old`: "same", "above" (more general), "below" (more special),
-    "apart" (they exclude each other), "alike" or "beside" (both can be true), or "unknown".
+    "alike" (both may name one thing), "beside" (both things may be there), "apart" (they exclude each other) or
+    "unknown".
 
     >>> [noun_likeness("dog", w) for w in ("dog", "animal", "puppy", "cat")]
     ['same', 'above', 'below', 'apart']
