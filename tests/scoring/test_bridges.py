@@ -408,7 +408,7 @@ def test_a_matrix_is_read_either_way_and_conditions_are_not_taken_for_items(tmp_
     (tmp_path / "c.csv").write_text("model,x1,x2,<no q>x1,<no q>x2\none,1,0,1,1\n")
     (tmp_path / "s.csv").write_text("model,x1,s/x1\none,1,0\n")
     (tmp_path / "semi.csv").write_text("model;x1\none;1\n")
-    with pytest.raises(DataError, match="has one column; separate cells by commas"):
+    with pytest.raises(DataError, match="has only one column; separate cells by commas"):
         import_responses(tmp_path / "semi.csv", options=ResponseOptions(4))
     (tmp_path / "a.csv").write_text("model,x1,x2,x3\none,0.5,0.7,0.2\n")  # right if above, not if equal
     (scored,) = import_responses(tmp_path / "a.csv", options=ResponseOptions(4, above=0.5))

@@ -194,7 +194,7 @@ def test_nan_is_a_fault_of_its_row_only(texts_model: Callable[..., Any], answer:
     ("answer", "message"),
     [
         (lambda n: np.ones((n, 4), np.float32), "not have unit length"),
-        (lambda n: np.ones((n + 1, 4), np.float32), "answers \\d+ inputs with an array of"),
+        (lambda n: np.ones((n + 1, 4), np.float32), "an array of shape .* for \\d+ inputs"),
         (lambda n: np.ones((n, 4), np.int64), "int64"),
     ],
 )

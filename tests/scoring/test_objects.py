@@ -202,7 +202,7 @@ def test_plain_objects_and_functions(triples: Benchmark) -> None:
     one, many = cr.score(triples, One()), cr.score(triples, Many())
     np.testing.assert_allclose(one.scores("image_text"), many.scores("image_text"), atol=1e-6)
     Many.encode_texts = lambda self, texts: [[1.0]] * len(texts)  # type: ignore[method-assign,assignment]
-    with pytest.raises(ModelError, match="3 dimensions, its caption vectors 1"):
+    with pytest.raises(ModelError, match="3 dimensions, but caption vectors have 1"):
         cr.score(triples, Many())
     length = cr.score(triples, lambda captions: [-len(c) for c in captions])
     assert length.tasks == ("blind",)

@@ -1,5 +1,5 @@
 """Score models on benchmarks: plan what to encode, encode each image and caption once, cache the results, compute the
-scores, and write a run folder that can be resumed, compared and reported.
+scores, and write run folders, which can be resumed, compared and reported.
 """
 
 from creperie.core.doors import front_door

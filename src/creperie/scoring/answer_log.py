@@ -1,4 +1,6 @@
-"""The answers of generative models, kept apart from their thoughts: in the store by question, in runs by item."""
+"""The answers of generative models, recorded separately from their reasoning: in the store by question, in runs by
+item.
+"""
 
 from __future__ import annotations
 
@@ -27,28 +29,30 @@ MOST_CUT = 0.05
 
 
 def written(asked: str, chosen: Chosen) -> Written:
-    """Return the record to store for an answer; `asked` says in which order the options were offered."""
+    """Return the record of an answer that is stored; `asked` says in which order the options were offered."""
     reply = reply_of(chosen.answer)
     return {"asked": asked, "answer": str(reply), "thought": reply.thought, "cut": reply.cut}
 
 
 def code_of(chosen: Chosen) -> str:
-    """Return the code of the finding that an answer causes because it was cut off or cannot be read; else empty."""
+    """Return the code of the finding about an answer that was cut off or cannot be parsed; empty for other answers."""
     kinds = {CUT: CUT_OFF, UNPARSABLE: UNREAD}
     return kinds.get(chosen.parsed.kind, "") if chosen.parsed is not None else ""
 
 
 def reason(chosen: Chosen) -> str:
-    """Return why an answer gives no score, with its text, or with the end of the thought if there is no text."""
+    """Return why an answer gives no score, followed by its text (or, if it has none, by the end of the model's
+    reasoning).
+    """
     reply = reply_of(chosen.answer)
     text = one_line(reply, 120) if reply or not reply.thought else "…" + one_line(reply.thought[-120:], 120)
     return f"{chosen.parsed.why}: {text!r}" if chosen.parsed is not None else ""
 
 
 def gather_first(model: Any, ask: Callable[[T], object], groups: Iterable[T]) -> None:
-    """If the model uses a batch endpoint, ask it about all groups once, to gather the requests, and await the answers.
+    """If the model uses a batch endpoint, send the requests of all groups in one batch and await the answers.
 
-    When the model is asked again, it finds its answers in the cache.
+    `ask` is called on each group to collect its requests. When it is called again later, the answers are in the cache.
     """
     batches = getattr(getattr(model, "generator", None), "batches", None)
     if batches is None:
@@ -61,7 +65,9 @@ def gather_first(model: Any, ask: Callable[[T], object], groups: Iterable[T]) ->
 
 @dataclass
 class AnswerLog:
-    """The stored answers of one model, by the key of what was asked; one JSON line each is appended to the file."""
+    """The stored answers of one model, by the key of the question. Each key and its answers are one line of JSON in the
+    file.
+    """
 
     path: Path | None  #: None: nothing is stored
     answers: dict[str, list[Written]] = field(default_factory=dict)
@@ -77,7 +83,7 @@ class AnswerLog:
                 continue
 
     def add(self, new: Mapping[str, list[Written]]) -> None:
-        """Remember answers, and append those that are new to the file."""
+        """Add the answers to this log, and append those that changed to the file."""
         changed = {key: records for key, records in new.items() if self.answers.get(key) != records}
         self.answers |= changed
         if self.path is None or not changed:
@@ -96,17 +102,19 @@ class AnswerLog:
 
 
 def answer_column(answers: Mapping[int, Sequence[Written]], items: int) -> pa.Array:
-    """Return the answers of each item as a column."""
+    """Return the answers of all items as a column of a run's table."""
     return pa.array([list(answers.get(i, ())) for i in range(items)], pa.list_(WRITTEN))
 
 
 def cut_items(answers: Mapping[int, Sequence[Written]]) -> list[int]:
-    """Return the items with an answer that was cut off."""
+    """Return the items that have at least one answer that was cut off."""
     return [item for item, records in answers.items() if any(record["cut"] for record in records)]
 
 
 def cut_note(cut: int, items: int, room: Any) -> str:
-    """Return a note on cut-off answers that names the option for more room; empty if no answer was cut off."""
+    """Return a note on cut-off answers that says how to allow longer ones (`room` tokens now); empty if none was cut
+    off.
+    """
     more = f"?max_tokens={4 * int(room)} (now {room})" if room else "?max_tokens="
     what = f"{cut:,} of {items:,} items ({cut / max(1, items):.1%}) have a cut-off answer".replace("%", " %")
     return f"{what}: they have no score and are not in the accuracy; give answers more room with {more}" if cut else ""

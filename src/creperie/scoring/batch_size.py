@@ -1,4 +1,4 @@
-"""The size of batches: estimated from the memory of the device, and halved whenever memory runs out."""
+"""The size of batches, which is estimated from the device's memory and halved whenever memory runs out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FEWEST = 16
 
 @dataclass
 class Timings:
-    """The seconds spent in each stage of the work, summed over all threads, and the units done."""
+    """The seconds spent in each stage of the work, summed over all threads, and the number of units processed."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
@@ -53,7 +53,7 @@ class Timings:
 
 @dataclass
 class BatchSize:
-    """The maximum size of batches: in images, in tokens (captions × longest caption) and in captions."""
+    """The maximum size of a batch: in images, in captions, and in tokens (captions × tokens of the longest caption)."""
 
     device: str
     images: int
@@ -68,10 +68,11 @@ class BatchSize:
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
     def captions_from(self, lengths: np.ndarray, whole: int = 0) -> tuple[int, int]:
-        """Return how many of the captions, longest first, form the next batch, and its number of padded tokens.
+        """Return how many captions form the next batch, and its number of tokens with padding. `lengths` are the
+        captions' tokens, longest first.
 
-        The batch takes as many captions as fit, but ends where more padding would cost more than another batch. `whole`
-        is the fixed width in tokens, or 0 if a batch is padded to its longest caption.
+        As many captions as fit are taken, unless their padding would cost more than starting another batch. `whole` is
+        the width to which captions are padded, or 0 to pad them to the longest one in the batch.
 
         >>> BatchSize("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
         ...     np.array([10, 10, 9, 8, 7, 4, 4, 4])
@@ -86,8 +87,9 @@ class BatchSize:
         return count, count * width
 
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> list[Any]:
-        """Run a forward pass and return its outputs. If memory runs out, the batch is split: there are several outputs,
-        and later batches are smaller.
+        """Run a forward pass on a batch and return its outputs.
+
+        If memory runs out, the batch is split, so that there are several outputs, and later batches are smaller.
         """
         parts: list[Any] = []
         size, at = len(batch), 0
@@ -143,7 +145,9 @@ class BatchSize:
 
 
 def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
-    """Return the batch sizes for a model on its device; `batch_size` fixes the images and captions per batch."""
+    """Return the batch sizes for a model on its device. If given, `batch_size` is the number of images and of captions
+    per batch.
+    """
     device = device_of(model)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cuda = device.startswith("cuda")

@@ -1,4 +1,4 @@
-"""Blind twins: copies of a benchmark whose images have no content or belong to other items."""
+"""Blind twins: copies of a benchmark in which every image is replaced by one without content, or by another item's."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SAMPLE = 256
 
 
 class BlindImages:
-    """An image store that replaces every image, reproducibly by seed.
+    """An image store that replaces every image; the replacement depends only on the image and the seed.
 
-    Images keep their size, so that crop boxes still fit.
+    It has the same size as the image, so that crop boxes still fit.
     """
 
     def __init__(self, store: ImageStore, kind: str, seed: int, keys: list[str], *, boxes: bool) -> None:
@@ -55,7 +55,7 @@ class BlindImages:
 
     @cached_property
     def _mean(self) -> Image.Image:
-        """The mean of the benchmark's images, or of a sample if there are many; unreadable images are left out."""
+        """The mean of the benchmark's images (of a sample, if there are many). Unreadable images are left out."""
         rng = np.random.default_rng(self.seed)
         pictures = []
         for i in rng.permutation(len(self._keys))[:SAMPLE]:
@@ -70,14 +70,18 @@ class BlindImages:
 
 
 def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
-    """Return the benchmark with other images: noise, Gaussian noise, the mean image, or its own images shuffled."""
+    """Return the benchmark with other images, by `kind`: noise, Gaussian noise, the mean image, or its own images
+    shuffled.
+    """
     if kind not in KINDS:
         raise unknown("kind of blind images", kind, KINDS)
     if not brings_images(bench):
         raise UsageError("has no images to replace", where=bench.name, hint="give them with `images=`")
     keys = image_keys(bench)
     if kind == "shuffled" and len(keys) < 2:
-        raise UsageError("has only one image, which cannot be shuffled", where=bench.name, hint="use noise instead")
+        raise UsageError(
+            "has only one image, which cannot be shuffled", where=bench.name, hint="replace it by noise instead"
+        )
     boxes = any(split_reference(str(r))[1] is not None for r in bench.ragged("images")[1].to_pylist())
     store = BlindImages(bench.images, kind, seed, keys, boxes=boxes)
     step = ProvenanceStep("blind images", {"kind": kind, "seed": seed}, (bench.hash,))
@@ -86,7 +90,7 @@ def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
 
 
 def _other_keys(keys: list[str], seed: int) -> dict[str, str]:
-    """Map every key to a different one: a random cycle through all keys."""
+    """Return a mapping from every key to a different one: a random cycle through all keys."""
     order = [keys[int(i)] for i in np.random.default_rng(seed).permutation(len(keys))]
     return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 

@@ -1,6 +1,6 @@
-"""Export a benchmark as a task of lmms-eval or Inspect, from the files in `templates/`.
+"""Export a benchmark as a task of lmms-eval or Inspect, made from the files in `templates/`.
 
-Each image of an item gives one question for each order of the captions, worded as in creperie's own multiple choice.
+For each image of an item, there is one question per order of the captions, worded as in creperie's own multiple choice.
 `replies.py` imports the results.
 """
 
@@ -26,7 +26,7 @@ ROW_GROUP = 256
 
 @dataclass(frozen=True)
 class HarnessQuestion:
-    """A question about one image of an item, with one order of its captions."""
+    """An exported question about one image of an item, with its captions as options in one order."""
 
     id: str
     image: str

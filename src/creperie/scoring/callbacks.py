@@ -13,11 +13,11 @@ from creperie.scoring.run import Run
 
 
 class BenchmarkCallback:
-    """A callback that scores a benchmark on the live model every `every` steps and logs the accuracies.
+    """A callback that scores the model in training on a benchmark every `every` steps and logs the accuracies.
 
     Pass it to `Trainer(callbacks=[…])` of transformers or Lightning, or call `step(model, number)` in a loop. `log` is
-    a TensorBoard writer, a W&B run, or a function of the numbers and the step; without `log`, the numbers go to an
-    active W&B run. Lightning's loggers get them in any case. `runs` holds every run with its step.
+    a TensorBoard writer, a W&B run, or a function of the accuracies and the step; without `log`, the accuracies go to
+    an active W&B run. Lightning's loggers always get them. `runs` contains every run with its step.
     """
 
     def __init__(
@@ -37,8 +37,9 @@ class BenchmarkCallback:
         self.runs: list[tuple[int, Run]] = []
 
     def step(self, model: Any, number: int, loggers: Sequence[Any] = ()) -> Run | None:
-        """Score the model if `number` is a multiple of `every` and return the run; otherwise return None. Each step is
-        scored only once. `loggers` are Lightning loggers.
+        """Score the model if `number` is a multiple of `every`, and return the run; otherwise return None.
+
+        Each step is scored only once. `loggers` are Lightning loggers.
         """
         done = bool(self.runs) and self.runs[-1][0] == number
         if number == 0 or number % self.every or done:
@@ -86,7 +87,7 @@ class BenchmarkCallback:
         return None
 
     def __getattr__(self, name: str) -> Any:
-        """Return a function that does nothing, for all other events that trainers report."""
+        """Return a function that does nothing, for all other callback methods that trainers call."""
         if name.startswith("on_") or name in ("setup", "teardown"):
             return lambda *_, **__: None
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")

@@ -1,4 +1,6 @@
-"""The pairs that must be scored to fill a plan's cells, each pair once, and the keys under which results are stored."""
+"""The distinct pairs that must be scored to fill the score matrices of a plan, and the keys under which results are
+stored.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from creperie.scoring.store import pair_keys
 
 @dataclass(frozen=True)
 class PairCells:
-    """The distinct pairs to score: an image and a caption or, for the kind `between`, two captions."""
+    """The distinct pairs to score: an image and a caption each or, for the kind `between`, two captions."""
 
     kind: str
     first: np.ndarray  #: sorted
@@ -24,7 +26,9 @@ class PairCells:
 
 
 def pair_cells(plan: ScoringPlan, kind: str) -> PairCells:
-    """Return the pairs that a kind of score (`pair`, `joint` or `between`) needs to fill the cells of a plan."""
+    """Return the pairs that scores of a kind (`pair`, `joint` or `between`) need, to fill every cell of the score
+    matrices.
+    """
     captions = max(1, len(plan.texts))
     cells = [_PAIRS[kind](part, captions) for part in plan.parts]
     every = np.concatenate([codes for own in cells for codes in own])
@@ -44,13 +48,15 @@ def _image_and_caption(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, 
 
 
 def _two_captions(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
-    """Return the codes of the captions × captions cells; both orders of two captions have the same code."""
+    """Return the pair numbers of the captions × captions cells; a pair has the same number in either order."""
     _, a, b = part.caption_pairs
     return (_coded(np.minimum(a, b), np.maximum(a, b), captions),)
 
 
 def _two_captions_with_the_image(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
-    """Return two codes per cell, of each caption with the item's image; −1 unless the item has exactly one image."""
+    """Return, per captions × captions cell, the number of each caption's pair with the item's only image; −1 if it has
+    not one.
+    """
     owner, a, b = part.caption_pairs
     single = np.diff(part.image_starts) == 1
     image = np.where(single, part.images[part.image_starts[:-1] * single] if len(part.images) else -1, -1)[owner]

@@ -1,6 +1,6 @@
-"""Scores from multiple choice: every item's captions are offered in all requested orders, and the answers averaged.
+"""Scores from multiple choice: every item's captions are offered in all requested orders, and the results averaged.
 
-Demonstrations for few-shot questions are drawn from the same subset, and removed from the tested items.
+The demonstrations in few-shot questions come from the same subset, and are not among the tested items.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """Return what to ask: "match" if exactly one caption is true, "odd" if exactly one is false; else empty."""
+        """Return the first kind of question in `able` that fits: "match" if one caption is true, "odd" if one is false;
+        else empty.
+        """
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
 
@@ -56,7 +58,9 @@ class Case:
 
 @dataclass
 class Asked:
-    """The question asked about one case, the orders of its captions, and the answers, one per order."""
+    """The kind of question asked about a case, the orders in which its captions were offered, and the answer to
+    each.
+    """
 
     asks: str
     orders: list[tuple[int, ...]]
@@ -65,7 +69,7 @@ class Asked:
     def scores(self) -> np.ndarray:
         """Return one score per caption, in the item's order: its mean probability over the orders, negated for "odd".
 
-        An answer that cannot be read counts as probability 0 for every caption. That is a tie, not a hit.
+        For an answer that cannot be parsed, every caption gets probability 0. That is a tie, not a hit.
         """
         total = np.zeros(len(self.orders[0]))
         for order, chosen in zip(self.orders, self.answers, strict=True):
@@ -74,11 +78,11 @@ class Asked:
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
     def void(self, code: str) -> list[str]:
-        """Return the explanations of the answers with this code, which were cut off or cannot be read."""
+        """Return the reasons why answers give no score, for those with this code (cut off, or impossible to parse)."""
         return [reason(c) for c in self.answers if code_of(c) == code]
 
     def written(self) -> list[Written]:
-        """Return the records of what the model wrote; empty if likelihoods were read instead."""
+        """Return the records of what the model wrote; empty if its answers were read from likelihoods."""
         shown = zip(self.orders, self.answers, strict=True)
         return [written(" ".join(str(k + 1) for k in order), one) for order, one in shown if one.parsed or one.answer]
 
@@ -86,8 +90,8 @@ class Asked:
 def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
     """Fill the image_text column with the answers of a model that chooses among captions.
 
-    Rows with unparsable answers are not cached, so that the next run asks again. A case has no scores if its answer was
-    cut off in any order.
+    Unparsable answers are not cached, so that the next run asks again. If the answer was cut off in any of the orders,
+    the case has no scores.
     """
     by_subset = "demonstrations" in filler.handle.fingerprint.options
     owned = [list(cases_of(part, by_subset=by_subset)) for part in filler.plan.parts]
@@ -116,7 +120,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """Recompute a stored score by asking the model about its case again."""
+        """Ask the model about a case again and return the score for a row, to check the stored one."""
         at = max(first for first in done if first <= row)
         case = cases[done[at]]
         (answer,) = ask(model, filler.plan, [(case, filler.plan.open(case.image))])
@@ -153,7 +157,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
 
 
 def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault, keep: Any) -> list[Fault]:
-    """Write the scores of an answer into rows of the sheet; return the faults of unparsable answers."""
+    """Write the scores of an answer into these rows of the sheet, and return a fault for each unparsable answer."""
     first = int(rows[0])
     if isinstance(answer, Fault):
         sheet.give_up([Fault(int(row), answer.code, answer.message) for row in rows])
@@ -171,7 +175,9 @@ def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault, keep: Any) -> 
 def ask(
     model: Chooser, plan: ScoringPlan, cases: Sequence[tuple[Case, Image.Image | Fault]], order: str = ""
 ) -> list[Asked | Fault]:
-    """Ask a model about several cases in one call; return its answers or faults. `order` replaces the model's order."""
+    """Ask a model about several cases in one call; return its answers or faults. `order`, if given, replaces the
+    model's own.
+    """
     replies: list[Asked | Fault] = []
     questions: list[ChoiceQuestion] = []
     for case, image in cases:
@@ -199,7 +205,7 @@ def no_question(bench: Benchmark) -> UsageError:
 
 
 def open_case(plan: ScoringPlan, case: Case) -> Image.Image | Fault:
-    """Return the image of a case or, if the image cannot be read, the reason."""
+    """Return the image of a case, or a fault with the reason why it cannot be read."""
     try:
         return plan.open(case.image)
     except ImageError as e:
@@ -207,7 +213,7 @@ def open_case(plan: ScoringPlan, case: Case) -> Image.Image | Fault:
 
 
 def _check_shots(model: Any, plan: ScoringPlan, cases: Sequence[Case]) -> None:
-    """Raise a UsageError if a demonstration is among the tested items."""
+    """Raise a UsageError if any of the model's few-shot demonstrations is among the tested items."""
     shown = {tuple(sorted(shot.captions)) for shot in (model.form.shots if isinstance(model, Rewordable) else ())}
     asked = {tuple(sorted(plan.texts[c] for c in case.captions)) for case in cases} if shown else set()
     if both := shown & asked:
@@ -232,7 +238,7 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
 
 
 def _places(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
-    """Return, for every cell of every item, its row in the sheet; −1 for the cells of items without images."""
+    """Return the row in the sheet for each cell of the score matrices; −1 for the cells of items without images."""
     places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
     cells = part.layout.starts("image_text")
     rest = iter(own)
@@ -250,9 +256,11 @@ SHOTS_FILE = "shots.toml"
 def draw_shots(
     bench: Benchmark, count: int, out: str | Path, *, seed: int = 0, progress: Progress = silent
 ) -> Benchmark:
-    """Write `count` demonstrations per subset, with images, to `out`/shots.toml for `?shots=`; return the other items.
+    """Draw `count` demonstrations per subset, write them to `out`/shots.toml for the option `?shots=`, and return the
+    other items.
 
-    The other items are saved as a benchmark in `out`. The captions of a demonstration are in random order.
+    The other items are saved as a benchmark in `out`. Each demonstration has its image, and its captions in random
+    order.
     """
     folder, keep = Path(out), np.ones(len(bench), bool)
     drawn: list[tuple[Item, list[int]]] = []

@@ -1,4 +1,4 @@
-"""Compare runs: paired tests on the same items, ranks over benchmarks and tasks, correlations."""
+"""Compare runs: paired tests on the same items, ranks over benchmarks and tasks, and correlations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RunSpec = Run | str | Path  #: a run, or its folder
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One comparison of two runs: a task on a subset of a benchmark."""
+    """The comparison of two runs in one task, on one subset of a benchmark."""
 
     benchmark: str
     task: str
@@ -111,17 +111,18 @@ class AgainstOptions:
     key: str = option("model", "The column of `against=` that holds the model's URI.")
 
     def values(self) -> dict[str, float]:
-        """Return the values of the column, by model; empty if no file is given."""
+        """Return the value of the CSV column for each model; empty if no file is given."""
         if (self.against is None) != (not self.column):
             raise UsageError(
-                "`against=` and `column=` must be given together", hint="`against='file.csv'` `column='imagenet'`"
+                "`against=` and `column=` must be given together",
+                hint="pass, for instance, `against='file.csv'` and `column='imagenet'`",
             )
         return {} if self.against is None else read_column(self.against, self.column, self.key)
 
 
 @dataclass(frozen=True)
 class CompareOptions(AgainstOptions):
-    """The options of a comparison: the tasks, the items, and an external column to correlate with."""
+    """Options of a comparison: the tasks, the items, and an external column to correlate the scores with."""
 
     tasks: tuple[str, ...] = option((), "Tasks, by comma; by default those of the runs.", flags="--task -t")
     common: bool = option(False, "Runs on different contents: compare the items they share by subset and id.")
@@ -131,7 +132,7 @@ class CompareOptions(AgainstOptions):
 def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, settings: MetricSettings) -> Comparisons:
     """Compare runs, given one by one or as a list.
 
-    Runs on the same benchmark are tested in pairs, item by item; three or more models are ranked.
+    Every two runs on the same benchmark are tested item by item; three or more models are ranked.
 
     Runs on benchmarks with different contents are not compared item by item, unless `common` restricts them to the
     items that they share, by subset and id.
@@ -191,7 +192,7 @@ def _refuse_if_nothing(groups: Mapping[str, list[Run]], comparisons: Comparisons
 
 
 def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """Return the runs, restricted to the items that all of them have; append a line on that to `notes`."""
+    """Return the runs, restricted to the items that all of them have, and append a line about that to `notes`."""
     restricted = on_shared_items(runs)
     sizes = ", ".join(f"{len(r):,}" for r in runs)
     notes.append(f"compared on the {len(restricted[0]):,} items that all runs have; the runs have {sizes}")
@@ -209,7 +210,7 @@ def on_shared_items(runs: Sequence[Run]) -> list[Run]:
 
 
 def item_keys(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Return subset, id and match matrix of every item."""
+    """Return (subset, id, match matrix) for every item."""
     columns = (table.column(name).to_pylist() for name in ("subset", "id", "match"))
     return [(subset, id_, tuple(match)) for subset, id_, match in zip(*columns, strict=True)]
 
@@ -224,7 +225,7 @@ def run_labels(runs: Sequence[Run]) -> list[str]:
 
 
 def _tested(group: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> list[ComparisonRow]:
-    """Test every pair of runs on each task: by subset, over all items, and on the mean over subsets.
+    """Test every pair of runs on each of the `wanted` tasks: by subset, over all items, and on the mean over subsets.
 
     Holm's correction covers all tests of a task.
     """
@@ -272,7 +273,7 @@ def _pair(
 
 
 def _columns(runs: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> dict[str, dict[str, float]]:
-    """Return the accuracies over all items, by column (benchmark and task) and model."""
+    """Return the accuracies over all items, as {benchmark and task: {model: accuracy}}."""
     table: dict[str, dict[str, float]] = {}
     several = len({r.benchmark for r in runs}) > 1
     for run in runs:
@@ -302,7 +303,7 @@ def _correlated(
 
 
 def read_column(path: Path, name: str, key: str = "model") -> dict[str, float]:
-    """Return the values of a column of a CSV file, by model; `key` is the column with the models' names."""
+    """Return the values in column `name` of a CSV file, by model; `key` is the column with the models' names."""
     names, rows = csv_table(path)
     for column in (key, name):
         if column not in names:

@@ -26,7 +26,9 @@ READ = 16
 
 @dataclass(frozen=True)
 class Digests:
-    """One key per image reference (zeros if the image cannot be read), and the faults of unreadable images."""
+    """The keys of image references, one each (zeros if the image cannot be read), and a fault for each unreadable
+    image.
+    """
 
     keys: np.ndarray
     faults: list[Fault]
@@ -35,7 +37,9 @@ class Digests:
 def digest_images(
     store: ImageStore, references: Sequence[str], memo: SegmentFolder, progress: Progress = silent
 ) -> Digests:
-    """Return the content keys of image references. A file is read only once, as long as it does not change."""
+    """Return the content keys of image references; `memo` caches them, so that a file is read again only after a
+    change.
+    """
     split = [split_reference(r) for r in references]
     files = list(dict.fromkeys(key for key, _ in split))
     digests, faults = _digest_files(store, files, memo, progress)
@@ -65,7 +69,7 @@ def _cropped(digest: bytes, box: Box | None) -> bytes:
 def _digest_files(
     store: ImageStore, files: Sequence[str], memo: SegmentFolder, progress: Progress
 ) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """Return the digests of whole image files, and the faults of unreadable ones by index."""
+    """Return the digests of whole image files, and the faults of unreadable files by index in `files`."""
     digests = np.zeros((len(files), KEY), np.uint8)
     faults: dict[int, tuple[str, str]] = {}
     folders: dict[Path, Path] = {}
@@ -106,7 +110,9 @@ def _digest_files(
 
 
 def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
-    """Return a cache key for the state of an image's file; empty if a digest of the file must not be cached."""
+    """Return a text that changes whenever an image's file does; empty if changes would not be noticed with
+    certainty.
+    """
     resolve = getattr(store, "resolve", None)
     try:
         name = resolve(key) if resolve else key

@@ -1,4 +1,5 @@
-"""Runs one model: threads that decode and tokenise in parallel, batches sized to fit, outputs checked.
+"""Run one model: images are decoded and captions tokenised in other threads, batches fit the memory, outputs are
+checked.
 
 The functions in `passes` use a driver to encode or score texts, images and pairs.
 """
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """A queue of results that threads compute ahead of the consumer, returned in the order of the rows."""
+    """A queue of results that threads compute before they are needed; they are returned in the order of the rows."""
 
     def __init__(self, pool: ThreadPoolExecutor, work: Callable[[int], T], rows: Iterable[int], limit: int) -> None:
         self._pool, self._work, self._rows = pool, work, iter(rows)
@@ -42,7 +43,7 @@ class Ahead(Generic[T]):
         return self._running[0].result() if self._running else None
 
     def reach(self, limit: int) -> None:
-        """Let the threads work further ahead, until `limit` results are ready or in progress."""
+        """Let the threads work further ahead: until `limit` results are ready or being computed."""
         self.limit = limit
         self._fill()
 
@@ -63,7 +64,7 @@ OpenImage = Callable[..., Any]  #: returns the decoded image of a row; raises a 
 
 @dataclass
 class Driver:
-    """Runs one model. Use it as a context manager, which ends its threads."""
+    """Runs one model. It must be used as a context manager, at whose end its threads stop."""
 
     model: Any
     pace: BatchSize
@@ -104,7 +105,7 @@ class Driver:
             return tokens
 
     def prepared(self, open_image: OpenImage, row: int) -> Any:
-        """Return an image, decoded and prepared for the model, or a fault if that fails."""
+        """Return an image, decoded and prepared for the model, or a fault if that is impossible."""
         image = self.opened(open_image, row)
         staged = isinstance(self.model, StagedImages) or hasattr(self.model, "forward_pairs")
         if isinstance(image, Fault) or not staged:
@@ -130,7 +131,9 @@ class Driver:
         forward: Callable[[Sequence[Any]], np.ndarray],
         what: str,
     ) -> Iterator[tuple[np.ndarray, list[Any], np.ndarray]]:
-        """Yield batches with their vectors, in order; on a GPU, the next batch starts before one is awaited."""
+        """Yield each batch with its vectors, in order. On a GPU, the next batch is submitted before a result is
+        awaited.
+        """
         flying: deque[tuple[np.ndarray, list[Any], Future[np.ndarray]]] = deque()
         stage = f"forward {'images' if what == 'images' else 'captions'}"
         for rows, prepared, units in batches:
@@ -161,7 +164,7 @@ class Driver:
         answer = np.asarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
         if answer.shape[:1] != (len(batch),) or answer.ndim > 3 or answer.dtype.kind != "f":
             raise ModelError(
-                f"the model answers {len(batch)} inputs with an array of {answer.shape}, {answer.dtype}",
+                f"the model returned an array of shape {answer.shape} and type {answer.dtype} for {len(batch)} inputs",
                 where=self.model.fingerprint.uri,
                 hint="return one row of float32 per input",
             )
@@ -181,9 +184,9 @@ class Driver:
             ) from e
 
     def unit(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the vectors, with all-zero vectors, which have no direction, replaced by NaN.
+        """Return the vectors, in which all-zero vectors (they have no direction) become NaN.
 
-        Raise a ModelError unless the others have unit length, as cosines are computed as products.
+        Raise a ModelError unless all others have length one: cosines are computed as their products.
         """
         vectors = np.where(vectors.any(axis=-1, keepdims=True), vectors, np.float32(np.nan))
         off = np.abs(np.linalg.norm(vectors, axis=-1) - 1)

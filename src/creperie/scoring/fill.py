@@ -1,4 +1,6 @@
-"""Fill the score columns of a plan with a model's results: stored ones are reused, all others computed and stored."""
+"""Fill the score columns of a plan with a model's results: stored results are reused, all others computed and
+stored.
+"""
 
 from __future__ import annotations
 
@@ -82,9 +84,10 @@ def _fill_by_pairs(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
-    """Fill text_text with products of two vectors, each of a caption encoded together with the item's image.
+    """Fill the column text_text with the products of two vectors, each of which encodes a caption together with the
+    item's image.
 
-    Items with several images or with none stay NaN.
+    Items that do not have exactly one image get NaN.
     """
     cells = pair_cells(filler.plan, "joint")
     sheet = filler.pairs(cells)
@@ -95,7 +98,7 @@ def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_between(filler: Filler, filled: FilledScores) -> None:
-    """Fill text_text by comparing captions in pairs; each unordered pair is computed once."""
+    """Fill the column text_text by comparing captions in pairs; the order of a pair does not matter."""
     cells = pair_cells(filler.plan, "between")
     sheet = filler.between(cells)
     for i, (places,) in enumerate(cells.places):
@@ -113,7 +116,7 @@ _FILL: dict[str, Callable[[Filler, FilledScores], None]] = {
 
 
 def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:
-    """Return the scores in these rows of a sheet of single numbers; NaN for row −1 and rows not computed."""
+    """Return the numbers in these rows of a sheet; NaN for row −1 and for rows that were not computed."""
     values = np.full(len(sheet) + 1, np.nan, np.float32)
     if sheet.vectors.ndim == 1:
         values[:-1] = sheet.vectors
@@ -128,7 +131,7 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
 
 
 def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """Add the faults of pairs to the findings, under each item that needs the pair."""
+    """Add the faults of pairs to the findings of every item that needs the pair."""
     starts = np.append(part.layout.starts(needs), len(places))
     cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]
     findings.merge(cell_findings(part, [*sheet.faults, *cut], places, starts))
@@ -141,20 +144,22 @@ MANY = 1 << 16
 
 
 def image_text(part: BenchmarkPart, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """Return the flat images × captions column of a benchmark; NaN where an image or a caption has no vector."""
+    """Return the images × captions scores of a benchmark as a flat array; NaN where an image or a caption has no
+    vector.
+    """
     image, caption = part.pairs
     return products(images, image, texts, caption)
 
 
 def text_text(part: BenchmarkPart, texts: np.ndarray) -> np.ndarray:
-    """Return the flat captions × captions column, which is symmetric: s(a, b) and s(b, a) are computed once."""
+    """Return the captions × captions scores of a benchmark as a flat array; s(a, b) and s(b, a) are the same number."""
     _, a, b = part.caption_pairs
     return products(texts, np.minimum(a, b), texts, np.maximum(a, b))
 
 
 def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the product left[a] · right[b] of each pair of rows; NaN for row −1 and for rows without a vector. If
-    `left` is (n, q, d), return the highest product over q.
+    """Return the dot product of left[a] and right[b] for each pair of rows; NaN for row −1 and for rows without a
+    vector. If `left` has q vectors per row, (n, q, d), return the highest of their products.
 
     Every distinct pair is computed once, so a pair has bit-identical scores wherever it occurs.
 
@@ -166,7 +171,7 @@ def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) 
     if left.size == 0 or right.size == 0:
         return scores
     if left.shape[-1] != right.shape[-1]:
-        what = f"the model's image vectors have {left.shape[-1]} dimensions, its caption vectors {right.shape[-1]}"
+        what = f"image vectors have {left.shape[-1]} dimensions, but caption vectors have {right.shape[-1]}"
         raise ModelError(what, hint="return the projected vectors of both encoders")
     there = np.flatnonzero((a >= 0) & (b >= 0))
     codes, back = np.unique(a[there] * len(right) + b[there], return_inverse=True)

@@ -1,4 +1,4 @@
-"""Compute one model's sheets for a plan: stored results are reused, all others are computed and stored."""
+"""Compute one model's results for a plan, in sheets: stored results are reused, all others are computed and stored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PROBE_TOLERANCE, COARSE_TOLERANCE = 1e-4, 5e-2
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Counts of the results that a run needed: all, those found in the store, and those that could not be computed."""
+    """How many results a run needed, how many of them were in the store, and how many could not be computed."""
 
     needed: int
     stored: int
@@ -68,7 +68,7 @@ class FilledScores:
     answers: list[dict[int, list[Written]]] = field(default_factory=list)  #: what the model wrote, by item
 
     def keep_answers(self, number: int, part: BenchmarkPart, answers: dict[int, list[Written]]) -> None:
-        """Keep the answers for one benchmark of the plan, and remove the scores of items with a cut-off answer."""
+        """Keep the answers for one benchmark of the plan, and set the scores of items with a cut-off answer to NaN."""
         self.answers = self.answers or [{} for _ in self.columns]
         self.answers[number] = answers
         starts = np.append(part.layout.starts("image_text"), len(self.columns[number]["image_text"]))
@@ -90,13 +90,15 @@ class Filler:
 
     @cached_property
     def log(self) -> AnswerLog:
-        """The stored answers of the model; an empty log if its results must not be stored."""
+        """The stored answers of the model; without a file if its results must not be stored."""
         return AnswerLog(self.store.answers(self.handle.fingerprint) if self.handle.stored else None)
 
     # -- sheets --------------------------------------------------------------------------------------------------
 
     def vectors(self, *, images: bool, captions: bool) -> tuple[Sheet, Sheet]:
-        """Return the sheets of all images' and all captions' vectors; images are decoded while captions are encoded."""
+        """Return the sheet of image vectors and that of caption vectors. Images are decoded while captions are
+        encoded.
+        """
         image_sheet, image_shelf = self.stored("image", self.plan.image_keys if images else self.plan.image_keys[:0])
         text_sheet, text_shelf = self.stored("text", self.plan.text_keys if captions else self.plan.text_keys[:0])
         self.probe(image_sheet, lambda model, row: model.encode_images([self.plan.open(row)])[0])
@@ -145,7 +147,7 @@ class Filler:
         if len(missing):
             jobs = [
                 PairJob(number, rows, [self.plan.texts[c] for c in caption[rows]])
-                for number, rows in _runs(image[missing], missing)
+                for number, rows in _by_number(image[missing], missing)
             ]
             names = [key.tobytes().hex() for key in cells.keys] if kind == "pair" else []
             with self._driver() as driver, self._bar("pairs", sheet) as advance:
@@ -174,7 +176,9 @@ class Filler:
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def stored(self, kind: str, keys: np.ndarray) -> tuple[Sheet, _Kept]:
-        """Return a sheet with the stored results (none if storing is not allowed) and where to store new ones."""
+        """Return a sheet with the stored results, and where to store new ones. Without permission to store, both are
+        empty.
+        """
         sheet = Sheet(len(keys))
         if not self.handle.stored:
             self.work[kind] = CacheUse(len(keys), 0)
@@ -188,7 +192,7 @@ class Filler:
         return sheet, _Kept(shelf, keys)
 
     def probe(self, sheet: Sheet, ask: Callable[[Any, int], Any]) -> None:
-        """Recompute a few stored results of a model in memory; raise a ModelError if they have changed."""
+        """If the model was given in memory, recompute a few stored results; raise a ModelError if they have changed."""
         rows = np.flatnonzero(sheet.done)
         if not self.handle.probed or not len(rows):
             return
@@ -204,7 +208,7 @@ class Filler:
                 raise ModelError(
                     "the results stored under this model's fingerprint were computed by another model",
                     where=self.handle.uri,
-                    hint="pass `cache=False`, or another name as `cache=`; `creperie cache clear` forgets a model",
+                    hint="pass `cache=False`, or another name as `cache=`, or delete them with `creperie cache clear`",
                 )
 
     def close_sheet(self, kind: str, kept: _Kept, sheet: Sheet) -> None:
@@ -242,7 +246,9 @@ class Filler:
             yield advance
 
     def _give_up_unreadable(self, sheet: Sheet) -> None:
-        """Mark images that cannot be decoded, if only few are missing: often no model need be loaded then."""
+        """If only a few images are missing, mark those that cannot be decoded; then the model often need not be
+        loaded.
+        """
         missing = np.flatnonzero(~sheet.done)
         if len(missing) > FEW:
             return
@@ -255,7 +261,7 @@ class Filler:
 
 @dataclass
 class _Kept:
-    """Where finished rows are stored: the shelf and the keys of the rows. `shelf` is None if nothing is stored."""
+    """Where finished rows are stored: a shelf and the keys of the rows. `shelf` is None if nothing may be stored."""
 
     shelf: VectorShelf | None
     keys: np.ndarray
@@ -269,7 +275,7 @@ class _Kept:
             self.refused = True
 
 
-def _runs(numbers: np.ndarray, rows: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
+def _by_number(numbers: np.ndarray, rows: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
     """Yield each distinct number with the rows that have it; `numbers` must be sorted."""
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     for start, part in zip(starts, np.split(rows, starts[1:]), strict=True):

@@ -19,7 +19,7 @@ LISTED = 1000
 
 @dataclass(frozen=True)
 class UnscoredItem:
-    """An item that is not scored, or not completely. The fields are those of a finding of `data check`."""
+    """An item without a score, or with only some of its scores. The fields are those of a finding of `data check`."""
 
     code: str
     subset: str
@@ -29,7 +29,7 @@ class UnscoredItem:
 
 @dataclass
 class Findings:
-    """The findings of one benchmark: all are counted, but only the first of each code are listed."""
+    """The findings about one benchmark. All are counted, but only the first ones of each code are listed."""
 
     listed: list[UnscoredItem] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ def cut_message(tokens: int) -> str:
 def item_findings(
     part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
-    """Return faults of distinct images and captions as findings of the items that contain them."""
+    """Return the faults of images and captions as findings about the items that contain them."""
     findings = Findings()
     too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]
     quoted = [Fault(f.row, f.code, f"{f.message}: {one_line(plan.texts[f.row], 60)!r}") for f in [*captions, *too_long]]
@@ -68,19 +68,21 @@ def item_findings(
 
 
 def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
-    """Return faults of rows as findings of the items that use the rows: item i owns numbers[starts[i]:starts[i+1]]."""
+    """Return the faults of rows as findings about the items that use them; item i uses numbers[starts[i]:starts[i +
+    1]].
+    """
     findings = Findings()
     subset, ids = part.bench.column("subset"), part.bench.column("id")
     seen = set()
-    for fault, item in _spread(faults, numbers, starts):
+    for fault, item in _with_items(faults, numbers, starts):
         if (item, fault.code, fault.message) not in seen:
             seen.add((item, fault.code, fault.message))
             findings.add(UnscoredItem(fault.code, subset[item].as_py(), ids[item].as_py(), fault.message))
     return findings
 
 
-def _spread(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
-    """Yield each fault once with every item that uses its row, in the order of the items."""
+def _with_items(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
+    """Yield every pair of a fault and an item that uses its row, in the order of the items."""
     by_row: dict[int, list[Fault]] = {}
     for fault in faults:
         by_row.setdefault(fault.row, []).append(fault)

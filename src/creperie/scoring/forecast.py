@@ -1,4 +1,4 @@
-"""Forecast the work and the time of a run."""
+"""Forecast how much work a run is, and how long it will take."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROBE_IMAGES = 64
 
 @dataclass(frozen=True)
 class Forecast:
-    """The work to do for one model. `seconds` is NaN if the speed of the model is unknown."""
+    """The work that remains for one model. `seconds` is NaN if the speed of the model is unknown."""
 
     model: str
     items: int
@@ -81,8 +81,9 @@ def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> C
 
 
 def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
-    """Return how many pairs are needed and how many of them are stored. A chooser's results are stored per image, not
-    per pair, so none of its pairs counts as stored.
+    """Return how many pairs are needed and how many of them are stored.
+
+    The results of multiple choice are stored per image, not per pair, so that none of their pairs counts as stored.
     """
     kinds = {"pair" if route == "choice" else route for route in routes}
     uses = [_share(pair_cells(plan, kind).keys, handle, store, kind) for kind in kinds]
@@ -112,7 +113,9 @@ def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> flo
 
 
 def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
-    """Return the bytes of all scores and all vectors, at the width of stored vectors (512 if none is stored)."""
+    """Return the bytes that all scores and vectors take, with vectors as wide as the stored ones (512 if none is
+    stored).
+    """
     width = 512
     for kind in ("text", "image") if handle.stored else ():
         keys = plan.text_keys if kind == "text" else plan.image_keys

@@ -1,8 +1,7 @@
 """A handle to a model that is loaded only when something must be computed.
 
-Only the fingerprint is needed to look up scores in the store. For a model that is read from files, the fingerprint is
-cached until one of the files changes; so a run that finds everything in the store loads neither the weights nor the
-libraries for them.
+Only the model's fingerprint is needed to look up scores in the store. For a model that is read from files, it is cached
+until one of the files changes. So a run whose results are all stored loads neither the weights nor the libraries.
 """
 
 from __future__ import annotations
@@ -53,7 +52,9 @@ FOLDER_KINDS = ("hf", "st")
 
 @dataclass
 class Handle:
-    """A model that is loaded only when `model` is first read. `close` restores the state of a model in memory."""
+    """A model that is loaded when `model` is first accessed. `close` restores the state of a model that was given in
+    memory.
+    """
 
     fingerprint: Fingerprint
     abilities: frozenset[str]
@@ -81,7 +82,9 @@ class Handle:
         return columns_of(self.abilities)  # type: ignore[return-value]
 
     def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
-        """Return the way to fill each column: `towers` (vectors of images and captions), or the name of an ability."""
+        """Return how each column is filled: by `towers` (vectors of images and of captions), or by the ability
+        named.
+        """
         preferred: dict[Input, tuple[str, ...]] = {
             "image_text": ("towers", "choice", "pair"),
             "text_text": ("text", "between", "joint"),
@@ -98,7 +101,7 @@ class Handle:
 
 
 def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: bool | str = True) -> Handle:
-    """Return a handle to the model that a URI names, or to a model in memory in its present state."""
+    """Return a handle to a model: the one that a URI names, or a model in memory in its present state."""
     if isinstance(model, Handle):
         return model
     if not isinstance(model, str):
@@ -134,9 +137,9 @@ def _open_uri(model: str, device: str, dtype: str, cache: bool | str) -> Handle:
 def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Handle:
     """Return a handle to a model in memory.
 
-    Its results are stored under the hash of its content, whatever its own fingerprint says, and a few stored results
-    are recomputed as a check. If the content cannot be hashed with certainty, results are stored only if `cache` is a
-    name or the adapter is one of creperie's: a fingerprint that a user set proves nothing.
+    Its results are stored under the hash of its content, not under a fingerprint of its own, which proves nothing if a
+    user set it; a few stored results are recomputed as a check. If the content cannot be hashed with certainty, results
+    are stored only if `cache` is a name, or if the adapter is one of creperie's.
     """
     with ExitStack() as stack:
         if isinstance(getattr(model, "fingerprint", None), Fingerprint):
@@ -160,7 +163,7 @@ def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Hand
 
 
 def handle_of(model: Model) -> Handle:
-    """Return a handle to an adapter that is already loaded and whose fingerprint can be trusted."""
+    """Return a handle to a loaded adapter whose fingerprint can be trusted."""
     abilities = frozenset(name for name in abilities_of(model) if ABILITIES[name].column)
     if not abilities:
         able = in_words(abilities_of(model)) or "do nothing that creperie uses"
@@ -172,7 +175,7 @@ def handle_of(model: Model) -> Handle:
 
 
 def name_of(model: Any) -> str:
-    """Return a model's name without loading the model: its URI, or else a name made from its own name or class."""
+    """Return the name of a model, without loading it: its URI, or else a name made from its own name or its class."""
     if isinstance(model, str):
         return model
     if isinstance(model, Handle) or isinstance(getattr(model, "fingerprint", None), Fingerprint):
@@ -189,7 +192,9 @@ def _memo_path(uri: str, dtype: str) -> Path:
 
 
 def _recall(uri: str, dtype: str, files: list[str]) -> tuple[Fingerprint, frozenset[str], int | None] | None:
-    """Return the cached fingerprint, abilities and parameter count; None if the model's files or the code changed."""
+    """Return the cached fingerprint, abilities and parameter count; None if the model's files or creperie's code
+    changed.
+    """
     try:
         document = read_json(_memo_path(uri, dtype))
         if not files or document["code"] != _code_state() or document["files"] != files:
@@ -213,7 +218,9 @@ def _remember(uri: str, dtype: str, files: list[str], handle: Handle) -> None:
 
 
 def _file_states(uri: str) -> list[str]:
-    """Return the states of a model's files; empty if the model is not a single folder or was changed a moment ago."""
+    """Return the states of a model's files. Empty if the model is not a single folder or has changed only a moment
+    ago.
+    """
     try:
         folder = _folder_of(uri)
     except CreperieError:
@@ -225,9 +232,9 @@ def _file_states(uri: str) -> list[str]:
 
 
 def _folder_of(uri: str) -> Path | None:
-    """Return the folder of a model that is named by a folder, a package or a repository on the hub; else None.
+    """Return the folder of a model that the URI names by a folder, a package or a repository on the hub; else None.
 
-    Other kinds may depend on files named in their options, so their fingerprint is not cached.
+    Other models may depend on files named in their options, so their fingerprints are not cached.
     """
     parsed = parse_uri(uri)
     if parsed.kind not in FOLDER_KINDS:
@@ -240,7 +247,7 @@ def _folder_of(uri: str) -> Path | None:
 
 
 def _code_state() -> str:
-    """Return the version and newest modification time of the adapters' code; if they change, the cache is invalid."""
+    """Return the version and the newest modification time of the adapters' code, on which the cache depends."""
     import creperie.models
 
     root = Path(creperie.models.__file__).parent

@@ -1,4 +1,4 @@
-"""The common fields of the documents of all runs: benchmark, model, versions and settings."""
+"""The fields that the documents of all runs have: benchmark, model, versions and settings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def benchmark_header(bench: Benchmark) -> dict[str, Any]:
 
 
 def nothing_computed() -> dict[str, Any]:
-    """Return the fields on work and findings for a run that computed nothing: they are empty."""
+    """Return the fields on work and findings for a run in which nothing was computed: all are empty."""
     return {"findings": [], "finding_counts": {}, "notes": [], "work": {}, "timings": {"total": 0.0}}
 
 
@@ -61,7 +61,7 @@ def _tables() -> list[dict[str, Any]]:
 
 
 def human_level(benchmark: str, task: str, subset: str) -> float:
-    """Return the published accuracy of people; NaN if no paper gives one.
+    """Return people's accuracy as published; NaN if no paper reports it.
 
     >>> human_level("sugarcrepe++", "tot", "swap_obj"), human_level("mine", "tot", "all")
     (0.9667, nan)
@@ -73,7 +73,8 @@ def human_level(benchmark: str, task: str, subset: str) -> float:
 
 
 def people_note(document: Mapping[str, Any]) -> str:
-    """Return how many people gave the answers of a run and how well they agree; empty for the run of a model.
+    """Return how many people gave the answers of a run and how well they agree (Krippendorff's α); empty for a model's
+    run.
 
     >>> people_note({"people": {"number": 3, "alpha": 0.61}}), people_note({})
     ('3 people, α = 0.61', '')
@@ -86,7 +87,9 @@ def people_note(document: Mapping[str, Any]) -> str:
 
 
 def run_notes(runs: Iterable[Run]) -> list[str]:
-    """Return one line per run of people's answers, and one line that names the runs without checksums, if any."""
+    """Return a line about each run of people's answers and, if there are runs without checksums, a line that names
+    them.
+    """
     known = list(runs)
     people = [f"{run.model}: {note}" for run in known if (note := people_note(run.document))]
     return [*people, *unchecked_notes(known)]
@@ -99,11 +102,11 @@ def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
 
 
 def unchecked_notes(runs: Iterable[Run]) -> tuple[str, ...]:
-    """Return a line that names the runs without checksums; empty if all runs have checksums."""
+    """Return a line that names the runs without checksums, in a tuple that is empty if there are none."""
     names = [run.name for run in runs if run.unchecked]
     return (f"{UNCHECKED}: {', '.join(names)}",) if names else ()
 
 
 def human_source(benchmark: str, task: str) -> str:
-    """Return the published table that `human_level` quotes for this task; empty if there is none."""
+    """Return the published table that `human_level` is taken from; empty if there is none."""
     return next((str(t["source"]) for t in _tables() if (t["benchmark"], t["task"]) == (benchmark, task)), "")

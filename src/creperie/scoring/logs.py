@@ -1,4 +1,4 @@
-"""Read the logs of other harnesses, row by row: Inspect, lm-eval, lmms-eval, VLMEvalKit, and plain tables.
+"""Read the logs of other evaluation harnesses, row by row: Inspect, lm-eval, lmms-eval, VLMEvalKit, and plain tables.
 
 The formats read are those of inspect_ai 0.3.285, lm-eval 0.4, lmms-eval 0.5 and VLMEvalKit of August 2026.
 """
@@ -24,14 +24,14 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class UnmatchedRow:
-    """A row of a log that belongs to no item of the benchmark, and why."""
+    """A row of a log that matches no item of the benchmark, and the reason."""
 
     row: str
     why: str
 
 
 class UnmatchedError(DataError):
-    """Raised if too many rows of a log belong to no item of the benchmark."""
+    """Raised if too many rows of a log match no item of the benchmark."""
 
     def __init__(self, rows: Sequence[UnmatchedRow], total: int, where: str) -> None:
         self.rows, self.total = tuple(rows), total
@@ -41,7 +41,9 @@ class UnmatchedError(DataError):
 
 
 def check_matched(rows: Sequence[UnmatchedRow], total: int, where: str, *, partial: bool) -> list[str]:
-    """Return a note on unmatched rows; raise an error if no row matches or, unless `partial`, over 10 % do not."""
+    """Return a note on unmatched rows. Raise an error if no row matches or if, unless `partial`, more than 10 % do
+    not.
+    """
     if len(rows) > MOST_UNMATCHED * total and (not partial or len(rows) == total):
         raise UnmatchedError(rows, total, where)
     return [f"{len(rows):,} of {total:,} rows match no item and were left out"] if rows else []
@@ -49,7 +51,7 @@ def check_matched(rows: Sequence[UnmatchedRow], total: int, where: str, *, parti
 
 @dataclass(frozen=True)
 class LoggedAnswer:
-    """One row of a log: what it says about the item, the options in the order offered, and the answer."""
+    """One row of a log: the ids that may name its item, the options in the order offered, and the answer."""
 
     row: str
     keys: tuple[str, ...] = ()
@@ -65,7 +67,7 @@ class LoggedAnswer:
 
 @dataclass(frozen=True)
 class HarnessLog:
-    """The answers in a log, the model that gave them, and the number of answers that ended with an error."""
+    """The answers in a log, the model that gave them, and how many samples ended with an error."""
 
     model: str
     answers: tuple[LoggedAnswer, ...]
@@ -91,7 +93,7 @@ def read_log(path: str | Path) -> HarnessLog:
 
 
 def stem_of(file: Path) -> str:
-    """Return the name of a log without its date."""
+    """Return the file name of a log without its suffix and its date."""
     return re.sub(r"_\d{4}-?\d{2}.*$", "", file.stem)
 
 
@@ -149,7 +151,7 @@ def _inspect(document: Record, file: Path) -> HarnessLog:
     done = [s for s in samples if not s.get("error")]
     if not done:
         what = f"has no answers: all {len(samples)} samples ended with an error"
-        raise DataError(what, where=file, hint="repeat the evaluation")
+        raise DataError(what, where=file, hint="look at the errors in the log, and run the evaluation again")
     model = str(document.get("eval", {}).get("model", file.stem))
     return HarnessLog(model, tuple(map(_inspect_row, done)), len(samples) - len(done))
 
@@ -176,7 +178,7 @@ def _inspect_row(sample: Record) -> LoggedAnswer:
 
 
 def _sample(row: Record, number: int) -> LoggedAnswer:
-    """Return the answer in a sample of lm-eval or lmms-eval: likelihoods per option, or free text."""
+    """Return the answer in a sample of lm-eval or lmms-eval: one likelihood per option, or free text."""
     doc, reply = row.get("doc") or {}, row["filtered_resps"]
     scores = likelihoods(reply)
     while isinstance(reply, list):
@@ -214,13 +216,15 @@ def _vlmeval(row: Record, number: int) -> LoggedAnswer:
 
 
 def _key(target: Any) -> str:
-    """Return the right answer that a log states; empty if it states several or none."""
+    """Return the right answer according to the log; empty if it names several or none."""
     (one,) = target if isinstance(target, list) and len(target) == 1 else (target,)
     return "" if one is None or isinstance(one, (list, dict)) else str(one).strip()
 
 
 def likelihoods(pairs: Any) -> tuple[float, ...]:
-    """Return the numbers of [[log-likelihood, is greedy], …], even if they are written as text; empty for free text."""
+    """Return the log-likelihoods in [[log-likelihood, is greedy], …], even if they are written as text; empty for free
+    text.
+    """
     try:
         return tuple(float(pair[0]) for pair in pairs if len(pair) == 2)
     except (TypeError, ValueError, KeyError):
@@ -228,7 +232,7 @@ def likelihoods(pairs: Any) -> tuple[float, ...]:
 
 
 def _keys(record: Record) -> tuple[str, ...]:
-    """Return the ids in a record that may identify its item."""
+    """Return all ids in a record by which its item may be found."""
     names = [str(record[k]) for k in ("id", "item", "question_id", "index") if record.get(k) is not None]
     subset = record.get("subset") or record.get("category")
     return (*(f"{subset}/{name}" for name in names if subset), *names)

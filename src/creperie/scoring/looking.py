@@ -1,8 +1,8 @@
 """Check the match matrix with a model that sees images: are captions marked true really true of their images, and those
 marked false really false?
 
-The model must give probabilities: P(yes) of a generative model, or P(match) of a matching head. From 0.5 on, a caption
-counts as true of the image.
+The model must give probabilities: P(yes) of a generative model, or P(match) of a matching head. A caption with a
+probability of 0.5 or more counts as true of the image.
 """
 
 from __future__ import annotations
@@ -74,8 +74,10 @@ class SeenCells:
         }
 
     def save(self, out: str | Path) -> None:
-        """Write a folder with `looks.json`, `looks.parquet` (one row per cell), `people/` (the items that people should
-        check) and `weighed/` (twins with the evidence levels that result from the model's judgement).
+        """Write the judgements to a folder.
+
+        `looks.json` and `looks.parquet` (one row per cell) hold the judgements, `people/` the items that people should
+        check, and `weighed/`, for twins, the items with the evidence levels that follow from the judgements.
         """
         rows, wanted = self.rows, {(r["subset"], r["item"]) for r in self.rows if r["code"]}
         mask = [(item.subset, item.id) in wanted for item in self.bench]
@@ -90,14 +92,16 @@ class SeenCells:
 
 
 def seeing(uri: str) -> str:
-    """Return the URI with `score=yesno` added if it is a generative model without the option `score`."""
+    """Return the URI of a model, with `score=yesno` added if it is a generative model and has no option `score`."""
     parsed = parse_uri(uri)
     asks = parsed.kind in ("vlm", "api") and "score" not in parsed.options
     return f"{uri}{'&' if '?' in uri else '?'}score=yesno" if asks else uri
 
 
 def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -> dict[str, Any]:
-    """Return the expected work: the pairs not yet stored, the seconds if known, and the dollars for a server."""
+    """Return the work to expect: the pairs that are not stored yet, the seconds if known, and the cost if a server
+    charges.
+    """
     (plan,) = forecast_all([bench], [seeing(uri)], ScoreOptions(), progress=progress)
     cells = plan.pairs.missing or plan.images.missing
     endpoint = getattr(getattr(load_model(seeing(uri)), "generator", None), "endpoint", None)
@@ -108,12 +112,12 @@ def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -
 
 
 def look(bench: BenchmarkSpec, uri: str, *, out: str | Path | None = None, progress: Progress = silent) -> SeenCells:
-    """Let a model judge every cell and return its judgements.
+    """Let a model judge every caption with every image of its item, and return the judgements.
 
-    Scores are stored as they are computed, so an interrupted run can be resumed.
+    Scores are stored as they are computed, so that an interrupted run can be resumed.
     """
     if out is not None and Path(out).exists():
-        raise UsageError("this folder exists", where=out, hint="choose another, or remove it")
+        raise UsageError("this folder already exists", where=out, hint="choose another, or remove it")
     uri = seeing(uri)
     if not any(way in uri for way in ("score=yesno", "value=yes", "score=itm")):
         raise UsageError(

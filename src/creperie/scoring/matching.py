@@ -1,7 +1,7 @@
 """Match the answers in another harness's log to the items of a benchmark, by their ids or by the texts offered.
 
-If the log lists the options, an id counts only if they are the item's captions. If no row of a log can be matched, rows
-are taken to be in the order of the items, or of the questions of an exported task.
+If the log lists the options, a row matches an item by id only if these are its captions. If no row can be matched, the
+rows are assumed to be in the order of the items, or of the questions of an exported task.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OTHER_KEY = "its own key names another caption as the right answer"
 
 @dataclass(frozen=True)
 class HarnessReply:
-    """The scores that one row of a log gives to cells of an item, by default to all its cells."""
+    """The scores that a row of a log gives to some of an item's cells, or by default to all of them."""
 
     subset: str
     item: str
@@ -53,7 +53,7 @@ class ItemFinder:
                 self.by_caption.setdefault(caption, []).append(item)
 
     def reply(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the reply that a row of the log gives, or why the row belongs to no item."""
+        """Return the reply in a row of the log, or the reason why the row belongs to no item."""
         question = self._question(answer)
         if question and answer.answer is not None:
             if not _shows(question.about["options"], answer):
@@ -79,7 +79,9 @@ class ItemFinder:
         return _of_item(item, row, offered, answer)
 
     def _question(self, answer: LoggedAnswer) -> HarnessQuestion | None:
-        """Return the exported question that a row answers, by id or by position and wording; else None."""
+        """Return the exported question that a row answers, found by its id or by position and wording; None if there is
+        none.
+        """
         known = next((self.questions[key] for key in answer.keys if key in self.questions), None)
         if known or answer.position is None or answer.position >= len(self.asked):
             return known
@@ -87,7 +89,7 @@ class ItemFinder:
         return placed if placed.question.strip() in answer.about else None
 
     def placed(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the reply of a row that is identified only by its position in the task."""
+        """Return the reply in a row whose item is known only from the row's position in the log."""
         number = answer.position
         known: Sequence[Any] = self.items if answer.scores else self.asked
         if number is None or number >= len(known):
@@ -101,7 +103,7 @@ class ItemFinder:
 
 
 def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[HarnessReply | UnmatchedRow]:
-    """Yield, for every row of a log, its reply, or why the row belongs to no item."""
+    """Yield, for every row of a log, its reply, or the reason why the row belongs to no item."""
     matcher, rows = ItemFinder(bench), list(answers)
     found = [matcher.reply(answer) for answer in rows]
     if all(isinstance(reply, UnmatchedRow) and reply.why != OTHER_KEY for reply in found):
@@ -110,13 +112,14 @@ def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[Harne
 
 
 def _offers(item: Item, offered: Sequence[str]) -> bool:
-    """Return whether the options offered are exactly the captions of an item, in any order."""
+    """Return whether the options offered are exactly the item's captions, in any order."""
     return sorted(c.strip() for c in item.captions) == sorted(text.strip() for text in offered)
 
 
 def _shows(captions: Sequence[str], answer: LoggedAnswer, enough: Callable[[Iterable[bool]], bool] = all) -> bool:
-    """Return whether all captions (or enough of them, by `enough`) are in a log row's options and in its prompt; a part
-    that the log lacks is not checked.
+    """Return whether all captions (or, with `any` as `enough`, one of them) are in a row's options and in its prompt.
+
+    If the log lacks the options or the prompt, that part is not checked.
     """
     options = [option.strip() for option in answer.options]
     places = [place for place in (options, answer.prompt) if place]
@@ -124,7 +127,7 @@ def _shows(captions: Sequence[str], answer: LoggedAnswer, enough: Callable[[Iter
 
 
 def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-    """Return one row of a log as a reply about one image of the item, or why that is impossible."""
+    """Return the reply of a log's row about one image of the item, or the reason why it gives none."""
     match = np.array(item.match[row], np.float32)
     cells = [row * len(match) + k for k in range(len(match))]
     if offered and (answer.scores or answer.answer is not None):
@@ -146,7 +149,7 @@ def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer)
 
 
 def _denies(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[object]) -> bool:
-    """Return whether the right answer stated in the log is an option that the benchmark does not count as right."""
+    """Return whether the option that the log counts as right is one that the benchmark counts as wrong."""
     texts, key = [text.strip() for text in options], answer.key
     if key not in texts:
         number = LETTERS.find(key) if len(key) == 1 else -1
@@ -158,7 +161,7 @@ def _denies(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[objec
 
 
 def _answered(about: Row, logged: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-    """Return the reply that a free-text answer to a question gives, or why it gives none."""
+    """Return the reply that a free-text answer gives to the question `about`, or the reason why it gives none."""
     order, count, answer = about["order"], len(about["options"]), logged.answer or ""
     rights = [option.strip() == about["target"].strip() for option in about["options"]]
     if _denies(logged, about["options"], rights):

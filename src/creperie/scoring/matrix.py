@@ -1,10 +1,10 @@
-"""Score models on benchmarks, from top to bottom: choose tasks, plan, encode what is missing, write runs.
+"""Score models on benchmarks, with all steps: choose tasks, plan, encode what is missing, write runs.
 
 Everything is a matrix of cells: a row is a model, a column a benchmark. If one cell fails, the others are still
 computed. Images and captions that several benchmarks share are encoded once per model. A cell whose run is already in
 the folder is reused, so an interrupted matrix resumes. On an engine, every worker loads the model once and scores
-shards of the items; the shards are merged. `score`, the command line, zoo files and workers all create a matrix, if
-only of one cell.
+shards of the items, which are then merged. `score`, the command line, zoo files and workers all use a matrix, even for
+a single cell.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def score(
     """Score one model on one benchmark and return the run. With `out` it is saved in that folder.
 
     `model` is a URI or an object: a model of transformers, open_clip or sentence-transformers, a module or object that
-    encodes images or captions, a function of (images, captions) or of (captions); `creperie.wrap` adds a processor or a
-    name. `tasks` are names of tasks or functions of your own (match, scores) that return True, False or, for a tie,
-    None; without them, every task that applies is evaluated. `cache=False` computes everything and stores nothing; a
-    name stores the scores of a function, which has no weights to identify it by. Notebooks show progress bars, unless
-    `progress=None`.
+    encodes images or captions, or a function of (images, captions) or of (captions). `creperie.wrap` adds a processor
+    or a name to an object. `tasks` are names of tasks or functions of your own (match, scores) that return True, False
+    or, for a tie, None; without them, every task that applies is evaluated. With `cache=False`, everything is computed
+    and nothing stored. A name as `cache` allows the scores of a function to be stored, which has no weights to identify
+    it by. Notebooks show progress bars, unless `progress=None`.
     """
     if cache is not None:
         options = replace(options, cache=cache)
@@ -93,7 +93,7 @@ def score_all(
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> list[Run]:
-    """Score every model on every benchmark and return the runs, model by model; the first failure is raised.
+    """Score every model on every benchmark and return the runs, model by model; the first error is raised.
 
     Images and captions that benchmarks share are encoded once per model. On an engine, workers score shards of the
     items and cache what they compute in their own store.
@@ -111,7 +111,7 @@ def forecast_all(
     store: ResultStore | None = None,
     progress: Progress = silent,
 ) -> list[Forecast]:
-    """Return the forecasts of what `score_all` would do, one per model."""
+    """Return a forecast of the work of `score_all` for each model."""
     return _matrix(benches, models, options, store, progress).forecasts()[0]
 
 
@@ -129,7 +129,7 @@ def _matrix(
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A model in a matrix, with the options for scoring it."""
+    """A row of a matrix: a model, and the options for scoring it."""
 
     model: Any  #: a URI, or a model in memory
     options: ScoreOptions = field(default_factory=ScoreOptions)
@@ -148,7 +148,7 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class MatrixColumn:
-    """A benchmark in a matrix, with tasks of its own if they differ from those in the model's options."""
+    """A column of a matrix: a benchmark, with tasks of its own if they differ from those in the model's options."""
 
     bench: Benchmark
     tasks: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ class MatrixColumn:
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """One model on one benchmark: the run or, if it failed, the error."""
+    """A cell of a matrix, that is, one model on one benchmark: its run or, if that failed, the error."""
 
     row: int
     column: int
@@ -187,13 +187,15 @@ class Matrix:
     _plans: dict[Any, ScoringPlan] = field(default_factory=dict)
 
     def cells(self) -> Iterator[MatrixCell]:
-        """Yield the cells of all models; at the end, reduce the store to its size limit."""
+        """Yield the cells of all models; at the end, reduce the store to the size allowed."""
         for number in range(len(self.rows)):
             yield from self.row(number)
         self.store.trim()
 
     def row(self, number: int) -> Iterator[MatrixCell]:
-        """Yield the cells of one model: failed ones and those reused from the folder first, then the computed ones."""
+        """Yield the cells of one model: first the failed ones and those reused from the folder, then the computed
+        ones.
+        """
         row, start = self.rows[number], time.perf_counter()
         handle = self._try(row.open)
         if isinstance(handle, str):
@@ -235,7 +237,9 @@ class Matrix:
     def _computed(
         self, number: int, handle: Handle, pending: dict[int, list[str]], start: float
     ) -> Iterator[MatrixCell]:
-        """Yield the cells of a model, computed in one pass over all benchmarks or, if that fails, one by one."""
+        """Yield a model's pending cells, computed in one pass over all their benchmarks or, if that fails, one by
+        one.
+        """
         if not pending:
             return
         work = self._on_engine if self.engine is not None else self._in_process
@@ -277,7 +281,7 @@ class Matrix:
         return [_merged_on(self.engine, stage, self.progress) for stage in stages]
 
     def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
-        """Return the plan for these benchmarks; models that need the same images share a plan."""
+        """Return the plan for the pending benchmarks; models that need images for the same ones share a plan."""
         looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
         key = (tuple(looks.items()), shard)
         if key not in self._plans:
@@ -291,9 +295,9 @@ class Matrix:
         return self._try(lambda: choose_tasks(column.bench, handle, asked, some=not self.fail_fast))
 
     def _earlier(self, k: int, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
-        """Return this cell's run if the folder has one with the same origin and no gaps; else None.
+        """Return this cell's earlier run from the folder, if it has the same origin and no gaps; else None.
 
-        A run is never reused if its model's fingerprint does not identify the model.
+        A run is never reused if the fingerprint does not identify its model with certainty.
         """
         if not self.resume or self.out is None or not handle.stored or not any(self.out.glob(f"*/{RUN_FILE}")):
             return None
@@ -311,7 +315,7 @@ class Matrix:
         return planned.image_keys[planned.parts[0].images]
 
     def _saved(self, k: int, run: Run, handle: Handle) -> Run:
-        """Save a run in the folder and delete earlier runs that had gaps which this run fills."""
+        """Save a run in the folder and return it; delete earlier runs whose gaps it fills."""
         assert self.out is not None
         saved = run.save(self.out)
         if "shard" in run.document:
@@ -328,7 +332,7 @@ class Matrix:
         return saved
 
     def _try(self, work: Callable[[], T]) -> T | str:
-        """Return the result of the work, or the error message if it fails; with `fail_fast`, raise the error."""
+        """Return the result of `work` or, if it fails, the error message; with `fail_fast`, raise the error instead."""
         try:
             return work()
         except Exception as e:  # a matrix survives any error of a model
@@ -348,7 +352,9 @@ class Matrix:
 
 @dataclass(frozen=True)
 class ScoreStage:
-    """An engine stage: scores shards (`3/8`) of a benchmark with one model; returns runs as document and table."""
+    """An engine stage that scores shards (such as 3/8) of a benchmark with one model, and returns each run as document
+    and table.
+    """
 
     bench: Benchmark
     uri: str
@@ -371,7 +377,7 @@ class ScoreStage:
 
 
 def _merged_on(engine: Engine, stage: ScoreStage, progress: Progress) -> Run:
-    """Score all shards on the engine, each by the next free worker, and return the merged run."""
+    """Score all shards on the engine, each on the next free worker, and return the merged run."""
     count = max(1, min(engine.workers * SHARES, len(stage.bench)))
     shards = [str(Shard(count, k)) for k in range(1, count + 1)]
     runs: dict[int, Run] = {}

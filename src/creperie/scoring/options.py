@@ -12,7 +12,7 @@ from creperie.models import PrecisionOptions
 
 @dataclass(frozen=True)
 class ScoreOptions(PrecisionOptions):
-    """Options of scoring. Without tasks, all tasks that apply to the benchmark and the model are scored."""
+    """Options of scoring. If no tasks are named, all tasks that suit the benchmark and the model are scored."""
 
     dtype: str = option("auto", "float32, bfloat16 or float16; auto: float32, and a model in memory keeps its own.")
     tasks: tuple[str, ...] = option((), "Tasks, by comma; by default those that apply.", flags="--task -t")

@@ -1,4 +1,4 @@
-"""The sensitivity of a score to the wording of the prompt and the order of the options, which should not matter."""
+"""How sensitive scores are to what should not matter: the wording of the prompt, and the order of the options."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ KINDS = {"visualgpt": "caption", "vqa": "vqa", "yesno": "yesno", "choice": "choi
 
 @dataclass(frozen=True)
 class SensitivityRow:
-    """The result for one prompt and order. `order` is a pattern such as NPP; empty if captions are judged singly."""
+    """The result for one prompt and order. `order` is the order of the options, such as NPP for a false caption (N)
+    before two true ones (P); empty if captions are judged singly.
+    """
 
     prompt: str
     family: str
@@ -54,8 +56,9 @@ class SensitivityRow:
 
 @dataclass(frozen=True)
 class Bias:
-    """The position bias of a prompt: how often each position is chosen, how often each is right, the total variation
-    distance between the two, and how often no position is chosen (`none`).
+    """The position bias of a prompt: how often each position is chosen, and how often each is right.
+
+    `distance` is the total variation distance between the two, and `none` how often no position is chosen.
     """
 
     prompt: str
@@ -68,7 +71,7 @@ class Bias:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The results for all prompts and orders, the spread between them, and the position bias of multiple choice."""
+    """The results for all prompts and orders, how far they are apart, and the position bias in multiple choice."""
 
     model: str
     benchmark: str
@@ -77,7 +80,9 @@ class Sensitivity:
     unread: list[dict[str, str]] = field(default_factory=list)
 
     def spread(self, subset: str = "all") -> dict[str, float]:
-        """Return the range of accuracies over prompts (mean of orders), orders (mean of prompts) and all results."""
+        """Return the range (highest minus lowest) of the accuracies: of prompts (mean over orders), of orders (mean
+        over prompts), and of all results.
+        """
         own = [r for r in self.rows if r.subset == subset]
         return {
             "prompts": _range(_means(own, "prompt")),
@@ -105,13 +110,16 @@ def sensitivity(
     options: ScoreOptions | None = None,
     progress: Progress = silent,
 ) -> Sensitivity:
-    """Return the scores with all prompts (or those named) of the model's `score` and, for choices, in all orders."""
+    """Return a model's results with all prompts, or with those named, that suit its option `score`.
+
+    Multiple-choice questions are asked with the options in all orders.
+    """
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
     if way not in KINDS:
         raise UsageError("has no prompts to vary", where=uri, hint="name a vlm: or api: model with ?score=")
     if not brings_images(bench):
-        raise UsageError("needs the images", where=bench.name, hint="pass `images='DIR'`")
+        raise UsageError("the images of this benchmark are needed", where=bench.name, hint="pass `images='DIR'`")
     chosen = [find_prompt(name, KINDS[way], where=uri) for name in prompts] or prompts_of(KINDS[way])
     settings = options or ScoreOptions(settings=MetricSettings())
     if way == "choice":
@@ -133,7 +141,9 @@ def sensitivity(
 
 @dataclass
 class _Tally:
-    """Counts by (prompt, order, subset), and the chosen and the right positions by (prompt, number of options)."""
+    """Counts of answers by (prompt, order, subset), and the chosen and the right positions by (prompt, number of
+    options).
+    """
 
     n: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     hits: Counter[tuple[str, str, str]] = field(default_factory=Counter)

@@ -1,4 +1,5 @@
-"""What a run was computed from, as one digest: it names the run's folder and decides whether the run is used again.
+"""What a run was computed from, as one digest. It is part of the name of the run's folder, and decides whether the run
+is reused.
 
 The digest covers the items with their captions and match matrices, the contents of the images that the model sees, the
 model's fingerprint, the tasks, and the settings of the metrics. It does not cover the device, the batch size, shards or
@@ -33,7 +34,9 @@ NOTICES = ("caption-cut",)
 
 @dataclass(frozen=True)
 class RunOrigin:
-    """What a run was computed from. `images` is empty if the model sees no images."""
+    """What a run was computed from: digests of the items, of the images (empty if the model sees none) and of the
+    model, and so on.
+    """
 
     items: str
     images: str
@@ -53,23 +56,23 @@ class RunOrigin:
 def origin_of(
     bench: Benchmark, images: np.ndarray, mark: Fingerprint, tasks: Sequence[str], settings: MetricSettings
 ) -> RunOrigin:
-    """Return the origin of a run on a benchmark; `images` are the content keys of its images, item by item."""
+    """Return the origin of a run on a benchmark; `images` are the content keys of the items' images, in order."""
     return RunOrigin(bench.checked_hash, images_digest(images), mark.key, tuple(tasks), asdict(settings))
 
 
 def read_origin(document: Mapping[str, Any]) -> RunOrigin | None:
-    """Return the origin that a run's document states; None for a run of an earlier version, which states none."""
+    """Return the origin that is recorded in a run's document; None for a run of an earlier version, which has none."""
     stated = {key: value for key, value in document.get("computed_from", {}).items() if key != "digest"}
     return RunOrigin(**stated | {"tasks": tuple(stated["tasks"])}) if stated else None
 
 
 def benchmark_digest(bench: Benchmark, progress: Progress = silent) -> str:
-    """Return a digest of a benchmark and the contents of its images, for results that depend on both."""
+    """Return a digest of a benchmark's items and of the contents of its images, for results that depend on both."""
     return digest_of({"items": bench.checked_hash, "images": images_digest(image_contents(bench, progress=progress))})
 
 
 def images_digest(keys: np.ndarray) -> str:
-    """Return the digest of the contents of images, given their keys; empty if there are none."""
+    """Return one digest of the contents of several images, given their keys; empty if there are none."""
     return hashlib.sha256(np.ascontiguousarray(keys).tobytes()).hexdigest() if len(keys) else ""
 
 
@@ -79,14 +82,17 @@ def images_digest(keys: np.ndarray) -> str:
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
     """Return why items lack scores, with a digest of the images of all other items; empty if no item lacks a score.
 
-    `counts` are those of the run's findings, `keys` the content keys of the images, item by item.
+    `counts` are the run's finding counts, and `keys` the content keys of the items' images, in order.
     """
     reasons = {code: n for code, n in counts.items() if code not in NOTICES}
     return {"reasons": reasons, "images_of_others": _images_of_others(table, tasks, keys)} if reasons else {}
 
 
 def completes(run: Run, keys: np.ndarray, other: Run) -> bool:
-    """Return whether this run fills another run's gaps: same origin, but for images of items without scores there."""
+    """Return whether this run fills the gaps of another run.
+
+    It does if both were computed from the same, except for the images of items without scores in the other run.
+    """
     one, two = read_origin(run.document), read_origin(other.document)
     if one is None or two is None or not (gaps := other.document.get("gaps")):
         return False

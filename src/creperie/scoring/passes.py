@@ -1,7 +1,7 @@
-"""Pass captions, images and pairs through a model; inputs are prepared ahead in other threads.
+"""Pass captions, images and pairs through a model, while other threads prepare the next inputs.
 
 Captions are tokenised and sorted by length, and each distinct token sequence is computed once. Images are decoded by
-threads. For models that take pairs, a pair is an image and a caption, or two captions.
+threads. A pair is an image and a caption, or two captions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WINDOW = 32_768  #: captions that are tokenised and sorted by length together
 
 
 def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
-    """Fill a sheet with the vectors of captions; the model encodes one part of them while the next is tokenised."""
+    """Fill a sheet with the vectors of captions; while the model encodes some of them, the next ones are tokenised."""
     if not isinstance(driver.model, StagedTexts):
         _plain(driver, texts, sheet, keep, advance, driver.model.encode_texts)
         return
@@ -43,7 +43,7 @@ def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep,
 
 
 def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
-    """Fill a sheet with one number per caption, from a blind scorer."""
+    """Fill a sheet with one number per caption, using a model that scores texts without images."""
     _plain(driver, texts, sheet, keep, advance, driver.model.score_texts)
 
 
@@ -55,9 +55,9 @@ def _plain(
     advance: Advance,
     forward: Callable[[Sequence[str]], np.ndarray],
 ) -> None:
-    """Fill a sheet with a model that has no separate methods for preparing and encoding.
+    """Fill a sheet with the results of `forward`, for a model that does not prepare inputs in a step of its own.
 
-    Captions are sorted by length, in batches that do not depend on which rows are done.
+    Captions are sorted by length, and the batches do not depend on which rows are done already.
     """
     order = np.argsort([-len(t) for t in texts], kind="stable")
     size = driver.pace.captions
@@ -75,10 +75,10 @@ def _plain(
 def _text_batches(
     driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]
 ) -> Iterator[tuple[np.ndarray, list[Tokens], int]]:
-    """Yield batches of rows with distinct tokens that are not in `first` yet, longest first.
+    """Yield batches of rows, longest first, leaving out captions whose tokens occur in `first` already.
 
-    All captions are divided into batches, from which finished captions are then removed. So captions are in the same
-    batches after an interruption, and the resumed run gives bit-identical results.
+    All captions are divided into batches before finished captions are removed from these. So a resumed run has the same
+    batches as an uninterrupted one, and gives bit-identical results.
     """
     distinct = (
         np.array([i for i, t in enumerate(tokens, start) if first.setdefault(t.ids.tobytes(), i) == i], int) - start
@@ -102,7 +102,9 @@ def _context(driver: Driver, lengths: np.ndarray) -> int:
 
 
 def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep, first: dict[bytes, int]) -> int:
-    """Copy vectors to other captions with the same tokens, so that ties are exact; return the number of copies."""
+    """Copy the vectors of captions to others with the same tokens, so that ties are exact; return the number of
+    copies.
+    """
     repeats, sources = [], []
     for i, t in enumerate(tokens, start):
         source = first[t.ids.tobytes()]
@@ -119,7 +121,7 @@ AHEAD_BYTES = 512 << 20  #: limit for prepared images that wait for the model
 
 
 def prepare_images(driver: Driver, open_image: OpenImage, sheet: Sheet) -> Ahead[tuple[int, Any]]:
-    """Start decoding and preparing the images that the sheet lacks; return a queue of them for `encode_images`."""
+    """Start to decode and prepare the images that the sheet lacks, and return the queue for `encode_images`."""
     rows = [int(r) for r in np.flatnonzero(~sheet.done)]
     work = functools.partial(_numbered, driver, open_image)
     ready: Ahead[tuple[int, Any]] = Ahead(driver.pool, work, rows, limit=2 * driver.pace.workers)
@@ -167,7 +169,7 @@ IMAGES = 64
 def score_pairs(
     driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet, keep: Keep, advance: Advance
 ) -> None:
-    """Fill a sheet of pairs, image by image; each image is processed once for all its captions."""
+    """Fill a sheet with the scores of pairs, image by image; each image is processed only once for all its captions."""
     if hasattr(driver.model, "forward_groups"):
         _grouped_pairs(driver, open_image, jobs, sheet, keep, advance)
         return
@@ -196,7 +198,10 @@ def judge_pairs(
     log: AnswerLog,
     keys: Sequence[str],
 ) -> None:
-    """Fill a sheet of pairs by a model that answers in words, several images at a time, and log its answers."""
+    """Fill a sheet with the scores of pairs, using a model that answers in words, and log its answers.
+
+    The model is asked about several images at a time. `keys` are the keys of the pairs in the log.
+    """
     groups = [jobs[at : at + IMAGES] for at in range(0, len(jobs), IMAGES)]
     unseen: dict[int, Fault] = {}
 
@@ -225,7 +230,7 @@ def judge_pairs(
 
 
 def _job_tokens(driver: Driver, jobs: Sequence[PairJob]) -> dict[str, Tokens]:
-    """Return the tokens of the captions of all jobs, each tokenised once."""
+    """Return the tokens of the captions of all jobs; each distinct caption is tokenised once."""
     texts = list(dict.fromkeys(t for job in jobs for t in job.texts))
     return dict(zip(texts, driver.tokenise(texts), strict=True))
 
@@ -263,7 +268,7 @@ def score_text_pairs(
 def _grouped_pairs(
     driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet, keep: Keep, advance: Advance
 ) -> None:
-    """Fill a sheet of pairs, several images at a time. Images are decoded and prepared in other threads."""
+    """Fill a sheet with the scores of pairs, several images at a time. Other threads decode and prepare the images."""
     tokens = _job_tokens(driver, jobs)
 
     def score(group: Sequence[tuple[PairJob, Any]]) -> list[np.ndarray]:

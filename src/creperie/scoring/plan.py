@@ -1,4 +1,4 @@
-"""The plan of what to score: the distinct images and captions of all benchmarks, and which items use them."""
+"""The plan of what to score: the distinct images and captions of all benchmarks, and the items that use them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class BenchmarkPart:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The (image, caption) indices of all cells of the items' images × captions; image −1 if an item has none."""
+        """The image and the caption of every images × captions cell, as indices; image −1 if the item has no images."""
         owner, within = _cells(self.layout.rows * self.layout.columns)
         row, column = np.divmod(within, self.layout.columns[owner])
         image = np.full(len(owner), -1, np.int64)
@@ -54,7 +54,7 @@ class BenchmarkPart:
 
     @cached_property
     def caption_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The (item, caption, caption) indices of every cell of every item's captions × captions."""
+        """The item and the two captions of every captions × captions cell, as indices."""
         owner, within = _cells(self.layout.columns**2)
         row, column = np.divmod(within, self.layout.columns[owner])
         start = self.caption_starts[owner]
@@ -88,7 +88,9 @@ class ScoringPlan:
         return sum(len(p.layout) for p in self.parts)
 
     def open(self, row: int) -> Image.Image:
-        """Return the decoded image with this index; raise an ImageError if it is not the one that was planned."""
+        """Return the image with this index, decoded; raise an ImageError if its file has changed since the plan was
+        made.
+        """
         store, reference = self.images[row].store, self.images[row].reference
         key, box = split_reference(reference)
         data = store.read(key)
@@ -106,7 +108,9 @@ def plan(
     images: bool | Sequence[bool] = True,
     progress: Progress = silent,
 ) -> ScoringPlan:
-    """Return the plan for all given benchmarks. `images` says whether, or for which of them, images are needed."""
+    """Return the plan for all these benchmarks. `images` says whether their images are needed, for all or one by
+    one.
+    """
     store = store or ResultStore()
     seen = [images] * len(benches) if isinstance(images, bool) else list(images)
     ragged = [b.ragged("captions") for b in benches]
@@ -132,7 +136,7 @@ def layout_of_bench(bench: Benchmark) -> Layout:
 
 @dataclass(frozen=True)
 class _References:
-    """The image references of a benchmark: where each item's start, their indices, and the distinct references."""
+    """The image references of a benchmark: where each item's begin, their indices, and the distinct references."""
 
     starts: np.ndarray
     codes: np.ndarray
@@ -153,7 +157,7 @@ def image_contents(bench: Benchmark, store: ResultStore | None = None, progress:
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
-    """Return several arrays of strings as indices into one list of distinct strings, and that list."""
+    """Return the distinct strings of several arrays, preceded by each array as indices into them."""
     joined = pa.chunked_array([p.cast(pa.large_string()) for p in parts], pa.large_string())
     whole = joined.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
@@ -167,7 +171,11 @@ def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
 def _unique_images(
     benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: ResultStore, progress: Progress
 ) -> tuple[list[np.ndarray], list[PlannedImage], np.ndarray, list[Fault]]:
-    """Return the distinct images of all benchmarks: equal bytes with an equal crop box are one image."""
+    """Return the distinct images of all benchmarks, each benchmark's images as indices, their content keys, and the
+    faults.
+
+    Images with equal bytes and equal crop boxes are one image.
+    """
     memo = store.memo("image")
     sources: list[PlannedImage] = []
     keys: list[np.ndarray] = []
@@ -207,20 +215,21 @@ def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndar
 
 
 def _cells(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for every cell of rows with these widths, its row number and its position in the row."""
+    """Return the item number of every cell, and the cell's number within the item, if item i has `widths[i]` cells."""
     owner = np.repeat(np.arange(len(widths)), widths)
     ends = np.cumsum(widths)
     return owner, np.arange(len(owner)) - np.repeat(ends - widths, widths)
 
 
 def brings_images(bench: Benchmark) -> bool:
-    """Return whether the benchmark refers to images and has a store that holds them."""
+    """Return whether the benchmark has references to images and a store that contains them."""
     return bench.images is not NO_IMAGES and bool(bench.ragged("images")[0][-1])
 
 
 def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
-    """Return a boolean array: the items whose first two true captions VISLA swaps, because the second has the smaller
-    edit distance to its nearest false caption.
+    """Return a boolean array: True for the items whose first two true captions change places by VISLA's rule.
+
+    They do if the second one has the smaller edit distance to its nearest false caption.
     """
     starts, flat = bench.ragged("captions")
     swap = np.zeros(len(layout), bool)
@@ -237,9 +246,10 @@ def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
 
 
 def _distances(flat: object, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the Levenshtein distance of each pair of captions, given by their positions `left` and `right` in `flat`.
+    """Return the Levenshtein distances between the captions at positions `left` and those at positions `right` of
+    `flat`.
 
-    A distance is computed from the similarity, which is 1 − distance / length of the longer caption.
+    Each is computed from the similarity, which is 1 − distance / length of the longer caption.
     """
     a: list[str] = flat.take(left).to_pylist()  # type: ignore[attr-defined]
     b: list[str] = flat.take(right).to_pylist()  # type: ignore[attr-defined]

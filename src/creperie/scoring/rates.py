@@ -1,4 +1,4 @@
-"""The speed of a model on this machine, stored to forecast the time of later runs."""
+"""The speed of a model on this machine, which is stored to forecast how long later runs will take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ ENOUGH = 64
 
 @dataclass(frozen=True)
 class Rates:
-    """Images, captions and pairs per second of one model on one device, and its batch sizes; 0 if not measured."""
+    """How many images, captions and pairs one model processes per second on one device, and per batch; 0 if not
+    measured.
+    """
 
     device: str
     images: float = 0.0

@@ -1,4 +1,6 @@
-"""Create the run of one benchmark: results from filled score columns, and the document on how they were made."""
+"""Make the run of one benchmark: results from its filled score columns, and a document that says how they were
+computed.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class ModelPass:
 
 
 def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
-    """Return the results of all tasks; for a shard, only of tasks that some of its items have the scores for."""
+    """Return the results of all tasks. For a shard, tasks are left out if none of its items has the scores they
+    need.
+    """
     tasks = [n for n in run.tasks if task(n).needs in run.inputs] if options.shard else list(run.tasks)
     return [r.as_dict() for r in run.evaluate(tasks)] if tasks else []
 
@@ -88,7 +92,7 @@ def _document(bench: Benchmark, handle: Handle, origin: RunOrigin, options: Scor
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the libraries that computed the scores, read from package metadata without imports."""
+    """Return the versions of the libraries that compute scores, read from package metadata without importing them."""
     known = {"creperie": __version__, "python": platform.python_version(), "platform": sys.platform}
     for name in LIBRARIES:
         try:

@@ -1,4 +1,4 @@
-"""Import results from elsewhere as runs: logs of other harnesses, tables of scores, published answers.
+"""Import the results of other tools as runs: logs of evaluation harnesses, tables of scores, published answers.
 
 Scores are averaged over the orders in which the captions of an image were offered, as in `creperie score`.
 """
@@ -32,10 +32,11 @@ MANY_TIES = 0.1
 
 
 def import_replies(path: str | Path, bench: Benchmark, *, model: str = "", partial: bool = False) -> Run:
-    """Return a run from another tool's results on this benchmark: a log of a harness, or a table of scores.
+    """Return a run from another tool's results on this benchmark: the log of an evaluation harness, or a table of
+    scores.
 
-    Rows that belong to no item are listed in the run's `unmatched`. If they are more than a tenth of all rows, an
-    `UnmatchedError` is raised unless `partial` is set.
+    Rows that match no item are listed in the run's `unmatched`. If they are more than a tenth of all rows, an
+    `UnmatchedError` is raised, unless `partial` is set.
     """
     file = Path(path)
     if file.suffix in (".csv", ".jsonl"):
@@ -62,7 +63,7 @@ def _without_dataset(model: str, bench: str) -> str:
 
 
 def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply | UnmatchedRow]:
-    """Yield the reply in each row of a table, or why the row belongs to no item.
+    """Yield the reply in each row of a table, or the reason why the row matches no item.
 
     The columns are id, subset (if ids repeat), and the answer: `scores` (a list), `score_0 …`, or `choice` (a number).
     """
@@ -111,7 +112,9 @@ def replied_run(
     *,
     partial: bool = False,
 ) -> Run:
-    """Return a run with the mean reply per cell. `source` is (model, harness, file); `total` is the number of rows."""
+    """Return a run in which each score is the mean of the replies about it. `source` is (model, harness, file); `total`
+    is the number of rows.
+    """
     layout = layout_of_bench(bench)
     rows = {key: number for number, key in enumerate(bench.item_keys)}
     widths, starts = layout.widths("image_text"), layout.starts("image_text")
@@ -175,7 +178,9 @@ def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]
 
 
 def _unlike_the_log(given: Sequence[tuple[int, HarnessReply]]) -> Iterator[str]:
-    """Yield a note on questions answered several times, and one on answers that the log grades differently."""
+    """Yield a note on questions answered several times, and a note on answers that the log counts differently (right or
+    wrong).
+    """
     times = Counter((number, tuple(reply.cells)) for number, reply in given)
     if again := sum(n > 1 for n in times.values()):
         yield f"{again:,} of {len(times):,} questions were answered more than once: the mean of their answers counts"
@@ -186,7 +191,7 @@ def _unlike_the_log(given: Sequence[tuple[int, HarnessReply]]) -> Iterator[str]:
 def answered_run(
     bench: Benchmark, scores: np.ndarray, uri: str, *, findings: Sequence[Row] = (), notes: Sequence[str] = ()
 ) -> Run:
-    """Return a run from image-text scores that were not computed here."""
+    """Return a run from image-text scores that were computed elsewhere."""
     digest = hashlib.sha256(f"{bench.hash} {uri}".encode() + scores.tobytes()).hexdigest()
     mark = Fingerprint(uri, f"{uri.partition(':')[0]} answers", digest, dtype="answers")
     table = score_table(bench, layout_of_bench(bench), {"image_text": scores})
@@ -218,8 +223,9 @@ FIELDS = {"caption": str, "negative_caption": str, "filename": str, "answer": di
 def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run:
     """Return a run from a file of answers to SugarCrepe's two-option questions (`gpt4v-swap_obj.json`).
 
-    The published choice counts. If it is empty, the free answer is parsed; an unparsable answer is a miss and a
-    finding. `order` says which caption was offered first; by default it is read from the path of the file.
+    The published choice is used or, if it is empty, the free-text answer is parsed. An answer that cannot be parsed is
+    a miss, and reported as a finding. `order` says which caption was offered first; by default, it is read from the
+    file's path.
     """
     file = Path(path)
     records = _records(file)
@@ -247,13 +253,13 @@ def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run
 
 
 def _records(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the records of the file; keys with other values (a stray number) are ignored."""
+    """Return the objects in a JSON file by key; values of other types, such as a stray number, are ignored."""
     document = read_json(file)
     if not isinstance(document, dict):
         raise DataError("is not a JSON object", where=file, hint=RECORDS)
     records = {key: value for key, value in document.items() if isinstance(value, dict)}
     if not records:
-        raise DataError("holds no records", where=file, hint=RECORDS)
+        raise DataError("contains no records", where=file, hint=RECORDS)
     return records
 
 
@@ -265,7 +271,7 @@ def _check(record: Mapping[str, Any], where: str) -> None:
 
 
 def _chosen(answer: Mapping[str, Any], captions: tuple[str, str], order: str) -> Parsed:
-    """Return the caption that an answer chooses, as an option: 0 is the true caption, 1 the false one."""
+    """Return which caption an answer chooses: option 0 is the true caption, option 1 the false one."""
     picked = answer.get("multiple_choice_answer")
     if picked in captions and captions[0] != captions[1]:
         return Parsed(CHOSE_OPTION, captions.index(picked))
@@ -282,11 +288,11 @@ def _order_of(file: Path) -> str:
     raise DataError(
         "does not say which caption was offered first",
         where=file,
-        hint="pass `order=` positive-first or negative-first",
+        hint="pass `order='positive-first'` or `order='negative-first'`",
     )
 
 
 def _names(file: Path) -> tuple[str, str]:
-    """Return the model and the subset from a file name such as `gpt4v-swap_obj.json`."""
+    """Return the model and the subset that a file name such as `gpt4v-swap_obj.json` contains."""
     parts = re.fullmatch(r"(.+?)-(\w+)", file.stem)
     return (parts[1], parts[2]) if parts else ("answers", file.stem)

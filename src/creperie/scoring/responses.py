@@ -1,4 +1,4 @@
-"""Import a response matrix as runs: a table of models × items, where each cell is right, wrong or a score."""
+"""Import a response matrix as runs: a table of models × items in which each cell says right or wrong, or is a score."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ class ResponseOptions:
 
 
 def is_response_matrix(path: str | Path) -> bool:
-    """Return whether a file is a CSV or TSV table without any of the columns of tables with one row per item."""
+    """Return whether a file is a response matrix: a CSV or TSV table without the columns that tables with one row per
+    item have.
+    """
     mark = table_separator(Path(path))
     return bool(mark) and not ROW_COLUMNS & set(next(csv_rows(Path(path), mark, most=MOST_ITEMS))[1])
 
@@ -55,11 +57,12 @@ def is_response_matrix(path: str | Path) -> bool:
 def import_responses(
     path: str | Path, bench: Benchmark | None = None, options: ResponseOptions | None = None, *, partial: bool = False
 ) -> list[Run]:
-    """Return one run per model of a response matrix and, with `blind`, a second one of its answers without images.
+    """Return one run per model of a response matrix and, with the option `blind`, a second run of its answers without
+    images.
 
-    A row is a model and a column an item, or, if the header begins with a word such as "item", the other way round.
-    With a benchmark, items are named by id or subset/id; an `UnmatchedError` is raised if it lacks more than a tenth of
-    them, unless `partial`. Without a benchmark, items are known only by their names.
+    Rows are models and columns are items, or the other way round if the header begins with a word such as "item". With
+    a benchmark, items are named by id or by subset/id; if more than a tenth of the names match no item, an
+    `UnmatchedError` is raised, unless `partial` is set. Without a benchmark, the items have names only.
     """
     how, file = options or ResponseOptions(), Path(path)
     models, cells = _cells(file, how)
@@ -69,7 +72,7 @@ def import_responses(
     seen = {n: v for n, v in cells.items() if not (how.blind and n.startswith(how.blind))}
     seen = {n: v for n, v in seen.items() if fnmatchcase(n, how.columns or "*")}
     if not cells:
-        raise DataError("has one column", where=file, hint="separate cells by commas (.csv) or tabs (.tsv)")
+        raise DataError("has only one column", where=file, hint="separate cells by commas (.csv) or tabs (.tsv)")
     if not seen:
         raise UsageError(f"no column matches {how.columns!r}", where=file, hint="check `columns=`")
     if not how.columns:
@@ -92,7 +95,7 @@ def import_responses(
 
 
 def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.ndarray]]:
-    """Return the names of the models and, for every column of the matrix, the answers of all models."""
+    """Return the names of the models, and the answers of all models by item."""
     rows = csv_rows(file, table_separator(file), most=MOST_ITEMS)
     _, (corner, *names) = next(rows)
     turned = corner.strip().lower() in ITEM_HEADS
@@ -110,7 +113,9 @@ def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.nd
 
 
 def _check_conditions(names: Iterable[str], where: str) -> None:
-    """Raise an error if names repeat others after a prefix, as in a matrix with items in several conditions."""
+    """Raise an error if names repeat other names after a prefix, as in a matrix that has each item in several
+    conditions.
+    """
     known = set(names)
     ends = ((name, k) for name in known for k, mark in enumerate(name[:-1], 1) if not mark.isalnum())
     prefixes = Counter(name[:k] for name, k in ends if name[k:] in known)
@@ -132,16 +137,18 @@ def _number(cell: str, where: str, name: str, how: ResponseOptions) -> float:
         raise DataError(what, where=where, hint="write 1 or 0, right or wrong, or a score") from None
     if how.above is None and value not in (0, 1) and not np.isnan(value):
         raise UsageError(
-            f"{name}: {value:g} is a score", where=where, hint="pass `above=`: from which score an answer is right"
+            f"{name}: {value:g} is neither 1 (right) nor 0 (wrong)",
+            where=where,
+            hint="if cells are scores, pass `above=`, the highest score of a wrong answer",
         )
     return value
 
 
 def _bench(file: Path, names: list[str], how: ResponseOptions) -> Benchmark:
-    """Return a benchmark of items that are known only by their names."""
+    """Return a benchmark of items of which only the names are known."""
     if how.choices is None:
         hint = "pass `choices=`, such as 4; for open questions a large number, such as 100"
-        raise UsageError("how many options did each item offer? The matrix does not say", where=file, hint=hint)
+        raise UsageError("the matrix does not say how many options each item offers", where=file, hint=hint)
     captions = ("the right answer", *(f"wrong answer {k}" for k in range(1, how.choices)))
     made = choice(1, how.choices - 1)
     items = [
@@ -153,7 +160,9 @@ def _bench(file: Path, names: list[str], how: ResponseOptions) -> Benchmark:
 
 
 def _subsets(names: list[str], group: str, file: Path) -> list[str]:
-    """Return the subset of every item: what the expression `group`, or its first group, matches in the name."""
+    """Return each item's subset: the part of its name that the regular expression `group`, or its first capturing
+    group, matches.
+    """
     if not group:
         return ["items"] * len(names)
     try:
@@ -164,13 +173,13 @@ def _subsets(names: list[str], group: str, file: Path) -> list[str]:
         ) from None
     if not any(found):
         what = f"`group={group!r}` matches none of the {len(names):,} item names, of which the first is {names[0]!r}"
-        raise UsageError(what, where=file, hint="items are named by the heads of the columns: adapt the expression")
+        raise UsageError(what, where=file, hint="adapt the expression to the items' names, which are in the header")
     subsets = [str(m[1] if m.re.groups else m[0]) if m else "items" for m in found]
     return [f"{name} items" if name in ("all", "macro") else name for name in subsets]  # names of rows over all subsets
 
 
 def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
-    """Return the item number for every name that refers to an item, and the names that refer to none."""
+    """Return the item numbers of the names that match an item, and a row for each name that matches none."""
     by_id: dict[str, list[int]] = {}
     for number, (subset, id_) in enumerate(bench.item_keys):
         for key in (id_, f"{subset}/{id_}"):
@@ -186,7 +195,9 @@ def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str
 
 
 def _scores(bench: Benchmark, row: np.ndarray, how: ResponseOptions) -> np.ndarray:
-    """Return a model's image-text scores: the cell for a true caption; `above` or 1 − cell for a false one."""
+    """Return a model's image-text scores: each true caption gets the cell's number, each false one `above` or one minus
+    it.
+    """
     layout = layout_of_bench(bench)
     cells = np.repeat(row, layout.widths("image_text"))
     if how.above is None:

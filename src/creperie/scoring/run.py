@@ -4,7 +4,8 @@
       run.json          what was run, with which fingerprints, versions, seed, timings, findings, results
       scores.parquet    one row per item: subset, id, image_text, text_text, text, and its match matrix and images
 
-Results are a function of the scores, so they can be recomputed with another tie rule, without a model.
+Results are computed from the scores alone, so they can be recomputed without the model, for instance with another tie
+rule.
 """
 
 from __future__ import annotations
@@ -89,18 +90,20 @@ class RunHeader:
 
     @property
     def blinded(self) -> str:
-        """What replaced the images in a blind twin, such as `noise`; empty for other runs."""
+        """What replaced the images if the benchmark was a blind twin, such as `noise`; empty for other runs."""
         _, mark, shown = self.benchmark.rpartition("~")
         return shown if mark and shown.partition("-")[0] in (*KINDS, NO_IMAGE) else ""
 
     @property
     def content(self) -> str:
-        """The content hash, for a blind twin with its kind. Only runs with the same value are ranked together."""
+        """The content hash and, for a blind twin, its kind. Only runs with the same value are ranked together."""
         return f"{self.hash}~{self.blinded}" if self.blinded else self.hash
 
 
 def unblinded(runs: Sequence[AnyRun]) -> list[AnyRun]:
-    """Return the runs without blind twins; a twin stays only if no run here saw the images of its benchmark."""
+    """Return the runs without those on blind twins; these stay only if no run in the list saw the benchmark's
+    images.
+    """
     seen = {run.content for run in runs}
     return [run for run in runs if not run.blinded or run.hash not in seen]
 
@@ -185,7 +188,9 @@ class Run(RunHeader, Framed):
         return len(self) - max((self._unscored(name) for name in self.tasks), default=0)
 
     def _unscored(self, name: str) -> int:
-        """Return how many items a task leaves out because scores are missing, not because the task does not apply."""
+        """Return how many items a task leaves out because scores are missing (not because the task does not apply to
+        them).
+        """
         chosen = task(name)
         if not chosen.by_item:
             return int(self.table.column(chosen.needs).null_count)
@@ -194,7 +199,7 @@ class Run(RunHeader, Framed):
 
     @property
     def gaps(self) -> str:
-        """A sentence on how many items lack a score, and why; empty if none does."""
+        """A sentence on how many items lack a score, and why; empty if all have their scores."""
         if self.scored == len(self):
             return ""
         counts = {GAPS.get(code, code): n for code, n in self.document.get("finding_counts", {}).items()}
@@ -225,8 +230,8 @@ class Run(RunHeader, Framed):
         """Return one row per task and item, as an Arrow table that any data frame library reads.
 
         The columns are task, subset, id, captions, images, scores, margin, correct and tie. `captions` are null if the
-        benchmark is not available: pass `bench=` for a run that was loaded from its folder. `correct` and `tie` are
-        null for items without scores. `margin` is the smallest lead of a true candidate over a false one.
+        benchmark is not available: for a run that was loaded from its folder, pass it as `bench=`. `correct` and `tie`
+        are null for items without scores. `margin` is the smallest lead of a true candidate over a false one.
         """
         known = bench or self.bench
         if known is not None and known.hash != self.hash:
@@ -243,7 +248,7 @@ class Run(RunHeader, Framed):
         return pa.concat_tables(tables, promote_options="permissive")
 
     def _judged(self, name: str) -> dict[str, Any]:
-        """Return the columns scores, margin, correct and tie of a task, one value per item."""
+        """Return the columns scores, margin, correct and tie for a task, with one value per item."""
         chosen = task(name)
         empty = {"margin": pa.nulls(len(self), pa.float64())}
         empty |= {key: pa.nulls(len(self), pa.bool_()) for key in ("correct", "tie")}
@@ -263,7 +268,7 @@ class Run(RunHeader, Framed):
 
     @cached_property
     def layout(self) -> Layout:
-        """The match matrices of the items, in the form that metrics take."""
+        """The match matrices of the items, in the form that the metrics take."""
         match = self.table.column("match")
         cells = pc.list_value_length(match).to_numpy().astype(np.int64)
         rows = np.maximum(1, pc.list_value_length(self.table.column("images")).to_numpy()).astype(np.int64)
@@ -271,7 +276,7 @@ class Run(RunHeader, Framed):
         return Layout(rows, cells // rows, flat)
 
     def scores(self, needs: Input) -> np.ndarray:
-        """Return a score column as a flat array, with NaN for items without scores."""
+        """Return a score column (`needs`) as a flat array, with NaN for items without scores."""
         column = self.table.column(needs)
         present = column.is_valid().to_numpy()
         values = np.asarray(_flat(column.drop_null()).to_numpy(zero_copy_only=False), np.float32)
@@ -288,23 +293,27 @@ class Run(RunHeader, Framed):
 
     @cached_property
     def clusters(self) -> np.ndarray:
-        """The cluster number of each item: items that share an image, with any crop, are in one cluster."""
+        """The cluster number of each item. Items that share an image, even with different crops, are in the same
+        cluster.
+        """
         return image_clusters(self.table.column("images"))
 
     @cached_property
     def answers(self) -> dict[int, list[Written]]:
-        """What a generative model wrote for each item, with its thoughts kept apart; empty for other models."""
+        """What a generative model wrote for each item, its reasoning in a field of its own; empty for other models."""
         column = self.table.column(COLUMN).to_pylist() if COLUMN in self.table.column_names else []
         return {item: records for item, records in enumerate(column) if records}
 
     @property
     def cut_off(self) -> int:
-        """The number of items with an answer that was cut off: they have no score."""
+        """The number of items that have no score because an answer was cut off."""
         return len(cut_items(self.answers))
 
     @property
     def swap(self) -> np.ndarray | None:
-        """A boolean array of the items whose P1 and P2 swap places by VISLA's rule; None if no task needed it."""
+        """A boolean array: True for the items whose two true captions change places by VISLA's rule; None if no task
+        uses the rule.
+        """
         if "swap" not in self.table.column_names:
             return None
         return np.asarray(self.table.column("swap").to_numpy(zero_copy_only=False), bool)
@@ -318,7 +327,7 @@ class Run(RunHeader, Framed):
     # -- results -------------------------------------------------------------------------------------------------
 
     def outcomes(self, which: str) -> np.ndarray:
-        """Return HIT, MISS, TIE or VOID for every item."""
+        """Return the outcome of a task for every item: HIT, MISS, TIE or VOID."""
         chosen = task(which)
         return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
 
@@ -336,7 +345,9 @@ class Run(RunHeader, Framed):
     def evaluate(
         self, tasks: str | Judge | Iterable[str | Judge] | None = None, settings: MetricSettings | None = None
     ) -> list[Result]:
-        """Return results recomputed from the stored scores: with another tie rule, or for other tasks or functions."""
+        """Return results recomputed from the stored scores, with other settings or for other tasks (names or
+        functions).
+        """
         results: list[Result] = []
         for chosen in map(self.scored_task, task_names(tasks or self.tasks)):
             results += evaluate(
@@ -370,9 +381,9 @@ def task_names(tasks: str | Judge | Iterable[str | Judge]) -> tuple[str, ...]:
 
 
 def _with_plain_lists(table: pa.Table) -> pa.Table:
-    """Return the table with Arrow's default names for list items.
+    """Return the table with Arrow's default name for the elements of lists.
 
-    A table read from Parquet has other names for them, which would change the bytes written.
+    In a table that was read from Parquet, the name differs, which would change the bytes of a file that is written.
     """
     schema = table.schema
     for k, column in enumerate(schema):
@@ -382,7 +393,7 @@ def _with_plain_lists(table: pa.Table) -> pa.Table:
 
 
 def load_run(path: str | Path) -> Run:
-    """Load a run from its folder, or from a folder that contains a single run, as written by `Run.save`."""
+    """Load a run from its folder, as written by `Run.save`, or from a folder that contains a single run."""
     folder = Path(path)
     if folder.name == RUN_FILE:
         folder = folder.parent
@@ -412,7 +423,7 @@ def load_run(path: str | Path) -> Run:
         raise DataError(what, where=str(folder / SCORES_FILE), hint=AGAIN) from None
     if version != VERSION:
         raise DataError(
-            f"is a run of version {version}, this creperie reads {VERSION}",
+            f"is a run of version {version}, but this creperie reads version {VERSION}",
             where=folder,
             hint="score it again, or read it with the release that wrote it",
         )
@@ -428,7 +439,9 @@ def score_table(
     swap: np.ndarray | None = None,
     answers: Mapping[int, Sequence[Written]] | None = None,
 ) -> pa.Table:
-    """Return a table with one row per item: null if nothing was scored, NaN for a cell that could not be scored."""
+    """Return a run's table, with one row per item: null if no score was computed, NaN for a score that could not be
+    computed.
+    """
     arrays = {name: bench.column(name) for name in ("subset", "id")}
     for needs in INPUTS:
         arrays[needs] = _score_column(layout, needs, columns.get(needs))
@@ -455,7 +468,9 @@ def _score_column(layout: Layout, needs: Input, flat: np.ndarray | None) -> pa.A
 
 
 def image_clusters(images: pa.ChunkedArray) -> np.ndarray:
-    """Return one cluster number per item, equal for items that share an image directly or through others."""
+    """Return one cluster number per item; it is equal for items that share an image, directly or through other
+    items.
+    """
     counts = pc.list_value_length(images).to_numpy()
     files = pc.replace_substring_regex(_flat(images).cast(pa.string()), _CROP, "")
     codes = files.dictionary_encode().indices.to_numpy() if len(files) else np.zeros(0, np.int64)

@@ -1,9 +1,9 @@
-"""A shelf: fixed-width records by 32-byte key, in append-only files that survive a crash at any byte.
+"""A shelf: records of fixed width under 32-byte keys, in append-only files that survive a crash at any point.
 
 A file is a sequence of blocks. A block is written by one `append`: a header, n keys, n values, and a checksum over all
-of it. A reader uses only blocks with a valid checksum: a torn tail, a flipped bit or a lost page costs the records of
-that block (they are computed again), but never gives a wrong value. Every writer has its own file, which it keeps
-locked, so several processes can write at the same time.
+of it. A reader uses only blocks with a valid checksum: an incomplete write, a flipped bit or a lost page costs the
+records of that block (they are computed again), but never gives a wrong value. Every writer has its own file, which it
+keeps locked, so several processes can write at the same time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class BlockSpan:
 
 @dataclass
 class Segment:
-    """A memory-mapped file and the blocks that its headers list. `torn` counts the bytes outside of all blocks."""
+    """A memory-mapped file and the blocks that its headers list. `torn` is the number of bytes outside of all
+    blocks.
+    """
 
     path: Path
     data: mmap.mmap | bytes
@@ -68,7 +70,7 @@ class Segment:
         return flat.reshape(block.count, block.width)
 
     def sound(self, number: int) -> bool:
-        """Return whether the body of a block matches its checksum; the answer is cached."""
+        """Return whether the content of block `number` matches its checksum; the answer is cached."""
         if number not in self._sound:
             block = self.blocks[number]
             body = memoryview(self.data)[block.start : block.end]
@@ -136,14 +138,14 @@ def open_segment(path: Path) -> Segment:
 
 @dataclass(frozen=True)
 class SegmentFolder:
-    """A shelf: the records of one kind, in one folder."""
+    """A shelf, in one folder, of records of one kind."""
 
     folder: Path
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def segments(self) -> list[Segment]:
-        """Return all files, oldest first, without those that another process has just merged or evicted."""
+        """Return all files, oldest first, except those that another process has just merged or deleted."""
         opened = []
         for path in sorted(self.folder.glob(f"[!.]*{SUFFIX}")):
             try:
@@ -153,7 +155,7 @@ class SegmentFolder:
         return opened
 
     def find(self, keys: np.ndarray) -> Found:
-        """Return the values of those keys (n × 32 bytes) that are on the shelf; their checksums are verified."""
+        """Return the stored values of those keys (n × 32 bytes) that are on the shelf; checksums are verified."""
         empty = Found(np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
         segments = self.segments() if len(keys) else []
         places = [(s, n) for s, segment in enumerate(segments) for n in range(len(segment.blocks))]
@@ -234,7 +236,7 @@ class Writer:
         self.close()
 
     def append(self, keys: np.ndarray, values: np.ndarray, shape: tuple[int, int] = (0, 0)) -> None:
-        """Write one block. When this returns, the records survive the end of the process."""
+        """Write one block. Once this returns, its records are not lost if the process ends."""
         if len(keys) == 0:
             return
         if self._handle is not None and self._size > ROTATE:
@@ -264,7 +266,7 @@ def _new_file(folder: Path) -> int:
 
 
 def _try_lock(path: Path) -> int | None:
-    """Return a handle that holds the file's lock; None if another process is writing the file, or if it is gone."""
+    """Return a handle that holds the file's lock; None if another process is writing the file, or if it was deleted."""
     try:
         handle = os.open(path, os.O_RDONLY | CLOEXEC)
     except FileNotFoundError:
@@ -305,8 +307,8 @@ def _match(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return, for each key found, its block, its row in the block, and its position in the query.
 
-    Candidates are looked up by their first eight bytes and then compared in full. If two different keys have the same
-    first bytes, one of them may not be found; its value is then computed again, which is harmless.
+    Candidates are looked up by their first eight bytes and then compared in full. If two keys have the same first
+    bytes, one of them may not be found; its value is then only computed again.
     """
     stored = np.concatenate([segments[s].keys(segments[s].blocks[n]) for s, n in places])
     counts = [segments[s].blocks[n].count for s, n in places]
@@ -323,7 +325,7 @@ def _match(
 
 
 def _by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each group number with its positions."""
+    """Yield each group number with the positions at which it occurs."""
     if not len(group):  # numpy would split an empty array into one empty part
         return
     order = np.argsort(group, kind="stable")
@@ -333,7 +335,7 @@ def _by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
-    """Update the modification time of used files, at most once per hour, since the oldest are evicted first."""
+    """Update the modification times of used files, at most once per hour, since the oldest files are deleted first."""
     now = time.time()
     for s in used:
         try:
@@ -344,7 +346,7 @@ def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
 
 
 def _distinct(segments: Sequence[Segment]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
-    """Yield the valid records of several files, each key once, in blocks of a size that suits reading."""
+    """Yield the valid records of several files, each key only once, in blocks of a size that is good for reading."""
     forms: dict[tuple[tuple[int, int], int], list[tuple[np.ndarray, np.ndarray]]] = {}
     for segment in segments:
         for n, block in enumerate(segment.blocks):

@@ -30,15 +30,15 @@ IMAGE_KEYS = "image_keys"
 
 
 def share(bench: Benchmark, shard: Shard) -> Benchmark:
-    """Return the benchmark with the items of one shard."""
+    """Return the benchmark restricted to the items of one shard."""
     own = shard.of(range(len(bench)))
     return bench.with_table(bench.table.slice(own[0], len(own)), "shard", shard=str(shard))
 
 
 def marked(run: Run, shard: Shard, whole: Benchmark, keys: np.ndarray) -> Run:
-    """Return the run with a note in its document on which shard it is, and of which benchmark.
+    """Return the run, with a note in its document that says which shard it is, and of which benchmark.
 
-    The content keys of its images, item by item, become a column, so that the merged run knows its origin.
+    The content keys of its images become a column, from which the origin of the merged run is computed.
     """
     mark = {"shard": str(shard), "benchmark": benchmark_header(whole) | {"hash": whole.checked_hash}}
     images = run.table.column("images")
@@ -50,12 +50,14 @@ def marked(run: Run, shard: Shard, whole: Benchmark, keys: np.ndarray) -> Run:
 
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
-    """Merge the runs of all shards, save the result in `out` under the name of an unsharded run, and return it."""
+    """Merge the runs of all shards, save the result in `out` under the name that an unsharded run would have, and
+    return it.
+    """
     return merged_run([load_run(f) for f in folders]).save(out)
 
 
 def merged_run(runs: Sequence[Run]) -> Run:
-    """Return the merged run of all shards; raise an error if a shard is missing or does not belong to the others."""
+    """Return the runs of all shards as one run; raise an error if a shard is missing or belongs to another run."""
     shards = sorted(((_shard(run), run) for run in runs), key=lambda pair: pair[0])
     check_complete((shard, str(run.path or run.name), _job(run)) for shard, run in shards)
     ordered = [run for _, run in shards]
@@ -139,7 +141,7 @@ def _image_keys(table: pa.Table, first: Run) -> np.ndarray:
 
 
 def _origin(document: Mapping[str, Any], table: pa.Table, keys: np.ndarray) -> dict[str, Any]:
-    """Return the fields of the merged run that say what it was computed from, as an unsharded run has them."""
+    """Return the fields of the merged document that say what it was computed from, the same as for an unsharded run."""
     stated = read_origin(document)
     assert stated is not None
     origin = replace(stated, items=document["benchmark"]["hash"], images=images_digest(keys))

@@ -1,4 +1,4 @@
-"""Sheets: tables of one vector or number per row, filled batch by batch, with the faults of rows without a result."""
+"""Sheets: tables of one vector or number per row, filled batch by batch, with the reasons why rows have no result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from creperie.core import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The reason why a row has no vector."""
+    """The reason why a row of a sheet has no result."""
 
     row: int
     code: str
@@ -21,7 +21,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class PairJob:
-    """One image and the captions to score with it: the rows of the pairs in the sheet, and the captions' texts."""
+    """One image and the captions to score with it: the rows of these pairs in the sheet, and the captions' texts."""
 
     image: int
     rows: np.ndarray
@@ -48,14 +48,18 @@ class Sheet:
         return len(self.done)
 
     def put(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> np.ndarray:
-        """Store the vectors of a batch and return the valid rows; a row with NaN or infinity becomes a fault."""
+        """Store the vectors of a batch and return the rows that are valid. A row with NaN or infinity gets a fault
+        instead.
+        """
         if len(rows) == 0:
             return rows
         if not self._filled:
             self.vectors = np.full((len(self), *vectors.shape[1:]), np.nan, np.float32)
             self._filled = True
         if self.vectors.shape[1:] != vectors.shape[1:]:
-            what = f"the model returns vectors of shape {vectors.shape[1:]} after {self.vectors.shape[1:]}"
+            what = (
+                f"the model returns vectors of shape {vectors.shape[1:]}, but returned {self.vectors.shape[1:]} before"
+            )
             raise ModelError(what, hint="return vectors of one shape for all inputs")
         finite = np.isfinite(vectors.reshape(len(rows), -1)).all(axis=1)
         self.faults += [

@@ -1,4 +1,5 @@
-"""Standings: models on benchmarks, with ranks that admit ties and letters for models that do not differ significantly.
+"""Standings: a table of models and benchmarks, with ranks, and letters that models share if they do not differ
+significantly.
 
 A column is one task on one benchmark. Its models are compared in pairs on the same items, as in `compare`; Holm's
 correction covers all pairs. A model's rank is one more than the number of models that are significantly better. Models
@@ -58,7 +59,9 @@ class StandingsColumn:
 
 @dataclass(frozen=True)
 class Standings:
-    """Results by model and column. `mean` is NaN for a model that lacks a column: it would not be comparable."""
+    """Results by model and column. `mean` is NaN for a model without a result in every column, since it would not be
+    comparable.
+    """
 
     columns: list[StandingsColumn]
     models: list[str]  #: best mean first; incomplete ones last
@@ -81,10 +84,10 @@ def rank_runs(
     tasks: Iterable[str] = (),
     settings: MetricSettings | None = None,
 ) -> Standings:
-    """Return the standings of the models of these runs.
+    """Return the standings of the runs' models.
 
-    `names` maps model URIs to labels. If a model has two runs for one column, the later one counts. Blind twins are not
-    ranked beside runs that saw the images.
+    `names` maps model URIs to labels. If a model has two runs for one column, the later one counts. Runs on blind twins
+    are left out if others saw the images.
 
     The tie rule and the seed are taken from `settings` if given, otherwise from the runs.
     """
@@ -161,7 +164,7 @@ def _column(by_model: Mapping[str, Run], name: str, settings: MetricSettings | N
 
 
 def _aligned(run: Run, first: Run) -> Run:
-    """Return the run with its items in the order of the first run; both have the same items."""
+    """Return the run with its items in the order of the first run, which has the same items."""
     if run.table.column("id").equals(first.table.column("id")) and run.subsets == first.subsets:
         return run
     rows = {key: i for i, key in enumerate(zip(run.subsets, run.table.column("id").to_pylist(), strict=True))}
@@ -170,7 +173,9 @@ def _aligned(run: Run, first: Run) -> Run:
 
 
 def _results(run: Run, name: str, settings: MetricSettings | None) -> dict[str, dict[str, Any]]:
-    """Return the results by subset: the stored ones, or new ones if none are stored or `settings` differ."""
+    """Return a run's results for a task by subset: the stored ones, or new ones if none are stored or `settings`
+    differ.
+    """
     stored = name in run.tasks and (settings is None or settings == run.settings)
     results = run.results if stored else [r.as_dict() for r in run.evaluate([name], settings)]
     return {r["subset"]: r for r in results if r["task"] == name}
@@ -181,7 +186,9 @@ def _number(value: float | None) -> float:
 
 
 def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings) -> tuple[np.ndarray, int]:
-    """Return where the row's model is significantly better than the column's, and the number of items tested."""
+    """Return a models × models array, True where the row's is significantly better than the column's, and the number of
+    items.
+    """
     n = outcomes.shape[1]
     better = np.zeros((n, n), bool)
     covered = (outcomes != VOID).all(axis=1)
@@ -201,7 +208,7 @@ def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings
 def letter_groups(values: Sequence[float], differ: np.ndarray) -> list[str]:
     """Return a compact letter display: two models share a letter if and only if they do not differ.
 
-    The best model has the letter a.
+    The best model gets the letter a.
 
     >>> differ = np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], bool)
     >>> letter_groups([0.9, 0.8, 0.7], differ)
@@ -221,7 +228,7 @@ def letter_groups(values: Sequence[float], differ: np.ndarray) -> list[str]:
 
 
 def _highest_first(value: float) -> tuple[bool, float]:
-    """Return a key that sorts high values first and NaN last."""
+    """Return a sort key that puts high values first and NaN last."""
     return (True, 0.0) if math.isnan(value) else (False, -value)
 
 

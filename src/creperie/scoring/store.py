@@ -1,4 +1,4 @@
-"""The store: a cache of all embeddings and scores computed here, by content and model.
+"""The store: a cache of all embeddings and scores computed on this machine, by content and model.
 
     CREPERIE_CACHE/                 or XDG_CACHE_HOME/creperie, or ~/.cache/creperie
       store/<model>/model.json      which model this is, for people
@@ -6,8 +6,8 @@
       store/<model>/answers.jsonl   what a generative model wrote, with its thoughts
       memo/<kind>/*.seg             digests of files by path, size and time of change
 
-A key is the SHA-256 of the content (encoded image bytes with crop box, caption, or both for a pair), and the folder is
-the model's fingerprint. So benchmarks share results for the same content, and models never share results.
+A key is the SHA-256 of the content (the encoded image with its crop box, the caption, or both for a pair), and each
+model has a folder, named by its fingerprint. So benchmarks share results for the same content, and models never do.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_size(text: str) -> int:
-    """Return the number of bytes that a size such as 20G stands for: a number, with or without a unit.
+    """Return the number of bytes that a text such as 20G stands for: a number with or without a unit.
 
     >>> parse_size("1.5G"), parse_size("200M"), parse_size("4096")
     (1610612736, 209715200, 4096)
     """
     parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if not parts:
-        raise UsageError(f"{text!r} is not a size", where="CREPERIE_CACHE_SIZE", hint="write for example 20G or 500M")
+        raise UsageError(f"{text!r} is not a size", where="CREPERIE_CACHE_SIZE", hint="write, for example, 20G or 500M")
     return int(float(parts[1]) * _UNITS[parts[2].upper()])
 
 
 def text_keys(texts: Sequence[str]) -> np.ndarray:
-    """Return the keys of captions, the SHA-256 of their bytes, as an array n × 32."""
+    """Return the keys of captions, the SHA-256 of their bytes, as an array of n × 32 bytes."""
     joined = b"".join([hashlib.sha256(t.encode("utf-8", "surrogatepass")).digest() for t in texts])
     return np.frombuffer(joined, np.uint8).reshape(len(texts), KEY)
 
 
 def pair_keys(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """Return the keys of (image, caption) pairs from the keys of both."""
+    """Return the keys of (image, caption) pairs, computed from the keys of the images and of the captions."""
     both = np.concatenate([images, texts], axis=1)
     joined = b"".join([hashlib.sha256(row).digest() for row in both])
     return np.frombuffer(joined, np.uint8).reshape(len(both), KEY)
@@ -60,7 +60,9 @@ def pair_keys(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Stored vectors: positions in the query, float32 rows ((n,), (n, d) or (n, q, d)), tokens cut off."""
+    """Vectors found in the store: their positions in the query, the float32 vectors or numbers, and how many tokens
+    were cut.
+    """
 
     rows: np.ndarray
     vectors: np.ndarray
@@ -84,7 +86,7 @@ class VectorShelf:
         return Vectors(stored.rows, words[:, 1:].reshape(n, *[s for s in stored.shape if s]), cut)
 
     def add(self, keys: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
-        """Store the vectors of a finished batch. Once this returns, they survive the end of the process."""
+        """Store the vectors of a finished batch. Once this returns, they are not lost if the process ends."""
         n = len(keys)
         if not n:
             return
@@ -130,7 +132,9 @@ class ResultStore:
         self.root = self.home / "store"
 
     def shelf(self, fingerprint: Fingerprint, kind: str) -> VectorShelf:
-        """Return the shelf of a model's results; write a description of the model there if it lacks one."""
+        """Return the shelf for a model's results of this kind; write a description of the model beside it if there is
+        none yet.
+        """
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)
         return VectorShelf(SegmentFolder(folder / kind))
@@ -140,7 +144,7 @@ class ResultStore:
         return self.root / fingerprint.key / "answers.jsonl"
 
     def memo(self, kind: str) -> SegmentFolder:
-        """Return the shelf that holds digests of files, so that the files need not be read again."""
+        """Return the shelf that holds digests of files, so that unchanged files need not be read again."""
         return SegmentFolder(self.home / "memo" / kind)
 
     # -- maintenance ---------------------------------------------------------------------------------------------
@@ -155,7 +159,9 @@ class ResultStore:
         return entries
 
     def clear(self, model: str | None = None) -> int:
-        """Delete one model (by URI, key or the beginning of its key), or everything; return the bytes freed."""
+        """Delete one model (named by URI, key or the beginning of its key) or everything, and return the bytes
+        freed.
+        """
         entries = self.entries()
         if model is not None:
             names = {e.uri for e in entries} | {e.key for e in entries}
@@ -178,7 +184,9 @@ class ResultStore:
                 SegmentFolder(folder / kind).merge(at_least=1)
 
     def trim(self, limit: int | None = None) -> int:
-        """Delete the least recently used files until the store fits CREPERIE_CACHE_SIZE; return the bytes freed."""
+        """Delete the least recently used files until the store fits `limit` (by default CREPERIE_CACHE_SIZE); return
+        the bytes freed.
+        """
         if limit is None:
             limit = parse_size(os.environ.get("CREPERIE_CACHE_SIZE", DEFAULT_SIZE))
         files = sorted(self._files())
@@ -202,7 +210,7 @@ class ResultStore:
 
 
 def describe(folder: Path, fingerprint: Fingerprint) -> None:
-    """Write a description of the model (model.json) into its folder in the store, unless one is there already."""
+    """Write a description of the model (model.json) into its folder in the store, unless there is one already."""
     path = folder / "model.json"
     if path.exists():
         return

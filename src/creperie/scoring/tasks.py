@@ -1,4 +1,4 @@
-"""Choose the tasks to score: those requested, or the usual ones that the benchmark and the model allow."""
+"""Choose the tasks to score: those requested, or by default the usual ones that the benchmark and the model allow."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ USUAL = ("itt", "t2i", "group", "tot", "blind")
 
 
 def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str], *, some: bool = False) -> list[str]:
-    """Return the tasks to compute: those requested, or the usual ones that the items and the model allow.
+    """Return the tasks to compute: those requested (`asked`), or by default the usual ones that the items and the model
+    allow.
 
-    Raise a UsageError if a requested task is not possible; with `some`, leave it out and raise only if none is left.
+    Raise a UsageError if a requested task is impossible; with `some`, leave it out, and raise the error only if none is
+    left.
     """
     layout = layout_of_bench(bench)
     if not len(layout):
@@ -52,7 +54,7 @@ def _at_hand(bench: Benchmark, handle: Handle) -> set[Input]:
 
 
 def _fault(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> UsageError | None:
-    """Return the error for a task that cannot be computed; None if it can be computed."""
+    """Return the error that says why a task cannot be computed; None if it can."""
     needs = task(name).needs
     if needs not in handle.inputs:
         able = ", ".join(n for n in USUAL if task(n).needs in handle.inputs)
