@@ -1,4 +1,4 @@
-"""What models can do: one table, from which planning, checks, store folders, messages and docs are derived."""
+"""What models can do: one table, on which planning, checks, the store's folders, messages and docs are based."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from creperie.models.protocols import (
 
 @dataclass(frozen=True)
 class Ability:
-    """One thing a model can do. `takes` and `gives` name its method's input and output, for `creperie models check`."""
+    """One thing that a model can do. `takes` and `gives` describe the input and output of its method, for
+    `check_model`.
+    """
 
     protocol: type
     method: str
@@ -31,7 +33,7 @@ class Ability:
 
     @property
     def looks(self) -> bool:
-        """True if this ability needs the image."""
+        """True if this ability needs an image."""
         return self.takes in ("images", "pairs", "questions")
 
 
@@ -66,7 +68,7 @@ ABILITIES: dict[str, Ability] = {
 
 
 def abilities_of(model: object) -> frozenset[str]:
-    """Return the names of the abilities of a model: keys of `ABILITIES`."""
+    """Return the names of the abilities that a model has; they are keys of `ABILITIES`."""
     return frozenset(name for name, ability in ABILITIES.items() if isinstance(model, ability.protocol))
 
 
@@ -81,7 +83,7 @@ def columns_of(abilities: frozenset[str]) -> frozenset[str]:
 
 
 def in_words(abilities: frozenset[str] | None = None) -> str:
-    """Return the abilities with these names (by default all abilities) as a list in words, for a message.
+    """Return the descriptions of the abilities with these names (by default of all), as a list for a message.
 
     >>> in_words(frozenset({"text", "image"}))
     'encode images, encode captions'

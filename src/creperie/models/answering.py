@@ -1,6 +1,7 @@
 """How a generative model is asked to answer: length, sampling, reasoning, and how several samples become one answer.
 
-The options are declared in kinds.toml once, for servers and local models; those given are part of the fingerprint.
+The options are declared once, in kinds.toml, for servers and local models. Those that are set are part of the
+fingerprint.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ EFFORTS = ("off", "low", "medium", "high")
 
 @dataclass(frozen=True)
 class AnswerSettings:
-    """The options that a user gave; None leaves the choice to the prompt."""
+    """The options that the user set; for an option that is None, the prompt decides."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -31,13 +32,13 @@ class AnswerSettings:
 
     @staticmethod
     def of(options: Mapping[str, Any], *, where: str) -> AnswerSettings:
-        """Return the settings in the options of a model URI; raise a UsageError if they contradict each other."""
+        """Return the settings among the options of a model URI; raise a UsageError if they contradict each other."""
         given = {f.name: options[f.name] for f in fields(AnswerSettings) if options.get(f.name) is not None}
         settings = AnswerSettings(**given)
         effort = settings.reasoning
         if effort is not None and effort not in EFFORTS and not effort.isdigit():
             raise UsageError(
-                f"option reasoning={effort!r} is not known",
+                f"unknown value reasoning={effort!r}",
                 where=where,
                 hint=f"use {', '.join(EFFORTS)}, or a number of tokens",
             )
@@ -49,18 +50,18 @@ class AnswerSettings:
 
     @property
     def marks(self) -> dict[str, Any]:
-        """The settings that differ from the defaults, by name, as options of the model's fingerprint."""
+        """The settings that differ from the defaults, by name, to be part of the model's fingerprint."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
     def applied(self, prompt: Prompt) -> Prompt:
-        """Return a copy of the prompt in which the settings that were given replace those of the prompt."""
+        """Return a copy of the prompt in which the options that are set here replace the prompt's own settings."""
         own = ("max_tokens", "temperature", "top_p", "min_p", "reasoning")
         given = {name: value for name in own if (value := getattr(self, name)) is not None}
         messages = (("system", self.system), *prompt.messages) if self.system else prompt.messages
         return replace(prompt, **given, messages=messages, seed=prompt.seed + self.seed)
 
     def drawn(self, prompts: Sequence[Prompt]) -> list[Prompt]:
-        """Return each prompt once per sample; the copies of one prompt stay together and differ in their seed."""
+        """Return each prompt once per sample; its copies follow each other and differ in their random seed."""
         return [replace(p, seed=p.seed + k) for p in prompts for k in range(self.samples)]
 
 

@@ -1,7 +1,7 @@
-"""Parse a model's answer to a question: tolerant of its form, but never guessing.
+"""Parse a model's answer to a question. Many forms of answers are understood, but nothing is guessed.
 
-An answer counts only if all its mentions of options refer to the same one. Any other answer is unparsable, with a
-reason, and is stored nevertheless.
+An answer counts only if all options that it mentions are the same one. Any other answer is unparsable; it is stored
+too, with the reason.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ MARKS = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("*", " "), ("_
 
 @dataclass(frozen=True)
 class Parsed:
-    """A parsed answer. `option` counts from 0; `why` says why it is unparsable or cut off, else it is empty."""
+    """A parsed answer. `option` counts from 0; `why` is the reason why the answer is unparsable or cut off, else
+    empty.
+    """
 
     kind: str
     option: int | None = None
@@ -77,7 +79,8 @@ class Parsed:
 
 
 def parse_choice(answer: str, options: Sequence[str], *, asks: str = "match") -> Parsed:
-    """Return which option an answer names. `asks` is what was asked: "match" (which fits) or "odd" (which does not).
+    """Return which option an answer names, if any. `asks` is the question: "match" (which one fits) or "odd" (which
+    does not).
 
     >>> parse_choice("(2)", ["a cat", "a dog"]).option, parse_choice("The second one.", ["a cat", "a dog"]).option
     (1, 1)
@@ -113,7 +116,7 @@ def parse_yes_no(answer: str) -> bool | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case, with straight quotes and without Markdown emphasis; line breaks stay."""
+    """Return a text in lower case, with straight quotes and without Markdown emphasis; line breaks are kept."""
     for mark, plain in MARKS:
         text = text.replace(mark, plain)
     text = text.casefold()
@@ -149,7 +152,9 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
 
 
 def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
-    """Parse an answer that names no option: none fits, or all do; any other is unparsable."""
+    """Parse an answer that names no option. It may say that no option, or that every option, fits; others are
+    unparsable.
+    """
     if denied:
         return Parsed(UNPARSABLE, why="it says which option is not meant")
     none, every = _NONE.search(text), _ALL.search(text)
@@ -175,7 +180,9 @@ def _in_range(chosen: set[int], options: Sequence[str]) -> Parsed:
 
 
 def _number(label: str, count: int) -> int:
-    """Return the index of the option with this label; "former" and "latter" are valid only for two options."""
+    """Return the index of the option that a label such as "b" or "second" means; "former" and "latter" need two
+    options.
+    """
     if label in ("last", "final"):
         return count - 1
     if label in ("former", "latter"):
@@ -187,7 +194,9 @@ def _number(label: str, count: int) -> int:
 
 
 def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
-    """Return two sets of options: those named by label or whole caption, and those that are named but ruled out."""
+    """Return the options that an answer names, by label or by the whole caption, and those that it names only to rule
+    them out.
+    """
     named: set[int] = set()
     denied: set[int] = set()
     contrary = _WRONG if asks == "match" else _RIGHT
@@ -205,7 +214,7 @@ def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
 
 
 def _marked(text: str, options: Sequence[str]) -> str:
-    """Return the answer with each caption that it quotes in full replaced by a placeholder, longest captions first."""
+    """Return an answer in which every caption that it quotes in full is replaced by a mark with the option's number."""
     plain = [_plain(option).rstrip(" .!?") for option in options]
     for option in sorted(range(len(options)), key=lambda i: -len(plain[i])):
         caption = plain[option]

@@ -1,7 +1,7 @@
-"""The rules that a model's own evaluation applies to captions before tokenising them, each with a name.
+"""The changes that a model's own evaluation makes to captions before they are tokenised, each with a name.
 
-The caption in the benchmark is data and stays as published; these rules only change what a model reads. The rules are
-chosen in the model URI and are part of the model's fingerprint.
+Captions in a benchmark stay as published; these changes are made only to what a model reads. They are chosen in the
+model URI and are part of the model's fingerprint.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BLANKS = re.compile(r"\s{2,}")
 
 @dataclass(frozen=True)
 class CaptionRule:
-    """The changes made to a caption, in this order: clean, lower, words, prefix.
+    """The changes that are made to a caption, in this order: `clean`, `lower`, `words` (cut to so many), `prefix`.
 
     >>> CaptionRule(lower=True, words=3, prefix="query: ")("A Dog chases a cat.")
     'query: a dog chases'
@@ -64,7 +64,7 @@ class CaptionRule:
 
     @property
     def described(self) -> dict[str, Any]:
-        """The options that are set, except `prefix`, as part of the fingerprint."""
+        """The changes that are set, except `prefix`, as part of the fingerprint."""
         return {name: value for name, value in asdict(self).items() if value and name != "prefix"}
 
 

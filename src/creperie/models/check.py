@@ -1,4 +1,4 @@
-"""Check whether a model can be scored: load it, and test on drawings and captions what scoring relies on."""
+"""Check whether a model can be scored: load it, and test its methods on a few drawings and captions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Check:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """The result of `check_model`: the model's fingerprint and roles, the tests, and its speed."""
+    """The result of `check_model`: the model's fingerprint and abilities, the tests, and its speed."""
 
     fingerprint: Fingerprint
     roles: list[str]
@@ -88,7 +88,7 @@ def drawings() -> list[Image.Image]:
 
 
 def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]:
-    """Test one ability and return the checks; the measured speed is added to `rates`."""
+    """Test one ability and return the results; add the speed that was measured to `rates`."""
     work = functools.partial(_answers, getattr(model, ability.method), ability.takes, getattr(model, "asks", ()))
     every = range(len(CAPTIONS))
     start = time.perf_counter()
@@ -112,7 +112,7 @@ def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]
 
 
 def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
-    """Call a method once with the test inputs at these indices and return its result."""
+    """Call a method once with the test inputs of these numbers, and return its result."""
     texts, pictures = [CAPTIONS[k] for k in places], drawings()
     if takes == "captions":
         return method(texts)
@@ -128,7 +128,7 @@ def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places
 
 
 def _more(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
-    """Return the extra checks for models that encode images or captions, or compare captions; else none."""
+    """Return further tests for a model that encodes images or captions, or compares captions; none for others."""
     if ability.takes == "images":
         return _image_checks(model, together, tolerance)
     if ability.method == "encode_texts":
@@ -199,7 +199,9 @@ def _text(answers: Sequence[str]) -> Check:
 
 
 def _vectors(what: str, vectors: np.ndarray, count: int) -> list[Check]:
-    """Check the vectors' shape, dtype, finite values and unit length, and that different inputs differ in vector."""
+    """Test the shape, the dtype and the length of vectors, that they are finite, and that different inputs have
+    different ones.
+    """
     finite = bool(np.isfinite(vectors).all())
     lengths = np.linalg.norm(vectors, axis=-1)
     off = float(np.abs(lengths - 1).max()) if finite else float("nan")

@@ -1,4 +1,4 @@
-"""Multiple choice: which caption fits the image, or which one does not.
+"""Multiple choice: questions about which caption fits the image, or which one does not.
 
 A chooser answers one question at a time, with its options in one order. `creperie.scoring.choice` decides which orders
 are asked and how the answers become scores.
@@ -43,8 +43,9 @@ PERMUTED = 4
 
 @dataclass(frozen=True)
 class ChoiceQuestion:
-    """An image, captions in the order in which they are offered, and what is asked: which fits ("match") or which does
-    not ("odd"). `subset` selects the demonstrations to show before it.
+    """A question about an image: its captions in the order in which they are offered, and what is asked.
+
+    `asks` is "match" (which one fits) or "odd" (which one does not). `subset` selects the demonstrations shown before.
     """
 
     image: Image.Image
@@ -55,8 +56,9 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class Chosen:
-    """An answer: the probability of each option (1 and 0 if the model named one), NaN if the answer could not be read.
-    `answer` is the generated text, with its thoughts if it is a `GeneratedText`; empty if likelihoods were read.
+    """An answer: the probability of each option (1 or 0 if the model named one); NaN if it could not be parsed.
+
+    `answer` is the generated text, with the reasoning if it is a `GeneratedText`; empty if likelihoods were read.
     """
 
     shares: np.ndarray
@@ -80,8 +82,10 @@ class Chosen:
 
 @runtime_checkable
 class Chooser(Model, Protocol):
-    """A model that answers questions with options. `asks` lists the kinds of questions that it can answer ("match",
-    "odd"); `order` says in which orders the options are offered.
+    """A model that answers multiple-choice questions.
+
+    `asks` lists the questions that it can answer ("match", "odd"); `order` says in which orders the options are
+    offered.
     """
 
     @property
@@ -95,7 +99,7 @@ class Chooser(Model, Protocol):
 
 @runtime_checkable
 class Rewordable(Chooser, Protocol):
-    """A chooser whose question wording can be replaced."""
+    """A chooser whose questions can be worded differently."""
 
     @property
     def form(self) -> QuestionWording: ...
@@ -105,8 +109,9 @@ class Rewordable(Chooser, Protocol):
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A solved example question for the model, with its picture or with a description of the scene. If `subset` is set,
-    it is shown only with questions of that subset.
+    """A question with its answer, shown to the model as an example, with an image or with a description of the scene.
+
+    If `subset` is set, it is shown only before questions of that subset.
     """
 
     captions: tuple[str, ...]
@@ -125,7 +130,7 @@ class Demonstration:
 
 
 class Turn(NamedTuple):
-    """A demonstration as text: question and answer, with its image."""
+    """A demonstration as text, that is, as question and answer, with its image."""
 
     asked: str
     answered: str
@@ -138,7 +143,7 @@ Turns = Sequence[Turn]
 
 @dataclass(frozen=True)
 class QuestionWording:
-    """The wording of questions: the prompt for each kind of question, and the demonstrations before it."""
+    """How questions are worded: the prompt for each kind of question, and the demonstrations shown before it."""
 
     prompts: Mapping[str, PromptText]
     shots: tuple[Demonstration, ...] = ()
@@ -149,11 +154,13 @@ class QuestionWording:
 
     @property
     def by_subset(self) -> bool:
-        """True if the demonstrations depend on the subset of the question."""
+        """True if questions of different subsets have different demonstrations."""
         return any(shot.subset for shot in self.shots)
 
     def asked(self, question: ChoiceQuestion) -> Prompt:
-        """Return the prompt for a generator: the demonstrations as turns, each with its picture, then the question."""
+        """Return the prompt for a generator: the demonstrations as turns, with their images, followed by the
+        question.
+        """
         turns = self.turns(question)
         messages = [part for turn in turns for part in (("user", turn.asked), ("assistant", turn.answered))]
         images = [turn.image for turn in turns]
@@ -165,12 +172,12 @@ class QuestionWording:
         )
 
     def turns(self, question: ChoiceQuestion) -> list[Turn]:
-        """Return the demonstrations for a question as turns of a conversation."""
+        """Return the demonstrations shown before a question, as turns of a conversation."""
         prompt = self.prompt(question)
         return [self._shown(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
     def answers(self, question: ChoiceQuestion) -> list[str]:
-        """Return the possible answers: one label per option, and the word for "none" if the prompt has one."""
+        """Return the possible answers: one label per option and, if the prompt offers it, the word for "none"."""
         prompt = self.prompt(question)
         return [label.rstrip(".") for label in prompt.labels[: len(question.options)]] + [prompt.none] * bool(
             prompt.none
@@ -198,7 +205,7 @@ class QuestionWording:
 
     @property
     def marks(self) -> dict[str, str]:
-        """An entry for the options of the fingerprint if the demonstrations depend on the subset; otherwise empty."""
+        """A fingerprint option that says that demonstrations depend on the subset; empty if they do not."""
         return {"demonstrations": "by subset"} if self.by_subset else {}
 
     def described(self) -> str:
@@ -207,7 +214,7 @@ class QuestionWording:
 
 
 def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionWording:
-    """Return the wording described by the options `prompt` and `shots` of a URI."""
+    """Return the wording that the options `prompt` and `shots` of a URI describe."""
     if prompt and (not in_folder(prompt) or "#" in prompt):
         chosen = find_prompt(prompt, "choice", where=where)
         prompts = {chosen.asks: chosen}
@@ -219,8 +226,8 @@ def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionW
 def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
     """Return the demonstrations of a TOML file.
 
-    Each `[[demonstration]]` has captions; answer (from 1; 0 for none) or fits (the captions that fit, from 1); image (a
-    file in the same folder) or scene; and subset.
+    Each `[[demonstration]]` has `captions`; `answer` (the number of an option, from 1, or 0 for none) or `fits` (the
+    numbers of the captions that fit); `image` (a file in the same folder) or `scene` (a description); and `subset`.
     """
     file = Path(path).expanduser()
     records = parse_toml(read_text(file), path).get("demonstration")
@@ -263,7 +270,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
 
 
 def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
-    """Return the pattern of true (P) and false (N) captions in an order.
+    """Return which captions are true (P) and false (N) in an order, as a pattern.
 
     >>> order_pattern((2, 0, 1), (True, True, False))
     'NPP'
@@ -272,10 +279,10 @@ def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
 
 
 def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
-    """Return the orders in which the options are offered.
+    """Return the orders in which options are offered, as tuples of indices. `match` says which options are true.
 
-    `spec` is "all" (which means the rotations if there are more than four options), "given", "rotations", or a pattern
-    of true (P) and false (N) options.
+    `spec` is "given", "all" (with more than four options, only the rotations), "rotations", or a pattern of true (P)
+    and false (N) options.
 
     >>> orders_of("PNP", (True, True, False))
     [(0, 2, 1)]
@@ -302,7 +309,9 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
 
 
 def shares_of(parsed: Parsed, count: int) -> np.ndarray:
-    """Return 1 for the named option, else 0 (all 0 if none or several are named); all NaN for an unreadable answer."""
+    """Return 1 for the option named and 0 for the others (all 0 if none or several are named); all NaN if
+    unparsable.
+    """
     import numpy as np
 
     if parsed.why:

@@ -1,4 +1,4 @@
-"""Hash everything that determines the output of a model in memory: its weights, buffers, code and all other data.
+"""Hash everything on which the output of a model in memory depends: its weights, buffers, code and all other data.
 
 The hash is computed anew whenever a model is scored. Version counters would be faster but miss changes made through
 `.data` or in inference mode.
@@ -59,7 +59,7 @@ FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, functools.partial)
 class Content:
     """The hash of an object.
 
-    `certain` is True if the object has weights and none of its parts was left out of the hash; then equal digests mean
+    `certain` is True if the object has weights and no part of it was left out. Then models with equal digests have
     equal outputs.
     """
 
@@ -68,7 +68,7 @@ class Content:
 
 
 def networks_of(holder: object) -> list[torch.nn.Module]:
-    """Return the outermost PyTorch modules: the object itself, or those that it holds."""
+    """Return the outermost PyTorch modules of an object: itself, or the modules among its attributes."""
     torch = sys.modules.get("torch")
     if torch is None:
         return []
@@ -92,7 +92,7 @@ def networks_of(holder: object) -> list[torch.nn.Module]:
 def count_weights(model: object) -> int | None:
     """Return the number of weights of a loaded model; None if they cannot be counted (a server, an ONNX session).
 
-    A model with an integer attribute `parameters` reports that number instead.
+    If a model has an integer attribute `parameters`, this is the number.
     """
     parameters = getattr(model, "parameters", None)
     if isinstance(parameters, int):
@@ -102,7 +102,7 @@ def count_weights(model: object) -> int | None:
 
 
 def content_of(model: object, *parts: object) -> Content:
-    """Return the hash of a model and of the parts that prepare its inputs.
+    """Return the hash of a model and of the `parts` that prepare its inputs.
 
     The hash of a function is never `certain`, since a function has no weights.
 
@@ -124,7 +124,9 @@ def content_of(model: object, *parts: object) -> Content:
 
 
 class _Hasher:
-    """Hashes everything reachable from the added objects; `complete` is False if something could not be hashed."""
+    """Hashes everything that can be reached from the added objects; `complete` is False if something could not be
+    hashed.
+    """
 
     def __init__(self) -> None:
         self.total = hashlib.sha256()
@@ -140,7 +142,9 @@ class _Hasher:
         self.complete = False
 
     def add(self, value: Any) -> None:
-        """Hash a value according to its type, with all that it holds; a repeated value is hashed as its number."""
+        """Hash a value, in the way of its type, with everything that it contains; a repeated value is hashed as its
+        number.
+        """
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes, type(...))):
             self._put(type(value).__name__, len(repr(value)), repr(value))
             return
@@ -251,7 +255,7 @@ class _Hasher:
     # -- code ----------------------------------------------------------------------------------------------------
 
     def _class(self, kind: type) -> None:
-        """Hash a class's methods and bases; unless the class is from a library, hash its other attributes as well."""
+        """Hash a class's methods and bases and, if it is not from a library, its other attributes."""
         library = _is_library(kind)
         self._put("class", kind.__module__ if library else "", kind.__qualname__)
         for name, member in sorted(vars(kind).items()):
@@ -267,7 +271,9 @@ class _Hasher:
         self._each(code.co_consts)
 
     def _function(self, function: types.FunctionType) -> None:
-        """Hash a function's code and, unless it is from a library, its defaults, closure and the globals it uses."""
+        """Hash a function's code and, if it is not from a library, its defaults, its closure and the globals it
+        uses.
+        """
         self._code(function.__code__)
         library = _is_library(function)
         for cell in function.__closure__ or ():
@@ -283,7 +289,9 @@ class _Hasher:
             self._names(function.__globals__, loaded, {name for one in code for name in one.co_names})
 
     def _names(self, space: Mapping[str, Any], names: set[str], attributes: set[str]) -> None:
-        """Hash the values of these names; of a module outside libraries, only the attributes that the code names."""
+        """Hash the values of `names`; for a module that is not from a library, only those attributes that the code
+        uses.
+        """
         for name in sorted(names & space.keys()):
             if (id(space), name) in self._named:
                 continue
@@ -316,7 +324,9 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _wrapped_in(value: Any) -> list[Any] | None:
-    """Return what a method, a partial function, a property or a cached function wraps; None for other objects."""
+    """Return the functions and values inside a method, a partial function, a property or a cached function; else
+    None.
+    """
     if isinstance(value, types.MethodType):
         return [value.__func__, value.__self__]
     if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
@@ -340,7 +350,7 @@ def _slots(kind: type) -> list[str]:
 
 
 def _has_hidden_state(kind: type) -> bool:
-    """Return True if objects of a type hold more than their attributes, as those of types written in C do."""
+    """Return True if objects of a type contain more than their attributes, as those of types written in C do."""
     pointers = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
     return bool(kind.__itemsize__) or kind.__basicsize__ > object.__basicsize__ + pointers * tuple.__itemsize__
 
@@ -356,7 +366,7 @@ def _settings(part: Any) -> dict[str, Any]:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the entries that only say where they come from (those in `ORIGIN`)."""
+    """Return settings without the entries that only say where they were loaded from (those in `ORIGIN`)."""
     return {k: plain_settings(v) if isinstance(v, Mapping) else v for k, v in settings.items() if str(k) not in ORIGIN}
 
 
@@ -365,7 +375,9 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def ready_to_score(networks: Iterable[torch.nn.Module], place: Place | None = None) -> Iterator[None]:
-    """During the block, put networks in eval mode and at `place` if given; then restore modes and tensors."""
+    """During the block, put networks in eval mode and on the device `place`, if given; afterwards, restore
+    everything.
+    """
     with ExitStack() as stack:
         for network in networks:
             stack.callback(_restore, network, *_state(network))

@@ -34,14 +34,16 @@ class PrecisionOptions(DeviceOptions):
 
 @dataclass(frozen=True)
 class Place:
-    """A device and a precision. Scores are float32 whatever the precision of the model."""
+    """A device and a precision for a model. Scores are float32 in any precision."""
 
     wanted: str = "cpu"
     dtype: str = "float32"
 
     @cached_property
     def device(self) -> str:
-        """The device; `auto` is resolved to the best one on first use, so models without torch never look for it."""
+        """The device. `auto` is resolved to the best one on first use, so that models without torch never look for
+        one.
+        """
         return _best_device() if self.wanted == "auto" else self.wanted
 
     @property
@@ -60,7 +62,7 @@ class Place:
 
 
 def find_place(device: str = "auto", dtype: str = "float32") -> Place:
-    """Return the place with these names; raise an error for unknown names and missing devices.
+    """Return the place with this device and precision; raise an error for unknown names and missing devices.
 
     >>> find_place("cpu", "bf16")
     Place(wanted='cpu', dtype='bfloat16')
@@ -93,7 +95,7 @@ def _present(device: str) -> str:
     else:
         there = torch.backends.mps.is_available()
     if not there:
-        raise UsageError(f"there is no device {device!r} on this machine", hint="use `device=` auto or cpu")
+        raise UsageError(f"there is no device {device!r} on this machine", hint="use `device='auto'` or `device='cpu'`")
     return device
 
 
@@ -101,8 +103,8 @@ def _present(device: str) -> str:
 def exact_float32() -> Iterator[None]:
     """Run inference in full float32 precision, without gradients, during the block.
 
-    By default CUDA's convolutions round their inputs to 19 bits, which changes a vector by about 1e-5 and makes it
-    depend on its batch. The tensors can still be trained on later (`no_grad`, not inference mode).
+    By default, CUDA's convolutions round their inputs to 19 bits, which changes a vector by about 1e-5 and makes it
+    depend on its batch. Since `no_grad` is used and not inference mode, training can use the tensors afterwards.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Choices and yes/no answers from models that only generate text: chat endpoints, and any generator."""
+"""Multiple choice and yes/no questions for models that only generate text: chat endpoints, and any generator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from creperie.models.thoughts import GeneratedText, joined, reply_of
 
 
 def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
-    """Return a generator wrapped as a model that scores: a chooser or, with `score=yesno`, a yes/no scorer."""
+    """Return a scorer that asks a generator: a chooser or, with the option `score=yesno`, a yes/no scorer."""
     way = options["score"]
     if options["shots"] and way != "choice":
         raise UsageError(f"option 'shots' does not apply to score={way}: leave it out", where=uri)
@@ -39,7 +39,7 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
 
 
 class Asking:
-    """Base class of models that send each prompt to a generator, once per sample."""
+    """The base class of scorers that send prompts to a generator, each prompt once per sample."""
 
     generator: Any
     by = "generate"
@@ -58,7 +58,7 @@ class Asking:
         return list(getattr(self.generator, "notes", ()))
 
     def described(self, prompt: str, **used: Any) -> Fingerprint:
-        """Return the generator's fingerprint, extended by the prompt and the options with which it is asked."""
+        """Return the generator's fingerprint, with the prompt and the options that are used for asking it."""
         own: Fingerprint = self.generator.fingerprint
         used = {**own.options, **self.settings.marks, "by": self.by, "max_tokens": self.tokens, **used}
         return replace(own, prompt=prompt, options=used)
@@ -70,9 +70,10 @@ class Asking:
         return [texts[at : at + self.settings.samples] for at in range(0, len(texts), self.settings.samples)]
 
     def combined(self, samples: Sequence[GeneratedText], read: Callable[[str], Parsed], count: int) -> Chosen:
-        """Combine the samples of an answer into the probability of each option, by majority or as the mean.
+        """Return the probability of each option over the samples of an answer, by majority vote or as the mean.
 
-        If any sample was cut off, the answer counts as cut off. A sample that cannot be read counts for no option.
+        `read` parses a sample. A sample that cannot be parsed counts for no option; if any is cut off, the whole answer
+        is.
         """
         parsed, answer = [read(text) for text in samples], joined(samples)
         void = next((one for kind in (CUT, UNPARSABLE) for one in parsed if one.kind == kind), parsed[0])
@@ -96,7 +97,7 @@ class GeneratedChooser(Asking, WordedChooser):
         self.fingerprint = self.described(form.described(), score="choice", order=order, **shots, **form.marks)
 
     def asked_with(self, form: QuestionWording) -> GeneratedChooser:
-        """Return the same model with another wording of its questions."""
+        """Return the same model with another wording of the questions."""
         return type(self)(self.generator, form, self.order)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
@@ -118,7 +119,7 @@ class GeneratedYesNo(Asking):
         return np.array([one.shares[0] for one in self.judge([(image, text) for text in texts])], np.float32)
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
-        """Return one answer per image and caption; its only number is the probability of yes."""
+        """Return one answer per pair of image and caption; its single number is the probability of yes."""
         return [self.combined(samples, _yes_or_no, 1) for samples in self.replies(self.questions(pairs))]
 
     def questions(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Prompt]:

@@ -15,8 +15,9 @@ SKIP = [
 
 
 def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool = False) -> Path:
-    """Return the folder of a model. `name` is a path, `pkg:MODULE`, or a name on the hub, whose files are downloaded or
-    taken from the cache.
+    """Return the folder of a model.
+
+    `name` is a path, `pkg:MODULE`, or a name on the hub, whose files are downloaded unless they are in its cache.
     """
     if name.startswith("pkg:"):
         return package_folder(name.removeprefix("pkg:"), uri=uri)
@@ -25,7 +26,7 @@ def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool
         return path
     if path.exists():
         raise ModelError(
-            f"{name!r} is a file, expected a model's folder", where=uri, hint="give the folder that holds it"
+            f"{name!r} is a file, expected a model's folder", where=uri, hint="give the folder that contains it"
         )
     if name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name:
         raise ModelError(f"there is no folder {name!r}", where=uri, hint="give a model's folder or its name on the hub")
@@ -33,7 +34,7 @@ def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool
 
 
 def package_folder(module: str, *, uri: str) -> Path:
-    """Return the folder with weights that an installed Python package names in its `get_model_path()`."""
+    """Return the folder with weights that the function `get_model_path()` of an installed Python package returns."""
     try:
         package = import_module(module)
     except ImportError as e:
@@ -74,7 +75,9 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
 
 
 def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] | None:
-    """Return the files of a repository on the hub; None if the hub does not answer (then its cache is used)."""
+    """Return the names of the files in a repository on the hub; None if the hub cannot be reached (its cache is used
+    then).
+    """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 

@@ -1,6 +1,6 @@
 """The kinds of models, read from kinds.toml.
 
-A kind names the function that loads it; the module of that function is imported when a model of the kind is loaded.
+For each kind, the file names the function that loads its models; its module is imported only when it is needed.
 """
 
 from __future__ import annotations

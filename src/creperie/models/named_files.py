@@ -1,4 +1,4 @@
-"""A digest of the files that a model, benchmark or file name refers to, computed without loading them."""
+"""A digest of the files behind the name of a model, a benchmark or a file, computed without loading them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def named_content(spec: str) -> str:
 
 
 def _places(text: str) -> Iterator[Path]:
-    """Yield the file or folder that a text names, if any: by path, KIND:PATH, installed package or model on the hub."""
+    """Yield the file or folder that a text names, if any: a path, KIND:PATH, an installed package, or a model on the
+    hub.
+    """
     name = _KIND.sub("", text)
     for spelling in dict.fromkeys((text, name)):
         if _exists(file := spelling.partition("#")[0]):
@@ -48,7 +50,7 @@ def _exists(file: str) -> bool:
 
 
 def _snapshot(name: str) -> Iterator[Path]:
-    """Yield the folder of a model from the hub if it has been downloaded; nothing otherwise."""
+    """Yield the folder of a model from the hub if it has been downloaded."""
     try:
         from huggingface_hub import snapshot_download
 

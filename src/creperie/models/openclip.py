@@ -54,7 +54,7 @@ def encoder_of(
     options: Mapping[str, Any],
     place: Place,
 ) -> Model:
-    """Return the adapter to an open_clip model with its transform and tokenizer."""
+    """Return the adapter to an open_clip model, given with its image transform and its tokenizer."""
     tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), _context(model))
     towers = Towers(_text_features, _image_features, trims="never")
     fingerprint = Fingerprint(
@@ -74,8 +74,8 @@ def encoder_of(
 class OpenClipTokenizer(CaptionTokenizer):
     """The tokenizer of open_clip.
 
-    The library's own byte-pair tokenizer returns captions without padding; with any other tokenizer, captions come
-    padded by the library, since only the library knows how to pad them.
+    With the library's own byte-pair tokenizer, captions are returned without padding; with any other tokenizer, they
+    are padded by the library, since only it knows how.
     """
 
     def __init__(self, tokenizer: Any, rule: CaptionRule, context: int) -> None:
@@ -125,7 +125,9 @@ def _library() -> Any:
 
 
 def _named(library: Any, uri: ModelURI) -> tuple[str, str | None]:
-    """Return the architecture and the source of the weights: a tag, a path, or None if the name implies the source."""
+    """Return the architecture and the source of the weights: a tag, a path, or None if the name of the model implies
+    it.
+    """
     if uri.name.startswith(OPENCLIP_PLACES):
         return uri.name, None
     architecture, _, source = uri.name.partition("/")
@@ -153,7 +155,9 @@ def _is_tag(library: Any, architecture: str, source: str) -> bool:
 
 
 def _quick_gelu(library: Any, architecture: str, source: str | None, activation: str | None, uri: str) -> bool:
-    """Return True if the architecture uses QuickGELU; raise an error if the weights need another activation."""
+    """Return True if the architecture uses QuickGELU; raise an error if the weights were trained with another
+    activation.
+    """
     has = bool((library.get_model_config(architecture) or {}).get("quick_gelu", False))
     if source in (None, OPENCLIP_RANDOM):
         return has
@@ -231,9 +235,9 @@ def _context(model: Any) -> int:
 def _trimmed(padded: DualEncoder) -> DualEncoder | None:
     """Return the model with batches padded only to their longest caption; None if that would change the vectors.
 
-    Vectors can stay the same if the text tower is causal and its output is taken at the end token. The library's own
-    method requires the full width, so the parts of the tower are called here, and the vectors of two test captions are
-    compared with the library's.
+    The vectors can stay the same only if the text tower is causal and its output is taken at the end token. The library
+    pads to the full width, so the parts of its tower are called one by one here, and the vectors of two test captions
+    are compared with those of the library.
     """
     tower = getattr(padded.model, "text", padded.model)
     if not _is_causal(tower):
@@ -280,7 +284,7 @@ def _causal_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> to
 
 
 class TransformPixels(ProcessorPixels):
-    """Preprocessing by the library's transform."""
+    """Preprocessing by open_clip's image transform."""
 
     def prepare(self, image: Image.Image) -> np.ndarray:
         return self.processor(image).numpy()
@@ -294,7 +298,7 @@ def _pixels(transform: Any) -> Pixels:
         return slow
 
     def odd(image: Image.Image) -> np.ndarray:
-        """Prepare images with palettes or transparency: run all steps but the last two (to tensor, normalise)."""
+        """Prepare an image with a palette or transparency, using all steps but the last two (to tensor, normalise)."""
         for step in steps[:-2]:
             image = step(image)
         return np.asarray(image)
@@ -303,7 +307,7 @@ def _pixels(transform: Any) -> Pixels:
 
 
 def _recipe(steps: Sequence[Any]) -> Preprocessing | None:
-    """Return the settings that are equivalent to the library's usual steps; None if the steps are others.
+    """Return the settings equivalent to the steps of a transform; None if they are not the library's usual steps.
 
     The usual steps are: Resize, CenterCrop (optional), conversion to RGB, conversion to a tensor, Normalize.
     """

@@ -1,8 +1,8 @@
 """Turn images into pixel tensors: resized and cropped on the CPU, normalised on the model's device.
 
-The image processors of transformers are the reference. If one does the usual steps (resize, centre crop, rescale,
-normalise), they are done here directly with Pillow, which is several times faster and releases the GIL. When a model is
-loaded, both ways are compared on probe images, and the fast one is used only if they agree.
+The image processors of transformers are the reference. If a processor's steps are the usual ones (resize, centre crop,
+rescale, normalise), they are done here with Pillow, which is several times faster and releases the GIL. When a model is
+loaded, the results of both are compared on test images, and the fast way is used only if they agree.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """The settings of the usual preprocessing. `size` is the length of the shorter edge, or (height, width)."""
+    """The settings of the usual preprocessing. `size` is the length of the shorter edge, or height and width."""
 
     size: int | tuple[int, int]
     crop: tuple[int, int] | None
@@ -43,7 +43,7 @@ class Preprocessing:
     round_centre: bool = False  #: round a half-pixel crop offset to even (torchvision) instead of down
 
     def resized(self, width: int, height: int) -> tuple[int, int]:
-        """Return the width and the height that an image of this size has after resizing."""
+        """Return the width and the height that an image of this width and height has after resizing."""
         if not isinstance(self.size, int):
             return self.size[1], self.size[0]
         if width <= height:
@@ -51,7 +51,7 @@ class Preprocessing:
         return int(self.size * width / height), self.size
 
     def corner(self, width: int, height: int, crop: tuple[int, int]) -> tuple[int, int]:
-        """Return the left and the top edge of the centre crop."""
+        """Return the left and the top edge of the centre crop of an image."""
         left, top = (width - crop[1]) / 2, (height - crop[0]) / 2
         return (round(left), round(top)) if self.round_centre else (int(left), int(top))
 
@@ -122,7 +122,7 @@ def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
 
 
 def pixels_of(processor: Any) -> Pixels:
-    """Return the fast preprocessing if it gives the same result as the processor, otherwise the processor's own."""
+    """Return the fast preprocessing if it gives the same pixels as the processor, else the processor's own."""
     slow = ProcessorPixels(processor)
     recipe = _recipe_of(processor)
     if recipe is None:
@@ -131,7 +131,7 @@ def pixels_of(processor: Any) -> Pixels:
 
 
 def agreeing(fast: DirectPixels, slow: Pixels) -> Pixels:
-    """Return the fast preprocessing if it agrees with the slow one on every probe image, else the slow one."""
+    """Return the fast preprocessing if it agrees with the slow one on every test image, else the slow one."""
     return fast if all(_agree(fast, slow, image) for image in _probe_images()) else slow
 
 
@@ -149,7 +149,7 @@ def _processor_bytes(processor: Any, image: Image.Image) -> np.ndarray:
 
 
 def _recipe_of(processor: Any) -> Preprocessing | None:
-    """Return the preprocessing described by a processor's settings; None if it is not the usual one."""
+    """Return the preprocessing that a processor's settings describe; None if it is not the usual one."""
     settings = processor.to_dict()
     if not (settings.get("do_resize") and settings.get("do_rescale") and settings.get("do_normalize")):
         return None

@@ -41,7 +41,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 class ProcessModel:
-    """A model in another process, with the same methods as there. Only one request is sent at a time."""
+    """A model in another process, with the methods that it has there. Requests are sent one at a time."""
 
     def __init__(self, python: str, module: str, function: str, uri: str) -> None:
         self.uri = uri
@@ -103,7 +103,7 @@ class ProcessModel:
         return results
 
     def _ask(self, request: dict[str, Any], images: Sequence[Image.Image] = ()) -> tuple[dict[str, Any], np.ndarray]:
-        """Return the reply to a request. If the process dies, start it again and send the request again."""
+        """Return the reply to a request. If the process has died, start it again and repeat the request."""
         with self.lock:
             request["images"] = self._share(images)
             for left in reversed(range(TRIES)):
@@ -118,7 +118,7 @@ class ProcessModel:
         raise AssertionError
 
     def _share(self, images: Sequence[Image.Image]) -> list[tuple[int, int]]:
-        """Write the pixels of images into the file that both processes map into memory; return the images' sizes."""
+        """Write the pixels of images into the file that both processes memory-map, and return the images' sizes."""
         size = sum(3 * image.width * image.height for image in images)
         if size > len(self.memory):
             self.images.truncate(size)

@@ -1,8 +1,8 @@
 """The protocols of models: what a model can do, and the fingerprint that every model must have.
 
-A plug-in needs only the short methods (`encode_images`, `encode_texts`, `score_pairs`, …). The staged pairs
-(`prepare_*` then `forward_*`) let the scorer tokenise and decode in other threads, sort captions by length and pad
-batches only to their longest; if a model has them, `encode_*` must be their composition.
+A plug-in needs only the simple methods (`encode_images`, `encode_texts`, `score_pairs`, …). With methods in two stages,
+`prepare_*` and `forward_*`, scoring can tokenise and decode in other threads, sort captions by length, and pad batches
+only to their longest caption; `encode_*` must then give the same result as both stages together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Everything that can change a model's scores. It is part of every cache key and of every run."""
+    """Everything on which a model's scores depend. It is part of every cache key and of every run."""
 
     uri: str
     architecture: str
@@ -33,7 +33,7 @@ class Fingerprint:
 
     @property
     def key(self) -> str:
-        """A hash of everything but the URI, so that two URIs of one model share their cached results."""
+        """A hash of everything but the URI, so that two URIs of the same model share their cached results."""
         content = asdict(self)
         content.pop("uri")
         return digest_of(content)[:32]
@@ -41,7 +41,7 @@ class Fingerprint:
 
 @runtime_checkable
 class Model(Protocol):
-    """The protocol of all models: they have a fingerprint."""
+    """The protocol of all models: each has a fingerprint."""
 
     @property
     def fingerprint(self) -> Fingerprint: ...
@@ -49,29 +49,33 @@ class Model(Protocol):
 
 @runtime_checkable
 class ImageEncoder(Model, Protocol):
-    """Encodes images as L2-normalised float32 vectors (n, d), or as (n, q, d), where the best of q queries counts."""
+    """Encodes images as L2-normalised float32 vectors (n, d), or (n, q, d) if the best of q queries per image
+    counts.
+    """
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class TextEncoder(Model, Protocol):
-    """Encodes captions as L2-normalised float32 vectors (n, d); a dual encoder does so in the space of its images."""
+    """Encodes captions as L2-normalised float32 vectors (n, d); a dual encoder has the same space for images."""
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class PairScorer(Model, Protocol):
-    """Scores one image with several captions: float32 (n,); a higher number means a better match."""
+    """Scores one image with several captions, as float32 numbers (n,); a higher number means a better match."""
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class PairEncoder(Model, Protocol):
-    """Encodes one image joined with each of several captions: float32, L2-normalised, (n, d). Some published
-    evaluations compare these fused vectors with each other instead of asking how well image and caption match.
+    """Encodes one image together with each of several captions, as L2-normalised float32 vectors (n, d).
+
+    Some published evaluations compare these vectors with each other, instead of asking how well image and caption
+    match.
     """
 
     def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
@@ -79,14 +83,14 @@ class PairEncoder(Model, Protocol):
 
 @runtime_checkable
 class TextScorer(Model, Protocol):
-    """Scores captions without images (blind): one float32 number per caption (n,); higher is better."""
+    """Scores captions without images, as float32 numbers (n,); higher is better."""
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class TextPairScorer(Model, Protocol):
-    """Compares captions without images (blind): the similarity of two captions, float32 (n,), symmetric."""
+    """Compares captions in pairs, without images: similarities as float32 numbers (n,), which must be symmetric."""
 
     def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray: ...
 
@@ -95,7 +99,8 @@ class TextPairScorer(Model, Protocol):
 class Prompt:
     """The input of a generator: chat messages (role, text), images, and sampling settings.
 
-    `shows` gives the number of images in each user turn, in order; if empty, all images belong to the first user turn.
+    `shows` is the number of images in each user turn, in order. If it is empty, all images belong to the first user
+    turn.
     """
 
     messages: tuple[tuple[str, str], ...]
@@ -132,7 +137,7 @@ class Tokens:
 @runtime_checkable
 class StagedImages(Protocol):
     def prepare_image(self, image: Image.Image) -> np.ndarray:
-        """Resize, crop and normalise one image; safe to call from several threads."""
+        """Return one image resized, cropped and normalised. Several threads may call this at once."""
         ...
 
     def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray: ...
@@ -142,7 +147,7 @@ class StagedImages(Protocol):
 class StagedTexts(Protocol):
     @property
     def trims(self) -> bool:
-        """True if padding a batch only to its longest caption is exact."""
+        """True if padding a batch only to its longest caption does not change the vectors."""
         ...
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...

@@ -1,6 +1,6 @@
 """Load models by URI.
 
-A kind that is not built in is looked up among the plug-ins of the group `creperie.models`, registered or installed.
+A kind that is not built in is looked up among the plug-ins for models, whether installed or registered by the program.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Loader = Callable[[ModelURI, Mapping[str, Any], Place], Model]
 
 
 def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Model:
-    """Load and return the model that a URI names. Every failure raises a `CreperieError` that names the model."""
+    """Load and return the model that a URI names. If this fails, a `CreperieError` that names the model is raised."""
     from creperie.models.wrapping import as_model  # imports numpy, which listing models does not need
 
     place = find_place(device, dtype)
@@ -45,7 +45,7 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
 
 
 def load_plain(uri: str, place: Place) -> Any:
-    """Load and return what a URI names: a model, or an object from a plug-in that `wrap` accepts."""
+    """Load and return what a URI names: a model, or an object of a plug-in that `wrap` accepts."""
     parsed = _parsed(uri)
     kind = KINDS.get(parsed.kind)
     options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)
@@ -67,7 +67,9 @@ def load_plain(uri: str, place: Place) -> Any:
 
 
 def _parsed(uri: str) -> ModelURI:
-    """Return the parts of a URI; for a removed kind or option, raise a UsageError that says what to use instead."""
+    """Return the parsed URI. For a kind or an option that was removed, raise a UsageError that says what to use
+    instead.
+    """
     parsed = parse_uri(uri)
     options = [f"{parsed.kind}?{name}" for name in parsed.options]
     values = [f"{parsed.kind}?{name}={value}" for name, value in parsed.options.items()]
@@ -88,9 +90,9 @@ def _loader(kind: ModelKind) -> Loader:
 
 
 def _checked(model: object, uri: str) -> Model:
-    """Return the model; raise a ModelError if it lacks a fingerprint or has no ability that can be scored."""
+    """Return the model; raise a ModelError if it has no fingerprint, or no ability that scoring can use."""
     if not isinstance(model, Model):
-        raise ModelError("the loaded model has no fingerprint", where=uri, hint="see docs/plugin.md")
+        raise ModelError("the loaded model has no fingerprint", where=uri, hint="give it one (docs/plugin.md)")
     if not abilities_of(model):
         raise ModelError(
             "the loaded model has no method that can be scored",
@@ -101,7 +103,8 @@ def _checked(model: object, uri: str) -> Model:
 
 
 def check_uri(uri: str) -> None:
-    """Raise the error that `load_model` would raise for a wrong name, option, package or path; load nothing.
+    """Raise the error that `load_model` would raise for a wrong name, option, package or path, without loading
+    anything.
 
     >>> check_uri("blind:length")
     """
@@ -135,7 +138,7 @@ def missing_packages(uri: ModelURI) -> list[tuple[str, str]]:
 
 
 def _check_place(uri: ModelURI, text: str) -> None:
-    """Raise an error if a package with weights, or a path, is missing; names on the hub are not looked up here."""
+    """Raise an error if a path, or a package with weights, is missing. Names on the hub are not looked up here."""
     from creperie.models.lm.gguf import gguf_file, no_llama_cpp
 
     if uri.options.get("engine") == "llama.cpp" and find_spec("llama_cpp") is None:

@@ -1,7 +1,7 @@
 """Text encoders of the sentence-transformers library.
 
-For folders with an ONNX transformer, onnxruntime is called here, followed by the library's pooling: the library's own
-ONNX support needs another package and an older version of transformers.
+Models in ONNX format are run by onnxruntime, followed by the library's pooling, since the library's own ONNX support
+needs another package and an older version of transformers.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 def encoder_of(
     library: Any, uri: str, weights: str, options: Mapping[str, Any], place: Place, *, inner: str = ""
 ) -> Model:
-    """Return a text encoder around `library`, which is a `SentenceTransformer` or an `OnnxSentences`.
+    """Return a text encoder for `library`, which is a `SentenceTransformer` or an `OnnxSentences`.
 
-    `inner` names the ONNX file that runs the transformer, for the fingerprint; empty for PyTorch.
+    For the fingerprint, `inner` names the ONNX file that runs the transformer; empty for PyTorch.
     """
     rule = caption_rule(options)
     prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], uri)
@@ -75,7 +75,7 @@ def encoder_of(
 
 
 class SentenceEncoder:
-    """A text encoder for any sentence-transformers model, through the library's `encode`."""
+    """A text encoder for any sentence-transformers model; it calls the library's `encode`."""
 
     def __init__(self, library: Any, rule: CaptionRule, prompt: str, fingerprint: Fingerprint) -> None:
         self.library = library
@@ -146,7 +146,7 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
 
 
 def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
-    """Return the prompt of this name in the model's folder, or its default prompt; empty if neither is set."""
+    """Return the prompt with this name that is stored with the model, or its default prompt; empty if there is none."""
     name = name or library.default_prompt_name
     if not name:
         return ""
@@ -158,8 +158,8 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
 def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
     """Set whether the model's pooling includes the tokens of the prompt.
 
-    INSTRUCTOR models leave these tokens out, but their folders do not say so: the library recognises the models by
-    their names on the hub, which a local folder does not have.
+    INSTRUCTOR models leave these tokens out, but that is not stored in their folders: the library recognises the models
+    by their names on the hub, which a local folder does not have.
     """
     wanted = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
     for module in library:
@@ -168,7 +168,9 @@ def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
 
 
 def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
-    """Return the model with tokenising apart from encoding; None if its vectors differ from the library's `encode`."""
+    """Return the model with tokenising as a stage of its own; None if its vectors then differ from the library's
+    `encode`.
+    """
     library = plain.library
     try:
         tokenizer, context = library.tokenizer, _context(library)
@@ -201,7 +203,7 @@ def _describe_tokenizer(library: Any) -> dict[str, str]:
 
 
 def _describe_module(module: Any) -> str:
-    """Return the class of a module with its settings, or the class and activation of the model inside it."""
+    """Return the class of a module with its settings or, if it contains a model, that model's class and activation."""
     inner = getattr(module, "auto_model", None)
     if inner is None:
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
@@ -215,7 +217,7 @@ PROVIDERS = {"cuda": ["CUDAExecutionProvider", "CPUExecutionProvider"], "cpu": [
 
 
 class OnnxSentences:
-    """A stand-in for `SentenceTransformer` with the same interface: features in, `sentence_embedding` out."""
+    """A replacement for `SentenceTransformer` with the same interface, for models in ONNX format."""
 
     def __init__(self, session: Any, modules: list[Any], tokenizer: Any, settings: Mapping[str, Any]) -> None:
         self.session = session
@@ -242,7 +244,7 @@ class OnnxSentences:
         return features
 
     def preprocess(self, texts: list[str], prompt: str | None = None) -> dict[str, Any]:
-        """Return the library's input features, with the prompt's length, for pooling without the prompt."""
+        """Return the library's input features, and the length of the prompt, so that it can be left out of pooling."""
         encoded = self.tokenizer([(prompt or "") + text for text in texts], padding=True, return_tensors="pt")
         features: dict[str, Any] = {**encoded, "modality": "text"}
         if prompt:
@@ -252,7 +254,7 @@ class OnnxSentences:
 
 
 def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[OnnxSentences, Path]:
-    """Return the model of a folder and the ONNX file of its transformer."""
+    """Return the model in a folder, and the ONNX file of its transformer."""
     import onnxruntime
 
     from creperie.models.hf.folder import Folder
@@ -269,7 +271,9 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
 
 
 def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
-    """Return the ONNX file of this name in the folder; without a name, the one with the usual name or the only one."""
+    """Return the ONNX file with this name in the folder; without a name, the one with the usual name or the only
+    one.
+    """
     candidates = [folder / name] if name else [folder / "onnx" / "model.onnx", folder / "model.onnx"]
     for path in candidates:
         if path.is_file():
@@ -286,7 +290,7 @@ def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
 
 
 def _module(folder: Path, entry: Mapping[str, Any]) -> Any:
-    """Load a pooling, dense or normalising module of the class named in modules.json."""
+    """Load a pooling, dense or normalising module, of the class that modules.json names."""
     package, _, name = str(entry["type"]).rpartition(".")
     if not package.startswith("sentence_transformers."):
         what = f"module {entry['type']!r} is not part of sentence-transformers"

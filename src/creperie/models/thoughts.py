@@ -1,4 +1,4 @@
-"""Separate a model's thoughts from its answer, and tell complete answers from those that were cut off."""
+"""Separate a model's reasoning (its thoughts) from its answer, and complete answers from those that were cut off."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _INNER = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
 
 
 class GeneratedText(str):
-    """A generated answer without the thoughts before it. `cut` is True if the text reached the token limit or ended
-    inside a thought: then it is not an answer. `top` holds, for each token, the log-probabilities of that token and of
-    the likeliest alternatives, if they were requested.
+    """A generated answer, without the thoughts before it.
+
+    `cut` is True if the text reached the token limit or ended inside a thought, so that it is no answer. If requested,
+    `top` holds, for each token, the log-probabilities of that token and of the likeliest alternatives.
     """
 
     thought: str = ""
@@ -36,10 +37,10 @@ class GeneratedText(str):
 
 
 def reply_of(text: str, *, thought: str = "", cut: bool = False, asked: str = "") -> GeneratedText:
-    """Return a model's text as a reply, separated from its thoughts.
+    """Return the answer in a model's text, separated from its thoughts.
 
-    `thought` is the thought, if a server sent it separately; `asked` is the end of the prompt, where a template may
-    have opened a thought.
+    `thought` is the model's thought if a server sent it separately. `asked` is the end of the prompt, where a chat
+    template may already have begun a thought.
 
     >>> reply = reply_of("<think>A cat or a dog? A dog.</think> B")
     >>> reply, reply.thought, reply.cut
@@ -57,7 +58,7 @@ def reply_of(text: str, *, thought: str = "", cut: bool = False, asked: str = ""
 
 
 def joined(replies: Sequence[GeneratedText]) -> GeneratedText:
-    """Return several samples of an answer as one text; it is cut off if one of them is."""
+    """Return several samples of an answer as one text, which counts as cut off if any of them is."""
     if len(replies) == 1:
         return replies[0]
     whole = GeneratedText(" | ".join(replies))
@@ -68,7 +69,7 @@ def joined(replies: Sequence[GeneratedText]) -> GeneratedText:
 def decoded_reply(tokenizer: Any, ids: Any, *, ended: bool, asked: Any = ()) -> GeneratedText:
     """Decode the tokens that a local model wrote and return them as a reply; `asked` are the tokens of its prompt.
 
-    The marks around thoughts and final answers may be special tokens, which decoding would drop: they are kept.
+    Special tokens that mark thoughts or final answers, which decoding would drop, are kept.
     """
     text, whole = (str(tokenizer.decode(ids, skip_special_tokens=skip)) for skip in (True, False))
     before = str(tokenizer.decode(asked[-8:], skip_special_tokens=False)) if len(asked) else ""
@@ -115,7 +116,7 @@ def final_answer(text: str) -> str:
 
 
 def _from_json(text: str) -> str:
-    """Return the answer in the last JSON object of a text; the text itself if there is none."""
+    """Return the answer in the last JSON object of a text, or the text itself if it has none."""
     at, value = text.find("{"), None
     while at >= 0:
         try:

@@ -22,7 +22,7 @@ NO_LIMIT = 10**6
 
 
 class CaptionTokenizer:
-    """A transformers tokenizer with a caption rule and a context length. Safe to call from several threads."""
+    """A transformers tokenizer with a caption rule and a context length. Several threads may call it at once."""
 
     def __init__(
         self, tokenizer: Any, rule: CaptionRule, context: int, *, append_end: bool = False, pad_left: bool | None = None
@@ -65,8 +65,9 @@ class CaptionTokenizer:
     def pad(
         self, prepared: Sequence[Tokens], width: int | None, place: Place
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return ids and attention mask on the device, padded to `width` or, if it is None, to the longest caption. The
-        mask is None if, according to its tokenizer, the model takes no mask.
+        """Return ids and attention mask on the device, padded to `width` or, if it is None, to the longest caption.
+
+        The mask is None if the model takes none, according to its tokenizer.
         """
         pad_id = self.tokenizer.pad_token_id or 0
         ids, mask = pad_tokens(prepared, pad_id=pad_id, width=width, left=self.pad_left)
@@ -85,7 +86,9 @@ def describe_tokenizer(tokenizer: Any) -> dict[str, str]:
 
 
 def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:
-    """Return the context length: the least of the model's positions, the tokenizer's limit and the requested length."""
+    """Return the context length: the smallest of the model's positions, the tokenizer's limit, and the length asked
+    for.
+    """
     limits = [n for n in (positions, tokenizer.model_max_length, asked) if n and n < NO_LIMIT]
     return int(min(limits)) if limits else NO_LIMIT
 

@@ -54,7 +54,7 @@ class ModelOption:
 
     @property
     def usage(self) -> str:
-        """A string that shows how the option is written in a URI.
+        """How the option is written in a URI, to be shown in help texts.
 
         >>> ModelOption("pool", "…", "choice", "mean", ("mean", "cls")).usage
         'pool=mean|cls'
@@ -88,7 +88,9 @@ def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, w
 
 
 def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what: str) -> None:
-    """Raise a UsageError if an option was given that would have no effect."""
+    """Raise a UsageError for the first option in `given` that is not in `used`, since it would have no effect on
+    `what`.
+    """
     taken = set(used)
     for name in given:
         if name not in taken:

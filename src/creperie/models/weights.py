@@ -20,7 +20,7 @@ OTHER = re.compile(r"(^|/)(onnx|openvino|coreml|checkpoint-\d+)/|optimizer|sched
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files that hold a model's weights, in its folder and the folders of its modules."""
+    """Return the files that contain a model's weights, in its folder and in the folders of its modules."""
     files: list[Path] = []
     for place in [folder, *sorted(p for p in folder.rglob("*") if p.is_dir())]:
         for suffix in SUFFIXES:
@@ -29,7 +29,7 @@ def weight_files(folder: Path) -> list[Path]:
                 files += here
                 break
     if not files:
-        raise ModelError("the folder holds no weights", where=folder, hint="it needs a *.safetensors file")
+        raise ModelError("the folder contains no weights", where=folder, hint="name one with a *.safetensors file")
     return files
 
 

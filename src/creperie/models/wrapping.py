@@ -1,7 +1,7 @@
-"""Score models in memory: of transformers, open_clip or sentence-transformers, any other object, or a function.
+"""Score models in memory: models of transformers, open_clip or sentence-transformers, other objects, and functions.
 
-Each time a wrapped model is scored, its weights are hashed, it is moved to the requested device in eval mode, and the
-same adapter as for a model URI is built around it. Afterwards the model's device, dtype and mode are restored.
+Each time a wrapped model is scored, its weights are hashed, it is put on the requested device and in eval mode, and it
+gets the same adapter as a model named by a URI. Afterwards its device, dtype and mode are restored.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class WrappedModel:
         return self.plugin or f"memory:{self.name or ('function' if named == '<lambda>' else named)}"
 
     def read(self, kind: str) -> dict[str, Any]:
-        """Return all options of a kind of model URI: those given, after a check, and defaults for the rest."""
+        """Return all options for this kind of model URI: those given, after a check, and the defaults of the others."""
         return read_options(self.options, KINDS[kind].options, where=self.uri)
 
     @contextmanager
@@ -94,8 +94,8 @@ def wrap(
 ) -> WrappedModel:
     """Wrap a model in memory so that it can be scored.
 
-    `processor` is a transformers processor; `preprocess` turns an image into a tensor, `tokenizer` captions into ids;
-    `name` is the model's name in tables. `options` are those of a model URI, such as {"score": "vqa"}.
+    `processor` is a transformers processor. `preprocess` turns an image into a tensor, and `tokenizer` turns captions
+    into ids. `name` is the model's name in tables. `options` are those of a model URI, such as {"score": "vqa"}.
 
     >>> wrap(lambda captions: [len(c) for c in captions], name="length").uri
     'memory:length'
@@ -114,7 +114,7 @@ def wrap(
 
 
 def from_plugin(model: Any, uri: str) -> WrappedModel:
-    """Wrap an object that a plug-in returned, with the URI as its name."""
+    """Wrap an object that a plug-in returned; its name is the URI."""
     try:
         return replace(wrap(model), plugin=uri)
     except UsageError as e:
@@ -122,7 +122,9 @@ def from_plugin(model: Any, uri: str) -> WrappedModel:
 
 
 def as_model(model: Any, uri: str, place: Place) -> Model:
-    """Return a `Model` unchanged; move any other object of a plug-in to `place` and return an adapter around it."""
+    """Return a `Model` as it is; move any other object that a plug-in returned to `place` and return an adapter to
+    it.
+    """
     if isinstance(model, Model):
         return model
     wrapped = from_plugin(model, uri)
@@ -133,7 +135,7 @@ def as_model(model: Any, uri: str, place: Place) -> Model:
 
 
 def _unwrapped(model: Any) -> Any:
-    """Return the original module inside a compiled or parallel one; other modules are returned unchanged."""
+    """Return the module inside a compiled or parallel module; other modules are returned as they are."""
     for attribute in ("_orig_mod", "module"):
         if type(model).__name__ in ("OptimizedModule", "DistributedDataParallel", "DataParallel"):
             model = getattr(model, attribute, model)
@@ -160,7 +162,7 @@ def _kind(wrapped: WrappedModel) -> str:
 
 
 def _own_method(model: Any, method: str) -> Callable[..., Any] | None:
-    """Return the object's method for an ability, under any of its known names; None if it has none."""
+    """Return the object's method for an ability, under any name that is known for it; None if it has none."""
     candidates = (getattr(model, name, None) for name in ENCODE.get(method, (method,)))
     return next((own for own in candidates if callable(own)), None)
 
@@ -210,7 +212,9 @@ def _transformers(wrapped: WrappedModel, digest: str, place: Place) -> Model:
 
 
 class ObjectModel:
-    """A model made of methods of an object, or of a function: numbers become float32, vectors get unit length."""
+    """A model whose methods are those of an object, or a function. Numbers become float32, and vectors get unit
+    length.
+    """
 
     def __init__(self, fingerprint: Fingerprint, place: Place, methods: Mapping[str, Answer]) -> None:
         self.fingerprint, self.place = fingerprint, place
@@ -265,7 +269,7 @@ def _one_each(wrapped: WrappedModel, texts: Sequence[str], *given: Any) -> np.nd
     numbers = _method(wrapped.model, _numbers)(*given)
     if numbers.shape != (len(texts),):
         raise ModelError(
-            f"the function returned {numbers.shape or 'one number'} for {len(texts)} captions",
+            f"the function returned an array of shape {numbers.shape} for {len(texts)} captions",
             where=wrapped.uri,
             hint="return a list with one number per caption",
         )
@@ -287,7 +291,7 @@ def _method(own: Callable[..., Any], finish: Callable[[Any], np.ndarray]) -> Ans
 
 
 def _encoder(own: Callable[..., Any], inputs: Callable[[Sequence[Any]], Any]) -> Answer:
-    """Return a function from a list to vectors: it calls `own` once, or once per input if `own` takes only one."""
+    """Return a function that encodes a list: it calls `own` once or, if `own` takes only one input, once per input."""
 
     def encode(given: Sequence[Any]) -> np.ndarray:
         with _inference():
@@ -334,7 +338,7 @@ def _stacked(prepared: Sequence[Any], place: Place) -> Any:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    """Return one float32 number per input; a single column is flattened."""
+    """Return one float32 number per input; an array with a single column is flattened."""
     numbers = _array(values)
     return numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
 
@@ -353,7 +357,7 @@ def _array(values: Any) -> np.ndarray:
 
 @contextmanager
 def _inference() -> Iterator[None]:
-    """Run without gradients during the block if torch is loaded; do not import torch otherwise."""
+    """During the block, compute without gradients if torch is loaded (otherwise it is not imported)."""
     if "torch" not in sys.modules:
         yield
         return

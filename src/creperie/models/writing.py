@@ -1,7 +1,7 @@
-"""Generate the answers to a batch of prompts, with `generate` of transformers.
+"""Generate the answers to a batch of prompts with the `generate` method of transformers.
 
-Shorter prompts are padded on the left and masked. Each prompt has its own random generator, seeded with its own seed,
-so its answer does not depend on the other prompts in the batch.
+Shorter prompts are padded on the left and masked. Each prompt has a random generator with a seed of its own, so that
+its answer does not depend on the other prompts in the batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_ROWS = 32
 
 
 def batches_by_size(sizes: Mapping[int, int], device: str = "cpu") -> list[list[int]]:
-    """Return the keys in batches whose sizes in tokens are similar, the largest first."""
+    """Return the keys of `sizes` (key → tokens) in batches of similar sizes, the largest first."""
     batches: list[list[int]] = []
     budget = BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"])
     for i in sorted(sizes, key=lambda i: -sizes[i]):
@@ -33,8 +33,9 @@ def batches_by_size(sizes: Mapping[int, int], device: str = "cpu") -> list[list[
 
 
 def can_pad(model: Any) -> bool:
-    """Return whether padding on the left leaves the output unchanged, that is, whether every token attends to all
-    tokens before it. With a sliding window, padding would take up room in the window.
+    """Return whether padding on the left leaves the output unchanged: every token must attend to all tokens before it.
+
+    With a sliding window, the padding would take up part of the window.
     """
     text = model.config.get_text_config(decoder=True)
     return not (getattr(text, "sliding_window", None) or "sliding" in str(getattr(text, "layer_types", "")))
@@ -48,9 +49,10 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
 
 
 def stopping(ends: Sequence[int], rows: int = 1, device: str = "cpu") -> dict[str, Any]:
-    """Return the arguments of `generate` that end an answer at one of these tokens; answers that have ended are padded.
+    """Return the arguments that make `generate` end an answer at one of the tokens `ends`, after which it is padded.
 
-    On a GPU the cache of a batch has room for all tokens from the start: growing it would copy it for every token.
+    On a GPU, the cache of a batch has room for all tokens from the start, since it would be copied for every token to
+    grow.
     """
     settings: dict[str, Any] = {"eos_token_id": list(ends) or None, "pad_token_id": ends[0] if ends else 0}
     if rows > 1 and device.startswith("cuda"):
@@ -67,7 +69,7 @@ def write(
     start: int = 0,
     **settings: Any,
 ) -> list[tuple[list[int], bool]]:
-    """Return, for each prompt, the token ids of its answer without the end token, and whether it had an end token.
+    """Return, for each prompt, the token ids of its answer without the end token, and whether there was an end token.
 
     `start` is the number of tokens that `generate` returns before the answer, apart from the prompt. `settings` are
     further arguments of `generate`, such as the end tokens (`stopping`).
@@ -91,8 +93,10 @@ def write(
 
 
 class _Draws:
-    """A logits processor for prompts with a temperature. It adds Gumbel noise, so that the most likely token is a
-    sample from the distribution. Each prompt has its own random generator.
+    """A logits processor for prompts with a temperature.
+
+    It adds Gumbel noise, so that the likeliest token is a sample from the distribution. Each prompt has a random
+    generator of its own.
     """
 
     def __init__(self, prompts: Sequence[Prompt]) -> None:

@@ -1,7 +1,7 @@
-"""Models behind an OpenAI-compatible endpoint: hosted, vLLM, Ollama, llama.cpp.
+"""Models behind an OpenAI-compatible endpoint: a hosted service, vLLM, Ollama or llama.cpp.
 
-Every answer is cached on disk, keyed by the content of its request, so nothing is paid for twice and an interrupted run
-can be resumed. API keys are read from the environment only and are never written anywhere.
+Every answer is cached on disk under a hash of its request, so that nothing is paid for twice and an interrupted run can
+be resumed. API keys are read from the environment only and are never written anywhere.
 """
 
 from __future__ import annotations

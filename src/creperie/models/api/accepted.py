@@ -1,4 +1,6 @@
-"""The parameters that a server does not accept, learned once per server and model from its errors, and cached."""
+"""The parameters that a server does not accept. They are learned from its error messages, once per server and model,
+and cached.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ _REFUSES = re.compile(
 
 
 class AcceptedForms:
-    """The parameters that a server refuses for a model, each with its replacement (empty: it is left out)."""
+    """The request parameters that a server rejects for a model, each with its replacement (or "", to leave it out)."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self.path, self.model = folder / "refused.json", model
@@ -41,8 +43,9 @@ class AcceptedForms:
         return {}
 
     def learn(self, refusal: str, sent: Mapping[str, Any]) -> bool:
-        """Note the parameter that an error message refuses, so that later requests avoid it. Return False if the
-        message names none that can be replaced or left out.
+        """Record the parameter that an error message rejects, so that later requests avoid it.
+
+        Return False if the message rejects no parameter that can be replaced or left out. `sent` is the request.
         """
         text = refusal.replace("_", "").lower()  # some servers write maxTokens
         if not _REFUSES.search(text.replace("jsonobject", "json_object")):

@@ -1,4 +1,4 @@
-"""A model behind an endpoint: prompts become chat requests, with their images embedded."""
+"""The adapter to a model behind an endpoint: prompts become chat requests, in which their images are embedded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from creperie.models.thoughts import reply_of
 
 
 class ApiModel:
-    """A generator on a server. `ledger` counts its calls, tokens and costs."""
+    """A generator on a server. `ledger` counts the calls, tokens and costs."""
 
     answer_tokens = SERVER_TOKENS
 
@@ -36,7 +36,7 @@ class ApiModel:
 
     @cached_property
     def batches(self) -> BatchFiles | None:
-        """The batches of the model's requests; None unless the model is asked through the batch endpoint."""
+        """The batches of the model's requests; None unless the user chose the server's batch endpoint."""
         return BatchFiles(self.queue) if self.endpoint.batch else None
 
     @property
@@ -59,7 +59,7 @@ class ApiModel:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences, to be stored in the run, on how the server deviated from what was requested."""
+        """Sentences, stored in the run, about where the server did not follow the request."""
         return self.queue.forms.notes
 
     def request(self, prompt: Prompt) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class ApiModel:
 
 
 def reasoning_form(effort: str, endpoint: Endpoint) -> dict[str, Any]:
-    """Return the fields of a request that tell the server how much reasoning effort to spend."""
+    """Return the fields of a request that set how much the model reasons."""
     host = urlsplit(endpoint.base_url).hostname or ""
     servers = packaged_toml("creperie.models.api", "servers.toml")["server"]
     forms = next(known for known in servers if host.endswith(tuple(known["hosts"])))
@@ -111,7 +111,7 @@ def messages_of(prompt: Prompt) -> list[dict[str, Any]]:
 
 
 def data_url(image: Image.Image) -> str:
-    """Return an image as a data URL that holds a PNG: lossless, and the same bytes for the same pixels."""
+    """Return an image as a data URL that contains a PNG: it is lossless, and equal pixels give equal bytes."""
     buffer = io.BytesIO()
     image.convert("RGB").save(buffer, format="PNG")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

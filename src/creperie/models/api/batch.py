@@ -1,8 +1,8 @@
-"""The batch endpoint, at half price: requests are uploaded as files, answered within a day, and fetched.
+"""The batch endpoint, which costs half: requests are uploaded as files, and the answers are fetched within a day.
 
-Requests are gathered in files of the cache. A file stays, with the id of its batch, until all its answers are in the
-cache: whenever a process is killed, the next one goes on from there. A batch carries the hash of its file, so that one
-that was created just before the kill is found again instead of being paid for twice.
+Requests are gathered in files in the cache. A file stays there, with the id of its batch, until all its answers are
+cached, so that whenever a process is killed, the next one can continue. A batch is labelled with the hash of its file,
+so that a batch that was created just before a process was killed is found again, instead of being paid for twice.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ ENDED = ("completed", "failed", "expired", "cancelled")
 
 
 class GatheredOnly(Exception):  # noqa: N818
-    """Raised instead of returning answers while requests are only being gathered for a batch."""
+    """Raised instead of returning answers while requests are only gathered for a batch."""
 
 
 class BatchFiles:
-    """The requests of one model that are being gathered for batches, or in batches not answered yet."""
+    """The requests of one model that are gathered for a batch, or whose batch is not answered yet."""
 
     def __init__(self, queue: RequestQueue) -> None:
         self.queue, self.gathering, self.reserved = queue, False, 0.0
@@ -61,7 +61,7 @@ class BatchFiles:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """Gather all requests made during the block; when it ends, send them together and wait for the answers."""
+        """Gather all requests made in the block; at its end, send them together and wait for the answers."""
         self.gathering = True
         try:
             yield
@@ -70,8 +70,9 @@ class BatchFiles:
         self.answer([])
 
     def answer(self, requests: Sequence[Request]) -> None:
-        """Get the answers to these and all gathered requests and put them into the cache. While requests are being
-        gathered, only record them and raise `GatheredOnly`.
+        """Fetch the answers to these and to all gathered requests, and put them into the cache.
+
+        Within a `gathered` block, only record the requests and raise `GatheredOnly`.
         """
         import openai
 
@@ -109,7 +110,7 @@ class BatchFiles:
             file.write(json.dumps([key, request]).encode() + b"\n")
 
     def _submitted(self, part: Path) -> str:
-        """Return the id of a file's batch; upload the file and create the batch if that has not been done."""
+        """Return the id of the batch of a file; if there is none yet, upload the file and create the batch."""
         noted = part.with_suffix(".id")
         if noted.exists():
             return str(json.loads(noted.read_text())[0])
@@ -131,9 +132,9 @@ class BatchFiles:
         return str(batch.id)
 
     def _fetched(self, part: Path, batch: Any) -> list[str]:
-        """Store the answers of a batch that has ended; return the messages of requests that failed for good.
+        """Store the answers of a finished batch, and return the error messages of requests that cannot be sent again.
 
-        Requests that were refused because of a parameter that the server does not accept are recorded again, to be sent
+        Requests that failed because of a parameter that the server does not accept are recorded again, to be sent
         without it.
         """
         left, messages, noted = self._read(part), list[str](), part.with_suffix(".id")

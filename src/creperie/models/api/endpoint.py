@@ -18,7 +18,7 @@ DEFAULT_URL = "https://api.openai.com/v1"
 
 
 class BudgetError(CreperieError):
-    """Raised if the next request could cost more than is left of the budget."""
+    """Raised if the next request could cost more than what is left of the budget."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Endpoint:
 
 
 def endpoint_of(uri: ModelURI, options: Mapping[str, Any]) -> Endpoint:
-    """Return the endpoint described by a model URI and its options."""
+    """Return the endpoint that a model URI and its options describe."""
     own = {field.name for field in fields(Endpoint)}
     given = {name: value for name, value in options.items() if name in own and value is not None}
     return Endpoint(str(uri), uri.name, **given)
@@ -83,7 +83,7 @@ class AnswerCache:
 
 
 def readable(answer: Mapping[str, Any]) -> bool:
-    """Return whether a server's document holds an answer, that is, a choice with text or with a message."""
+    """Return whether a server's JSON document contains an answer: a choice with a text or with a message."""
     try:
         choice = answer["choices"][0]
         return isinstance(choice["text"], str) if "text" in choice else reply_in(answer) is not None
@@ -92,11 +92,10 @@ def readable(answer: Mapping[str, Any]) -> bool:
 
 
 def reply_in(answer: Mapping[str, Any]) -> GeneratedText | None:
-    """Return the answer in a server's document, separated from the model's thoughts; None if the document has no text,
-    no thought, and no reason why the answer ended.
+    """Return the answer in a server's JSON document, separated from the model's reasoning.
 
-    A server may send the thoughts in the message's `reasoning_content` or `reasoning`, in a part of its content, or in
-    tags.
+    Return None if there is no text, no reasoning, and no reason why the answer ended. A server may send the reasoning
+    in the message's `reasoning_content` or `reasoning`, in a part of its content, or between tags in the text.
     """
     choice = answer["choices"][0]
     message, finish = choice["message"], choice.get("finish_reason")

@@ -1,6 +1,6 @@
 """The ledger of requests and costs.
 
-A generation job keeps its ledger in a file, which includes the costs of earlier processes.
+A generation job stores its ledger in a file, so that it includes the costs of earlier processes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ TEMPLATE = 4096
 
 @dataclass
 class SpendLedger:
-    """Counts calls, tokens and costs, each distinct request once, and reserves budget for requests in flight.
+    """Counts calls, tokens and costs, each distinct request once, and reserves budget for requests that are not
+    answered yet.
 
-    The counts are those of this process or, after `keep_in`, those of a generation job. A cached answer names the job
-    that paid for it: if a process dies between caching an answer and booking it, the next process that finds the answer
-    books it.
+    The counts are those of this process or, after `keep_in`, those of a generation job. A cached answer contains the
+    name of the job that paid for it. So if a process dies after it has cached an answer and before it has counted it,
+    the next process that finds the answer counts it.
     """
 
     endpoint: Endpoint
@@ -60,7 +61,7 @@ class SpendLedger:
         return self.endpoint.cost(self.tokens_in - self.half_in / 2, self.tokens_out - self.half_out / 2)
 
     def keep_in(self, path: Path) -> None:
-        """Store the counts in this file from now on, added to the counts that it already holds."""
+        """Store the counts in a file from now on; they are added to those that the file already contains."""
         with self._lock:
             self._spent_elsewhere += self.cost
             for name in COUNTS:
@@ -89,7 +90,9 @@ class SpendLedger:
             return
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        """Append one line in a single write: if the process dies, the file has the whole line or nothing of it."""
+        """Append one line in a single write: if the process dies, the file has either the whole line or nothing of
+        it.
+        """
         if self._file is None:
             return
         try:
@@ -108,7 +111,9 @@ class SpendLedger:
             setattr(self, name, getattr(self, name) + int(entry.get(name, 0)))
 
     def reserve(self, request: Mapping[str, Any]) -> float:
-        """Reserve the most that a request may cost; raise a BudgetError if that is more than is left of the budget."""
+        """Reserve the highest possible cost of a request, and return it; raise a BudgetError if the budget does not
+        suffice.
+        """
         most = self.endpoint.cost(estimated_tokens(request), float(request.get("max_tokens") or 0))
         most /= 2 if self.endpoint.batch else 1
         with self._lock:
@@ -126,17 +131,19 @@ class SpendLedger:
         return most
 
     def release(self, reserved: float) -> None:
-        """Release a reservation."""
+        """Release what was reserved for a request."""
         with self._lock:
             self.reserved -= reserved
 
     def paid(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Record the tokens of an answer that the server has just sent."""
+        """Count an answer that the server has just sent, with its tokens."""
         with self._lock:
             self._book({"key": key, "calls": 1, **_tokens(answer)})
 
     def found(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Record an answer found in the cache: as a paid call if this job paid for it, otherwise as a cached one."""
+        """Count an answer that was found in the cache: as a paid call if this job paid for it, otherwise as a cached
+        one.
+        """
         with self._lock:
             own = bool(self.making) and answer.get(PAID_BY) == self.making
             self._book({"key": key, "calls": 1, **_tokens(answer)} if own else {"key": key, "cached": 1})
@@ -159,7 +166,7 @@ def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
 
 
 def checked_usage(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the token counts to record: the server's if plausible, else an upper bound from request and answer.
+    """Return the token counts to record: those that the server reports, or upper bounds if they are implausible.
 
     >>> asked = {"messages": [{"role": "user", "content": "four"}], "max_tokens": 9}
     >>> given = {"choices": [{"message": {"content": "five!"}}]}

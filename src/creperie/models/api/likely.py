@@ -1,4 +1,6 @@
-"""Scores from a server's log-probabilities: of the first tokens of its answer, or of the tokens of a caption."""
+"""Scores from log-probabilities that a server returns: of the first tokens of its answer, or of the tokens of a
+caption.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,11 @@ _AROUND = " \t\n\"'`*()[]{}.:"
 
 
 def probabilities(reply: GeneratedText, answers: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the probability of each answer, summed over its spellings; 0 if no listed token spells it.
+    """Return the probability of each possible answer, summed over its spellings; 0 if none is among the tokens that are
+    listed.
 
-    An answer may follow an opening bracket or a blank that is a token of its own: its probability is then multiplied by
-    the probability of that token.
+    If an opening bracket or a blank comes first as a token of its own, the answer's probability is multiplied by that
+    of this token.
 
     >>> reply = GeneratedText("(1)")
     >>> reply.top = ({"(": math.log(0.8), "none": math.log(0.1)}, {"1": math.log(0.75), "2": math.log(0.25)})
@@ -50,13 +53,15 @@ def probabilities(reply: GeneratedText, answers: Sequence[Sequence[str]]) -> np.
 
 
 class ReadsFirstTokens(Asking):
-    """A mixin that reads the first tokens' log-probabilities, not the text, and counts answers with unlisted labels."""
+    """A mixin for reading the log-probabilities of an answer's first tokens instead of its text."""
 
     by, asked, partly, unlisted = "likelihood", 0, 0, 0.0
     tokens = FIRST
 
     def read(self, prompts: Sequence[Prompt], answers: Sequence[Sequence[Sequence[str]]], scale: bool) -> list[Chosen]:
-        """Return the probabilities of the possible answers to each prompt; with `scale` they sum to one."""
+        """Return the probabilities of the possible answers to each prompt; with `scale`, they are divided by their
+        sum.
+        """
         chosen = []
         for (reply,), spelled in zip(self.replies(prompts, top_logprobs=LISTED), answers, strict=True):
             if not reply.top or reply.thought:
@@ -80,7 +85,7 @@ class ReadsFirstTokens(Asking):
 
 
 class ServedChooser(ReadsFirstTokens, GeneratedChooser):
-    """A chooser that reads the probabilities of the option labels."""
+    """A chooser that reads the probabilities of the options' labels."""
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
         labels = [[[label] for label in self.form.answers(q)] for q in questions]
@@ -101,7 +106,7 @@ class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
 
 
 def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
-    """Return the scorer that the option `score` names, among those that read log-probabilities."""
+    """Return the scorer for the option `score`, reading log-probabilities."""
     way = options["score"]
     if way == "choice":
         asked = asking(model, options, uri)
@@ -118,7 +123,9 @@ def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
 
 
 class ReadsPrompts:
-    """Base class of scorers by the mean log-probability of a caption's tokens in a prompt, which vLLM returns."""
+    """The base class of scorers that use the mean log-probability of a caption's tokens in a prompt, which vLLM
+    returns.
+    """
 
     def __init__(self, model: ApiModel, prompt: PromptText | None = None) -> None:
         self.model, self.prompt = model, prompt.text if prompt else ""
@@ -126,7 +133,7 @@ class ReadsPrompts:
         self.fingerprint = replace(model.fingerprint, prompt=prompt.described if prompt else "", options=used)
 
     def tokens(self, asked: Sequence[dict[str, Any]]) -> list[list[tuple[str, float]]]:
-        """Return the tokens of each prompt with their log-probabilities, without the first token, which has none."""
+        """Return the tokens of each prompt with their log-probabilities, except the first token, which has none."""
         common = {"model": self.model.endpoint.model, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
         read = []
         for answer in ask_all(self.model.queue, [{**common, **one} for one in asked]):
@@ -149,7 +156,7 @@ class ServedCaptions(ReadsPrompts):
         return np.array([one.shares[0] for one in self.judge([(image, text) for text in texts])], np.float32)
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
-        """Return one `Chosen` per pair; its only number is the caption's mean log-probability per token."""
+        """Return one `Chosen` per pair; its single number is the caption's mean log-probability per token."""
         asked = [
             {
                 "messages": [

@@ -1,8 +1,8 @@
-"""A queue of requests to a server: limited concurrency, no duplicates, with retries and bookkeeping of our own.
+"""A queue of requests to a server, with limited concurrency, no duplicates, retries, and counts of calls and costs.
 
-The openai SDK speaks the protocol, on one event loop in a separate thread. Its own retries are off, so that the ledger
-sees every call. The timeout covers a whole attempt: otherwise a server that sends one byte per second would never time
-out.
+Requests are sent by the openai SDK, on one event loop in a separate thread. Its own retries are switched off, so that
+the ledger counts every call. The timeout covers a whole attempt: otherwise a server that sends one byte per second
+would never time out.
 """
 
 from __future__ import annotations
@@ -41,11 +41,15 @@ NO_CREDIT = re.compile("insufficient_quota|billing_hard_limit|insufficient[ _]ba
 
 
 class RefusedError(ModelError):
-    """Raised if the server rejects this one request: too long, or against its rules."""
+    """Raised if the server rejects this one request, for instance because it is too long or against the server's
+    rules.
+    """
 
 
 class _TransientError(Exception):
-    """Raised if an attempt failed and a retry may succeed; `wait` is how many seconds the server asks to wait."""
+    """Raised if an attempt failed but a retry may succeed; `wait` is the number of seconds that the server asks to
+    wait.
+    """
 
     def __init__(self, problem: str, wait: float = 0.0) -> None:
         super().__init__(problem)
@@ -54,7 +58,7 @@ class _TransientError(Exception):
 
 @dataclass
 class _PendingRequest:
-    """A request without an answer yet, and the futures that wait for it."""
+    """A request that is not answered yet, and the futures that wait for its answer."""
 
     key: str
     request: Request
@@ -63,7 +67,7 @@ class _PendingRequest:
 
 
 class _Dispatcher:
-    """An event loop in a daemon thread, where `concurrency` workers send the queued requests."""
+    """An event loop in a daemon thread, in which `concurrency` workers send the queued requests."""
 
     def __init__(self, endpoint: Endpoint, ledger: SpendLedger, forms: AcceptedForms, work: Callable[..., Any]) -> None:
         self.endpoint, self.ledger, self.forms, self._work = endpoint, ledger, forms, work
@@ -105,7 +109,7 @@ class _Dispatcher:
             await self._work(self, pending)
 
     async def rest(self, seconds: float) -> None:
-        """Sleep; if the dispatcher is stopped (before or meanwhile), raise its failure at once."""
+        """Sleep for some seconds; if the dispatcher is or was stopped, raise the error with which it was stopped."""
         if seconds > 0 and self.failure is None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)
@@ -113,7 +117,9 @@ class _Dispatcher:
             raise self.failure
 
     async def ask(self, pending: _PendingRequest, keep: Callable[[str, Request, Answer], None]) -> Answer:
-        """Send a request until it is answered, rejected, or out of retries; return the answer. `keep` stores it."""
+        """Send a request until it is answered, rejected or out of retries; return the answer, after `keep` has stored
+        it.
+        """
         problem, tries = "", int(self.endpoint.retries) + 1
         for attempt in range(tries):
             if attempt:
@@ -140,7 +146,7 @@ class _Dispatcher:
         raise failure
 
     def _pace(self) -> float:
-        """Return the seconds to wait before the next request, so that the limit per minute is kept."""
+        """Return the seconds to wait before the next request, to stay within the limit per minute."""
         if not self.endpoint.rpm:
             return 0.0
         now = time.monotonic()
@@ -175,8 +181,9 @@ class _Dispatcher:
         return answer
 
     async def _accepted(self, request: Request) -> bytes:
-        """Send a request in the form that the server accepts. If it refuses a parameter, remember that and send the
-        request again without it.
+        """Send a request in the form that the server accepts.
+
+        If the server rejects a parameter, remember that and send the request again without it.
         """
         import openai
 
@@ -250,13 +257,13 @@ def _refused(endpoint: Endpoint, error: openai.APIStatusError) -> ModelError:
 
 
 def _message(endpoint: Endpoint, error: openai.APIStatusError) -> str:
-    """Return a server's error message."""
+    """Return the message in a server's error response."""
     details = error.body if isinstance(error.body, Mapping) else {}
     return _quoted(endpoint, str(details.get("message") or error.response.text))
 
 
 def _quoted(endpoint: Endpoint, answer: str | bytes) -> str:
-    """Return the first words of what a server sent, without the key."""
+    """Return the first words of what a server sent, with the API key removed."""
     text = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
     return one_line(text.replace(endpoint.key, "…") if endpoint.key else text)
 
@@ -269,8 +276,8 @@ def request_key(request: Request) -> str:
 class RequestQueue:
     """A queue that takes requests and returns futures of their answers. Use it as a context manager; it may be nested.
 
-    Requests are sent in order, `concurrency` at once over all threads. Equal requests are sent once, and cached answers
-    are not requested again.
+    Requests are sent in order, at most `concurrency` at a time from all threads together. Equal requests are sent only
+    once, and requests with a cached answer are not sent.
     """
 
     def __init__(self, endpoint: Endpoint, ledger: SpendLedger) -> None:
@@ -302,7 +309,9 @@ class RequestQueue:
             dispatcher.dismiss()
 
     def begin(self, request: Request) -> Future[Answer]:
-        """Queue a request and return a future of its answer. If cancelled before it is sent, it costs nothing."""
+        """Queue a request and return a future of its answer. If the future is cancelled before the request is sent, it
+        costs nothing.
+        """
         key = request_key(request)
         future: Future[Answer] = Future()
         with self._lock:
@@ -324,12 +333,16 @@ class RequestQueue:
         return future
 
     def stop(self, failure: CreperieError) -> None:
-        """Send nothing more: waiting requests fail; those already sent are still answered and stored."""
+        """Send no more requests: those that wait fail with `failure`; those that were sent are still answered and
+        stored.
+        """
         if self._dispatcher is not None:
             self._dispatcher.stop(failure)
 
     def abandon(self) -> None:
-        """Send nothing more; cancel the waiting futures, or give them an error if their request was sent."""
+        """Send no more requests, and cancel the futures that wait; if their request was sent, they get an error
+        instead.
+        """
         stopped = ModelError("the work was stopped", where=self.endpoint.uri, hint="run again to resume")
         self.stop(stopped)
         for pending in list(self._pending.values()):
@@ -338,7 +351,7 @@ class RequestQueue:
             self._settle(pending, stopped)
 
     def _settle(self, pending: _PendingRequest, outcome: Answer | CreperieError) -> None:
-        """Resolve all futures that wait for a request, with its answer or with the failure."""
+        """Resolve all futures that wait for a request, with its answer or with the error."""
         with self._lock:
             if self._pending.get(pending.key) is pending:
                 del self._pending[pending.key]
@@ -365,7 +378,7 @@ class RequestQueue:
         self._settle(pending, outcome)
 
     def _is_waited_for(self, pending: _PendingRequest) -> bool:
-        """Return whether any future still waits for the request, and mark those that do as no longer cancellable."""
+        """Return whether any future still waits for the request; from then on, these futures cannot be cancelled."""
         with self._lock:
             pending.waiting = [f for f in pending.waiting if f.running() or f.set_running_or_notify_cancel()]
             pending.sent = bool(pending.waiting)
@@ -374,7 +387,7 @@ class RequestQueue:
             return pending.sent
 
     def keep(self, key: str, request: Request, answer: Answer) -> None:
-        """Store an answer, then record its cost: if the process dies in between, the next process records it."""
+        """Store an answer, then count its cost; if the process dies in between, the next process counts it."""
         answer["usage"] = checked_usage(request, answer)
         payer = {PAID_BY: self.ledger.making} if self.ledger.making else {}
         self.cache.put(key, {**answer, **payer})
@@ -384,7 +397,8 @@ class RequestQueue:
 def ask_all(queue: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
     """Return the answers in the order of the requests.
 
-    If some requests fail for good, all others are still sent and stored, then the first failure is raised.
+    If some requests fail in the end, all others are still sent and their answers stored; then the first error is
+    raised.
     """
     if not requests:
         return []
@@ -397,7 +411,9 @@ def ask_all(queue: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
 
 
 def first_of(failures: Sequence[BaseException], requests: int) -> BaseException:
-    """Return the error to report, with the number of failures: an exhausted budget if any, else the first error."""
+    """Return the error to raise, with the number of failures: an exhausted budget if there is one, else the first
+    error.
+    """
     first = next((f for f in failures if isinstance(f, BudgetError)), failures[0])
     if len(failures) < 2 or not isinstance(first, CreperieError) or isinstance(first, BudgetError):
         return first

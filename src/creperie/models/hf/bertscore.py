@@ -1,4 +1,4 @@
-"""BERTScore: two captions compared token by token, by the hidden states of a text encoder.
+"""BERTScore: two captions are compared token by token, by the hidden states of a text encoder.
 
 Every token of one caption is matched with the most similar token of the other. The mean similarity over the tokens of
 the first caption is the precision, that over the tokens of the second is the recall, and the score is the harmonic mean
@@ -29,7 +29,7 @@ TOGETHER = 512
 
 @dataclass(eq=False)
 class BertScore:
-    """A caption comparer: the BERTScore F1 of two captions, which is symmetric."""
+    """A model that compares captions: it returns the BERTScore F1 of two captions, which is symmetric."""
 
     model: Any
     tokenizer: CaptionTokenizer
@@ -80,7 +80,7 @@ class BertScore:
 
 
 def likeness(a: torch.Tensor, a_counts: torch.Tensor, b: torch.Tensor, b_counts: torch.Tensor) -> float:
-    """Return the harmonic mean of precision and recall; NaN if one of the captions has no token that counts."""
+    """Return the harmonic mean of precision and recall; NaN if a caption has no token that counts."""
     products = a @ b.T
     precision = float(products.max(dim=1).values[a_counts].mean())
     recall = float(products.max(dim=0).values[b_counts].mean())

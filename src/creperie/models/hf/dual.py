@@ -28,8 +28,8 @@ CHUNK = 64
 class Towers:
     """The functions that embed texts and images with a model.
 
-    `trims` says when padding a batch only to its longest caption is exact: "always" for causal towers, "masked" for
-    towers that take an attention mask, "never" for the others.
+    `trims` says when padding a batch only to its longest caption leaves the vectors unchanged: "always" (causal
+    towers), "masked" (if the tower gets an attention mask) or "never".
     """
 
     embed_texts: EmbedTexts

@@ -1,4 +1,4 @@
-"""The dual encoder architectures of transformers, and how to get the vectors of each."""
+"""The dual encoder architectures of transformers, and how to compute vectors with each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Config = Any  #: a transformers configuration
 
 @dataclass(frozen=True)
 class DualEncoderFamily:
-    """A dual encoder architecture of transformers: model class, the functions that embed, and context length."""
+    """A dual encoder architecture: its class in transformers, the functions that embed, and the context length."""
 
     model_class: str
     towers: Towers
@@ -25,14 +25,14 @@ class DualEncoderFamily:
 
 
 def all_seen(states: torch.Tensor) -> torch.Tensor:
-    """Return an attention mask of ones, under which every state can be attended to."""
+    """Return an attention mask of ones, so that every state is attended to."""
     import torch
 
     return torch.ones(states.shape[:-1], dtype=torch.long, device=states.device)
 
 
 def pooled(output: Any) -> torch.Tensor:
-    """Return the projected vector: the output itself in older versions of transformers, a field of it in newer ones."""
+    """Return the projected vector: in older versions of transformers the output itself, in newer ones a field of it."""
     return output if hasattr(output, "shape") else output.pooler_output
 
 
@@ -40,7 +40,7 @@ def pooled(output: Any) -> torch.Tensor:
 
 
 def causal_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """Return the vector at the end token. A token attends only to the tokens before it, so padding needs no mask."""
+    """Return the vector at the end token. Each token attends only to those before it, so that padding needs no mask."""
     return pooled(model.get_text_features(input_ids=ids))
 
 
@@ -76,7 +76,7 @@ def _blip_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return one vector per query token; a caption is scored by the query that matches it best."""
+    """Return one vector per query token. A caption's score is that of the query that matches it best."""
     states = model.vision_model(**inputs).last_hidden_state
     queries = model.query_tokens.expand(states.shape[0], -1, -1)
     output = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=all_seen(states))
@@ -85,7 +85,9 @@ def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def first_query(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the vector of the first query token, which some published BLIP-2 evaluations use instead of the best."""
+    """Return the vector of the first query token; some published BLIP-2 evaluations use it instead of the best
+    query.
+    """
     return _blip2_image(model, inputs)[:, 0]
 
 
@@ -97,7 +99,9 @@ def text_positions(config: Config) -> int:
 
 
 def after_padding(config: Config) -> int:
-    """Return the context length of RoBERTa-like text towers, whose position numbers start after the padding index."""
+    """Return the context length of text towers like RoBERTa, whose position numbers start after the padding token's
+    id.
+    """
     return int(config.text_config.max_position_embeddings) - int(config.text_config.pad_token_id) - 1
 
 

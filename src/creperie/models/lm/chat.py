@@ -1,4 +1,6 @@
-"""Generate answers to many prompts with a local language model, in batches; a common beginning is read once."""
+"""Generate answers to many prompts with a local language model, in batches. A common beginning of prompts is read
+once.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +56,9 @@ class Chat:
         return can_pad(self.model) and "position_ids" in inspect.signature(self.model.forward).parameters
 
     def _shared(self, asked: Sequence[list[int]]) -> tuple[int, ...]:
-        """Return the tokens that all prompts begin with, after the model has read them; () if there are too few.
+        """Return the tokens that all prompts begin with, after the model has read them; () if these are too few.
 
-        On a GPU this returns (), and the beginning is read again with every prompt: most of the time there is spent on
+        On a GPU, () is returned, and the beginning is read with every prompt: most of the time there goes into
         generating.
         """
         import torch

@@ -1,4 +1,6 @@
-"""GGUF files as ordinary model folders: dequantised once, saved as safetensors, and cached by the hash of the file."""
+"""GGUF files, converted to ordinary model folders: dequantised once, saved as safetensors, and cached by the file's
+hash.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,18 @@ from creperie.models.hub import model_folder
 
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
-    """Return the folder of a language model. `name` is a folder, a hub name, or a GGUF file or package to convert."""
+    """Return the folder of a language model. `name` is a folder, a name on the hub, or a GGUF file or package to
+    convert.
+    """
     if name.startswith("pkg:") or name.endswith(".gguf"):
         return converted(gguf_file(name, uri), uri)
     return model_folder(name, uri=uri, revision=revision)
 
 
 def gguf_file(name: str, uri: str) -> Path:
-    """Return the path of a GGUF file: as given, or inside an installed package (`pkg:`), which is not imported."""
+    """Return the path of a GGUF file. `name` is its path or, as `pkg:MODULE`, a package that has it, which is not
+    imported.
+    """
     if not name.startswith("pkg:"):
         if not (file := Path(name).expanduser()).is_file():
             raise ModelError(f"there is no file {file}", where=uri, hint="check the path")
@@ -40,14 +46,18 @@ def gguf_file(name: str, uri: str) -> Path:
 
 
 def no_llama_cpp(uri: str) -> UsageError:
-    """Return the error for `engine=llama.cpp` without its library, which none of creperie's extras installs."""
-    return UsageError("needs llama-cpp-python", where=uri, hint="pip install llama-cpp-python")
+    """Return the error for `engine=llama.cpp` if its library, which no extra of creperie installs, is missing."""
+    return UsageError(
+        "this engine needs the package llama-cpp-python, which is not installed",
+        where=uri,
+        hint="pip install llama-cpp-python",
+    )
 
 
 def converted(file: Path, uri: str) -> Path:
-    """Return the folder converted from a GGUF file; convert it on first use (a minute or two per billion weights).
+    """Return the folder made from a GGUF file. It is made on first use, in a minute or two per billion weights.
 
-    The folder is cached, with float32 safetensors that load by memory map in seconds.
+    The folder is cached; its weights are float32 safetensors, which are memory-mapped in seconds.
     """
     folder = cache_home() / "gguf" / remembered_sha256(file)[:32]
     if folder.is_dir():
@@ -70,7 +80,8 @@ def converted(file: Path, uri: str) -> Path:
 def _convert(file: Path, folder: Path, uri: str) -> None:
     """Convert a GGUF file to a folder.
 
-    transformers refuses to save a model read from GGUF, so the weights are moved into a fresh model of the same class.
+    transformers does not save a model that was read from GGUF, so the weights are moved into a new model of the same
+    class.
     """
     import gguf  # noqa: F401  (transformers needs it and says so less clearly)
     import torch

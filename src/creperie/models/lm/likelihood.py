@@ -1,4 +1,4 @@
-"""Token log-probabilities of captions under causal and masked language models.
+"""The log-probabilities of a caption's tokens under causal and masked language models.
 
 A causal model reads a start token before the caption, so every token of the caption is predicted. A masked model gives
 the pseudo-likelihood: each token in turn is masked and predicted from all others.
@@ -59,7 +59,9 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
 
 
 class LanguageModel:
-    """Base class of causal and masked models: tokenises captions, reduces log-probabilities to one number each."""
+    """The base class of causal and masked models. It tokenises captions and reduces log-probabilities to one number
+    each.
+    """
 
     def __init__(self, model: Any, tokenizer: Any, fingerprint: Fingerprint, place: Place, start: list[int]) -> None:
         self.model = model
@@ -75,7 +77,7 @@ class LanguageModel:
 
     @property
     def beside(self) -> int:
-        """The number of special tokens that are added to a caption."""
+        """The number of special tokens that are added to each caption."""
         raise NotImplementedError
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
@@ -90,7 +92,9 @@ class LanguageModel:
 
 
 class CausalLM(LanguageModel):
-    """A decoder: log P(token | start, prompt, tokens before it). With a chat template it also generates text."""
+    """A decoder: log P(token | start token, prompt, tokens before it). If it has a chat template, it also generates
+    text.
+    """
 
     @property
     def beside(self) -> int:
@@ -115,7 +119,9 @@ class CausalLM(LanguageModel):
         return all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(packed, rows))
 
     def _packed(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Return one array of log-probabilities per caption; prefix trees let shared prefixes be read once."""
+        """Return one array of log-probabilities per caption. Prefixes that captions share are read once, as prefix
+        trees.
+        """
         import torch
 
         results: dict[int, np.ndarray] = {}
@@ -140,7 +146,7 @@ class CausalLM(LanguageModel):
         return [results[i] for i in range(len(captions))]
 
     def _rows(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Return one array of log-probabilities per caption, with each caption in a row of its own."""
+        """Return one array of log-probabilities per caption; each caption is read in a row of its own."""
         results: list[np.ndarray] = [np.zeros(0, np.float32)] * len(captions)
         for batch in batches_by_length([len(before) + len(c) for c in captions]):
             logs = self._forward(*padded([before + captions[i] for i in batch]))
@@ -202,7 +208,7 @@ class MaskedLM(LanguageModel):
         return np.split(logs, ends[:-1]) if captions else []
 
     def _frame(self) -> tuple[list[int], list[int]]:
-        """Return two lists: the special tokens that the tokenizer puts before a sentence, and those it puts after."""
+        """Return the special tokens that the tokenizer puts before a sentence, and those that it puts after it."""
         probe = self.tokenizer("a", return_special_tokens_mask=True)
         own = [k for k, special in enumerate(probe["special_tokens_mask"]) if not special]
         ids: list[int] = probe["input_ids"]
@@ -215,7 +221,7 @@ def padded(lines: Sequence[Sequence[int]], pad_id: int = 0) -> tuple[Any, Any]:
 
 
 def batches_by_length(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield indices in batches of similar length whose padded size is at most `budget` tokens.
+    """Yield batches of indices with similar lengths, each of at most `budget` tokens including padding.
 
     >>> list(batches_by_length([5, 1, 5, 9], budget=10))
     [[1, 0], [2], [3]]
@@ -246,8 +252,9 @@ def _model_class(masked: bool) -> Any:
 
 
 def _start_ids(tokenizer: Any) -> list[int]:
-    """Return the start token or else the end token, to be put before captions so that their first token can be
-    predicted; [] if the tokenizer has neither.
+    """Return the token to put before captions, so that their first token can be predicted.
+
+    It is the tokenizer's start token or else its end token; [] if the tokenizer has neither.
     """
     for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
         if index is not None:
@@ -263,7 +270,7 @@ PACK = 160
 
 
 class TokenTree:
-    """A prefix tree of the tokens of several captions after a common start: shared prefixes are stored once.
+    """A prefix tree of the tokens of several captions after a common start, in which shared prefixes are stored once.
 
     A true caption and its foil mostly differ in a few words. Every token attends only to its ancestors, and its
     position is its depth, so its log-probability is the same as if the caption were read by itself.
@@ -294,14 +301,17 @@ class TokenTree:
 
     @cached_property
     def inner(self) -> np.ndarray:
-        """The indices of the tokens that the model must read: the first token, and every token that is followed by
-        another. The last token of a caption is only predicted.
+        """The indices of the tokens that the model must read: the first one, and every token that is followed by
+        another.
+
+        The last token of a caption is only predicted.
         """
         return np.unique(np.maximum(self.parent, 0))
 
     def sees(self, width: int) -> np.ndarray:
-        """Return the attention mask of the inner tokens (width × width): each token attends to itself and its
-        ancestors, padding only to itself.
+        """Return the attention mask of the inner tokens (width × width).
+
+        A token attends to itself and its ancestors, padding only to itself.
         """
         visible = np.eye(max(width, len(self)), dtype=bool)
         for i, parent in enumerate(self.parent[1:], 1):
@@ -312,7 +322,7 @@ class TokenTree:
 
 
 def packs_of(captions: Sequence[list[int]], start: Sequence[int]) -> Iterator[TokenTree]:
-    """Yield prefix trees that together hold all captions, sorted by their tokens so that neighbours share prefixes."""
+    """Yield prefix trees that together contain all captions, which are sorted so that neighbours share prefixes."""
     pack, root = TokenTree(start), len(start) - 1
     for i in sorted(range(len(captions)), key=lambda i: captions[i]):
         if pack.paths and len(pack) + len(captions[i]) > PACK:

@@ -1,6 +1,6 @@
-"""A GGUF file that llama.cpp reads as it is, to generate text: nothing is dequantised.
+"""Text generation by llama.cpp from a GGUF file, which is used as it is, without dequantising.
 
-The context is kept between prompts: of each prompt only the part that differs from the previous one is read.
+The context is kept between prompts, so that only the part of a prompt that differs from the previous prompt is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONTEXT = 8192  #: tokens of prompt and answer, unless `max_length` says otherwi
 
 
 class LlamaCpp:
-    """A generator that runs llama.cpp; a grammar makes its answers follow their schema."""
+    """A generator that runs llama.cpp. If an answer has to follow a schema, a grammar enforces it."""
 
     def __init__(self, model: Any, fingerprint: Fingerprint) -> None:
         self.model, self.fingerprint = model, fingerprint

@@ -1,4 +1,4 @@
-"""The trigram language model in the pocketsphinx package: small, fast, and old on purpose."""
+"""The trigram language model in the pocketsphinx package, which is small, fast and, deliberately, old."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
 
 
 class TrigramLM:
-    """A text scorer: log P(word | the two words before it), including the end of the sentence, for captions in lower
-    case without punctuation.
+    """A text scorer by log P(word | the two words before it), including the end of the sentence. It reads captions in
+    lower case and without punctuation.
 
     The vocabulary is closed. A word outside it gets the probability 1e-7 and is not used as context for later words.
     """

@@ -1,4 +1,4 @@
-"""Prompt texts as data: TOML files in this folder, and your own files given by path.
+"""Prompt texts: TOML files in this folder, and the user's own files, given by path.
 
     [[prompt]]
     id = "plain-question"
@@ -33,7 +33,7 @@ _PLACES = {"caption": (), "vqa": ("{caption}",), "yesno": ("{caption}",), "choic
 class PromptText:
     """One prompt.
 
-    `asks` is "match" (which caption fits?) or "odd" (which one does not?). `none` is the answer word for "none of the
+    `asks` is "match" (which caption fits?) or "odd" (which one does not?). `none` is the word that answers "none of the
     options"; empty if that answer is not offered. `labels` are the labels of the options, and `separator` is the text
     between options.
     """
@@ -53,7 +53,7 @@ class PromptText:
 
     @property
     def described(self) -> str:
-        """Everything that changes the question or how its answer is read, as text for the fingerprint."""
+        """Everything on which the question, or the reading of its answer, depends, as text for the fingerprint."""
         words = [*self.answers, *self.yes, *self.no, *self.labels, self.none]
         return f"{self.id}: {self.text}" + (f" {[self.separator, *words]}" if any(words) else "")
 
@@ -66,7 +66,7 @@ class PromptText:
         return self.text.replace("{caption}", caption)
 
     def offering(self, options: tuple[str, ...]) -> str:
-        """Return the question with its labelled options."""
+        """Return the question with these options, labelled."""
         labels = self.labels[: len(options)]
         listed = self.separator.join(f"{label} {option}" for label, option in zip(labels, options, strict=True))
         named = ", ".join([*labels, *([self.none] if self.none else [])])
@@ -99,8 +99,8 @@ def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
 def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = "") -> PromptText:
     """Return a prompt by its id, or from a file: `name` is an id, `my.toml`, or `my.toml#id` if the file holds several.
 
-    With a folder (`my/` or `my/#id`), the prompts in its caption.toml, choice.toml, vqa.toml and yesno.toml replace
-    shipped prompts with the same id. An empty `kind` accepts prompts of all kinds.
+    If `name` is a folder (`my/` or `my/#id`), the prompts in its caption.toml, choice.toml, vqa.toml and yesno.toml
+    replace built-in prompts with the same id. An empty `kind` accepts prompts of all kinds.
     """
     path, _, part = (name or default).partition("#")
     if path.endswith(".toml"):
@@ -124,14 +124,16 @@ def in_folder(name: str | None) -> bool:
 
 
 def prompt_files(folder: str | Path) -> list[Path]:
-    """Return the files in a folder that hold prompts for scoring."""
+    """Return the files in a folder that contain prompts for scoring."""
     files = [Path(folder).expanduser() / f"{kind}.toml" for kind in KINDS]
     return [file for file in files if file.is_file()]
 
 
 def with_prompts(uri: str, folder: str | Path) -> str:
-    """Return a model URI that takes its prompt from a folder. It is unchanged if the model uses no prompt, takes its
-    prompt from a file, or names one that the folder does not have. `prompt_name` recovers the prompt's name.
+    """Return a model URI whose prompt is taken from a folder.
+
+    It is unchanged if the model uses no prompt, if its prompt is from a file, or if the folder does not have the prompt
+    that it names. `prompt_name` returns the prompt's name.
     """
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
@@ -156,7 +158,7 @@ def prompt_name(uri: ModelURI) -> tuple[str, bool]:
 
 
 def read_prompts(path: str | Path) -> dict[str, PromptText]:
-    """Return the prompts of a file, by id."""
+    """Return the prompts in a file, by id."""
     return _read(read_text(Path(path).expanduser()), str(path))
 
 

@@ -1,1 +1,1 @@
-"""Generative image-text models: the likelihood of captions and answers, and multiple choice."""
+"""Generative image-text models, which score by the likelihood of captions and answers, or by multiple choice."""

@@ -1,7 +1,8 @@
-"""Decoders: an image and the prefix that its captions share are read once; the KV cache is reused for all captions.
+"""Decoders: an image, and the prefix that its captions share, are read once, and the KV cache is reused for all
+captions.
 
-Attention, masks and caches are those of transformers. Captions are padded on the right after a prefix of fixed length,
-so that no token ever sees padding, and log-probabilities are read in float32.
+Attention, masks and caches are those of transformers. Captions are padded on the right, after a prefix of fixed length,
+so that no token attends to padding. Log-probabilities are computed in float32.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CACHE_SHARE = 0.4
 
 
 class CausalEngine:
-    """An engine for decoders that read image tokens. It computes the log-probabilities of answers."""
+    """The engine for decoders that read image tokens. It computes the log-probabilities of answers."""
 
     def __init__(self, model: Any, reader: Reader, family: VlmFamily, place: Place) -> None:
         self.model, self.reader, self.family, self.place = model, reader, family, place
@@ -44,12 +45,12 @@ class CausalEngine:
         return self.reader.lines(pairs, end=end, turns=turns)
 
     def see(self, image: Any, turns: Turns = ()) -> Seen:
-        """Return the processed image with the text before it, including the demonstrations if they have images."""
+        """Return the processed image with the text that comes before it, including demonstrations that have images."""
         shown = images_of(turns)
         return self.reader.see(image, self.reader.frame("", turns if shown else ()).head, shown)
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
-        """Return, for each line of each image, the log-probability of each token of its answer."""
+        """Return the log-probability of each token of the answer, for each line (prompt and answer) of each image."""
         results: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact_float32():
             states = self._looked(seen) if self.family.whole else [None] * len(seen)
@@ -62,14 +63,15 @@ class CausalEngine:
         return results
 
     def compile(self) -> None:
-        """Compile the decoder's layers for passes that read an image together with all its captions."""
+        """Compile the decoder's layers, for passes that read an image together with all its captions."""
         for layer in self.model.get_decoder().layers:
             layer.compile(dynamic=True)
         self.compiled = True
 
     def eagerly(self) -> AbstractContextManager[Any]:
-        """Return a context in which compiled layers run uncompiled: with a KV cache, they would be compiled again for
-        every length.
+        """Return a context in which compiled layers run uncompiled.
+
+        With a KV cache, they would be compiled again for every length.
         """
         import torch
 
@@ -83,7 +85,9 @@ class CausalEngine:
     # -- batches -------------------------------------------------------------------------------------------------
 
     def _looked(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
-        """Return the vision tower's output per image, for models that would run it again with every prompt."""
+        """Return the vision tower's output for each image, if the model would otherwise run the tower with every
+        prompt.
+        """
         import torch
 
         pixels = [torch.from_numpy(one["pixel_values"]) for one in seen]
@@ -93,7 +97,9 @@ class CausalEngine:
     def _jobs(
         self, image: int, seen: Seen, lines: Sequence[AnswerLine], states: torch.Tensor | None
     ) -> Iterator[PrefixJob]:
-        """Yield the jobs of an image, one per shared prefix, or one per prompt if prompts must be read whole."""
+        """Yield the jobs of an image: one per shared prefix, or one per prompt if image and prompt must be read
+        together.
+        """
         groups: dict[tuple[bytes, bytes], list[int]] = {}
         for k, line in enumerate(lines):
             asked = line.ids[: line.start].tobytes() if self.family.whole else b""
@@ -122,15 +128,16 @@ class CausalEngine:
         return PrefixJob(shown, sequence, len(shared), lines, places, query, states)
 
     def _query(self, context: str) -> np.ndarray:
-        """Return the prompt's token ids for InstructBLIP's query former, which also reads the prompt."""
+        """Return the prompt's token ids for the query former of InstructBLIP, which reads the prompt as well."""
         if context not in self._queries:
             ids = self.reader.processor.qformer_tokenizer(context)["input_ids"]
             self._queries[context] = np.array(ids, np.int64)
         return self._queries[context]
 
     def _batches(self, jobs: Sequence[PrefixJob]) -> Iterator[tuple[bool, list[PrefixJob]]]:
-        """Yield batches of jobs with the same prefix length and image shape, as large as memory allows, each with a
-        flag that says whether it is read in one pass.
+        """Yield batches of jobs with equal prefix lengths and image shapes, as large as the memory allows.
+
+        With each comes a flag that says whether it is read in one pass.
         """
         alike: dict[tuple[Any, ...], list[PrefixJob]] = {}
         for job in sorted(jobs, key=packed_tokens):
@@ -148,7 +155,7 @@ class CausalEngine:
             yield packed, batch
 
     def _rows_held(self, jobs: Sequence[PrefixJob]) -> int:
-        """Return how many rows fit in the KV cache if each is as long as the longest line."""
+        """Return how many rows the KV cache has room for, if each is as long as the longest line."""
         width = jobs[0].length + max(len(line.ids) for job in jobs for line in job.lines)
         return max(1, self._cache_bytes() // (self._token_bytes * width))
 
@@ -172,7 +179,7 @@ class CausalEngine:
     # -- the model -----------------------------------------------------------------------------------------------
 
     def _read(self, jobs: Sequence[PrefixJob]) -> Iterator[Scored]:
-        """Read the prefixes of a batch in one pass, then yield the index and the log-probabilities of each line."""
+        """Read the prefixes of a batch in one pass; then yield the index and the log-probabilities of each line."""
         most = self._rows_held(jobs)
         prefix = self.prefixes.read(jobs)
         places = [place for job in jobs for place in job.places]
@@ -195,7 +202,7 @@ class CausalEngine:
                 yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
 
     def _behind(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
-        """Return the logits of rows of tokens; each row continues the prefix with its index in `owners`."""
+        """Return the logits of rows of tokens; each row continues the prefix whose index `owners` contains."""
         import torch
 
         device = self.place.torch_device
@@ -206,7 +213,7 @@ class CausalEngine:
         return self._rest(rows, own, prefix, owner)
 
     def _rest(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
-        """Return the logits of the rows' own tokens, whose positions continue after the prefix."""
+        """Return the logits of the rows' own tokens, whose positions continue those of the prefix."""
         import torch
 
         if not self.family.placeholder:  # BLIP-2 and InstructBLIP: the wrapper always wants an image
@@ -221,7 +228,9 @@ class CausalEngine:
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Return an input with one value per token, (1, tokens, …), extended by the text before and after the image."""
+    """Return an input with one value per token, (1, tokens, …), with values added for the text before and after the
+    image.
+    """
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]
     text = int(name == "attention_mask")  # other inputs are 0 for text
@@ -230,7 +239,7 @@ def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndar
 
 
 def common_prefix(lines: Sequence[AnswerLine]) -> np.ndarray:
-    """Return the tokens that all lines begin with, but none from where the earliest answer begins."""
+    """Return the tokens that all lines begin with, up to where the earliest answer begins."""
     first = lines[0].ids
     length = min(line.start for line in lines)
     for line in lines[1:]:

@@ -1,4 +1,4 @@
-"""Multiple choice by a generative model: by the likelihoods of the labels, or by a generated answer."""
+"""Multiple choice with a generative model, by the likelihoods of the options' labels or by a generated answer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
 
 
 class LikelyChooser(WordedChooser):
-    """A chooser that reads the likelihood of each label as the answer, with one pass per question for all labels."""
+    """A chooser that reads the likelihood of each label as the answer, in one pass per question."""
 
     def __init__(
         self, engine: LikelihoodEngine, form: QuestionWording, fingerprint: Fingerprint, place: Place, order: str
@@ -70,7 +70,7 @@ class LikelyChooser(WordedChooser):
         self.fingerprint = replace(fingerprint, prompt=form.described(), options=used)
 
     def asked_with(self, form: QuestionWording) -> LikelyChooser:
-        """Return the same model with another wording of its questions."""
+        """Return the same model with another wording of the questions."""
         return LikelyChooser(self.engine, form, self.fingerprint, self.place, self.order)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
@@ -100,7 +100,7 @@ class LikelyChooser(WordedChooser):
 
 
 def label_shares(logs: Sequence[float]) -> np.ndarray:
-    """Return the probabilities of the labels, normalised to sum to one, from their log-probabilities.
+    """Return the probabilities of the labels, scaled to sum to one, given their log-probabilities.
 
     >>> label_shares([np.log(0.1), np.log(0.3)]).tolist()
     [0.25, 0.75]
@@ -112,7 +112,7 @@ def label_shares(logs: Sequence[float]) -> np.ndarray:
 
 @dataclass(eq=False)
 class VlmGenerator:
-    """A generator that answers a question about one image, with demonstrations before it."""
+    """A generator that answers questions about one image, with demonstrations before them."""
 
     engine: Any
     fingerprint: Fingerprint
@@ -145,7 +145,7 @@ class VlmGenerator:
 
     @property
     def _pads(self) -> bool:
-        """True if shorter prompts can be padded; otherwise a batch has only prompts of the same length."""
+        """True if shorter prompts in a batch can be padded; otherwise, prompts in a batch must have the same length."""
         return self.engine.reader.family.interleaves and can_pad(self.engine.model)
 
     def _inputs(self, prompts: Sequence[Prompt]) -> list[dict[str, torch.Tensor]]:
@@ -178,7 +178,9 @@ class VlmGenerator:
             return write(model, merged, prompts, ends, **stopping(ends, count, self.place.device))
 
     def _turns(self, prompt: Prompt) -> list[Turn]:
-        """Return the turns before the question; raise a UsageError unless the question has exactly one image."""
+        """Return the demonstrations before the question; raise a UsageError unless the question has exactly one
+        image.
+        """
         roles, texts = zip(*prompt.messages, strict=True)
         shows = prompt.shows or (len(prompt.images),)
         if roles != ("user", *("assistant", "user") * (len(roles) // 2)) or max(shows) > 1 or shows[-1:] != (1,):
@@ -198,7 +200,8 @@ def left_padded(
 ) -> dict[str, torch.Tensor]:
     """Return a prompt's inputs, padded on the left to the length of the longest prompt in `beside`.
 
-    The padding is masked. It repeats the prompt's first token, so that a penalty on repetition sees no other token.
+    The padding is masked. It consists of the prompt's first token, so that a penalty on repetition applies to no other
+    token.
     """
     import torch
 

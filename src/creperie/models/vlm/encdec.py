@@ -35,13 +35,14 @@ class DecodeTask:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The shape of the inputs: tasks of the same shape are encoded in one batch, without padding."""
+        """The shape of the inputs. Tasks with the same shape are encoded in one batch, without padding."""
         return tuple((name, value.shape[1:]) for name, value in sorted(self.prompt.items()))
 
 
 @dataclass(eq=False)
 class EncoderDecoderEngine:
-    """Base class of the engines for encoder-decoder models: BLIP-2 and InstructBLIP with T5, and the two BLIP models.
+    """The base class of engines for encoder-decoder models: BLIP-2 and InstructBLIP with T5, BLIP's captioner and its
+    VQA model.
 
     Subclasses define how image and prompt are encoded, which tokens the decoder starts with, and how it decodes.
     """
@@ -56,7 +57,9 @@ class EncoderDecoderEngine:
         return {"pixel_values": np.asarray(made["pixel_values"], np.float32)}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = True, turns: Turns = ()) -> list[AnswerLine]:
-        """Return lines that hold the decoder's input: its start tokens, the answer and, with `end`, the end token."""
+        """Return the decoder's input for each (question, answer) pair: start tokens, the answer and, with `end`, the
+        end token.
+        """
         made = []
         for question, answer in pairs:
             prompt = self.reader.frame(question, turns).tail
@@ -65,7 +68,7 @@ class EncoderDecoderEngine:
         return made
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
-        """Return, for each line of each image, the log-probability of each token of its answer."""
+        """Return the log-probability of each token of the answer, for each line (prompt and answer) of each image."""
         results: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact_float32():
             pixels = [self._pixels(one) for one in seen]
@@ -149,8 +152,9 @@ class EncoderDecoderEngine:
         return self._tokens(self.reader.tokenizer, prompt, truncation=True)
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return, for a batch of images with their prompts, the states that the decoder attends to, and their mask. The
-        vision tower is not run again: `having_seen` supplies its cached output.
+        """Return what the decoder attends to, for a batch of images with their prompts: the states and their mask.
+
+        The vision tower is not run again: `having_seen` supplies its cached output.
         """
         raise NotImplementedError
 
@@ -165,7 +169,7 @@ class QueryFormerT5(EncoderDecoderEngine):
         return [int(self.model.config.text_config.decoder_start_token_id)]
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the encoder's output and its mask, from the whole model with only a start token to decode."""
+        """Return the encoder's output and its mask, by running the whole model with only a start token to decode."""
         import torch
 
         begin = torch.tensor([self.start("")], device=pixels.device).expand(len(pixels), -1)
@@ -173,7 +177,7 @@ class QueryFormerT5(EncoderDecoderEngine):
         return output.language_model_outputs.encoder_last_hidden_state, prompts["attention_mask"]
 
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
-        """Return image tokens followed by the prompt; for InstructBLIP, also its query former's input."""
+        """Return the image tokens followed by the prompt and, for InstructBLIP, the input of its query former."""
         import torch
 
         processor = self.reader.processor
@@ -197,7 +201,7 @@ class QueryFormerT5(EncoderDecoderEngine):
 
 
 class Blip(EncoderDecoderEngine):
-    """Base class for BLIP's captioner and VQA model: a BERT-like decoder with cross-attention to encoder states."""
+    """The base class for BLIP's captioner and VQA model, whose decoder is like BERT, with cross-attention."""
 
     @property
     def begin_id(self) -> int:
@@ -234,7 +238,7 @@ class BlipCaptioner(Blip):
 
 
 class BlipAnswerer(Blip):
-    """BLIP's VQA model: the encoder reads the question with the image, the decoder generates the answer."""
+    """BLIP's VQA model: the encoder reads the question with the image, and the decoder generates the answer."""
 
     def start(self, prompt: str) -> list[int]:
         return [self.begin_id]

@@ -1,4 +1,4 @@
-"""The differences between families of generative models, as data that the engines read."""
+"""How families of generative models differ, as data for the engines."""
 
 from __future__ import annotations
 

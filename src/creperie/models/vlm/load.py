@@ -37,7 +37,7 @@ MEAN, SPREAD = 127.5, 64.0
 
 
 def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "") -> Image.Image:
-    """Return an uninformative image of this size (width, height); `seed` and `name` determine its noise.
+    """Return an image without content, of this width and height. If it is noise, `seed` and `name` determine it.
 
     >>> blind_image("grey", (4, 3)).getpixel((0, 0))
     (128, 128, 128)
@@ -53,12 +53,12 @@ def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "")
 
 
 def null_images(kind: str, count: int) -> list[Image.Image]:
-    """Return several images that show nothing, to estimate the probability of a caption without an image."""
+    """Return several images without content, which serve to estimate the probability of a caption without an image."""
     return [blind_image(kind, (336, 336), name=f"null {i}") for i in range(1 if kind == "grey" else count)]
 
 
 def mean_image(images: Sequence[Image.Image]) -> Image.Image:
-    """Return the pixel-wise mean of images, which are first resized to one size."""
+    """Return the pixel-wise mean of images, after resizing them to the same size."""
     total = np.zeros((256, 256, 3), np.float64)
     for image in images:
         total += np.asarray(image.convert("RGB").resize((256, 256), Image.Resampling.BICUBIC), np.float64)

@@ -1,4 +1,5 @@
-"""Read an image and all its captions in one pass: side by side after the prefix, none attending to another.
+"""Read an image and all its captions in one pass: they follow the prefix one after another, and none attends to
+another.
 
 Nothing is cached or copied, and logits are computed only where a token is predicted. The positions of every caption
 continue after the prefix; a 4-D mask lets each token of a caption attend to the prefix and to the earlier tokens of the
@@ -32,7 +33,7 @@ def can_pack(model: Any, family: VlmFamily) -> bool:
 
 
 def packed_tokens(job: PrefixJob) -> int:
-    """Return the largest number of tokens that the captions of a job can take; the last token of each is never read."""
+    """Return the largest number of tokens that the captions of a job can take; their last tokens are never read."""
     return sum(len(line.ids) - job.shared - 1 for line in job.lines)
 
 
@@ -65,8 +66,8 @@ def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[S
 
 
 def laid_out(rows: Rows, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return where each row starts after its prefix; and for each prefix, arrays with the tokens of its rows, the
-    position of each token in its row, and the number of that row (from 1; 0 for padding).
+    """Return where each row starts after its prefix, followed by three arrays with one line per prefix: the tokens of
+    its rows, each token's position in its row, and the number of its row (from 1; 0 for padding).
 
     >>> rows = Rows([0, 0, 1], [np.array([7, 8]), np.array([9]), np.array([5])], [0, 1, 2])
     >>> [part.tolist() for part in laid_out(rows, 2)]

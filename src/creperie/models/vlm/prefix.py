@@ -1,4 +1,4 @@
-"""Read the prefix that several lines share (text, an image, common tokens) once. A line is a prompt with an answer."""
+"""Read once the prefix that several lines share: text, an image, common tokens. A line is a prompt with an answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PrefixJob:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The shape of the inputs: jobs of the same shape can be read in one batch."""
+        """The shape of the inputs. Jobs with the same shape can be read in one batch."""
         shapes = tuple((name, value.shape[1:]) for name, value in sorted(self.seen.items()) if name not in SEQUENCES)
         return self.length, shapes, -1 if self.query is None else len(self.query)
 
@@ -51,7 +51,7 @@ class PrefixJob:
 class Prefix:
     """The result of reading a batch of jobs: the logits after each prefix, the KV cache, and the prefix length.
 
-    Images of Qwen models take fewer positions than tokens; `deltas` is the difference.
+    In Qwen models, images take fewer positions than tokens; `deltas` is the difference.
     """
 
     last: torch.Tensor

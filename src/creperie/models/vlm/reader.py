@@ -19,7 +19,9 @@ from creperie.models.vlm.families import VlmFamily
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine(Tokens):
-    """The tokens after the image: the rest of the prompt, then the answer, `ids[start:]`, whose tokens are scored."""
+    """The tokens after the image: the rest of the prompt, followed by the answer, `ids[start:]`, whose tokens are
+    scored.
+    """
 
     start: int = 0
     context: str = ""  #: the prompt as text, for models whose query former reads it
@@ -28,8 +30,10 @@ class AnswerLine(Tokens):
 
 @dataclass(frozen=True)
 class Frame:
-    """A rendered prompt, split after the image: `head` ends with the image, `tail` is the text between image and
-    answer, `gap` the whitespace that the template puts before an answer.
+    """A prompt as text, split after the image.
+
+    `head` ends with the image, `tail` is the text between image and answer, and `gap` is the whitespace that the
+    template puts before an answer.
     """
 
     head: str
@@ -65,7 +69,7 @@ class Reader:
         at = text.rfind(self.placeholder)  # earlier placeholders belong to demonstrations
         if at < 0:
             what = f"the chat template does not show where the image goes ({self.placeholder} is missing)"
-            raise ModelError(what, hint="name a checkpoint whose template has it")
+            raise ModelError(what, hint="name a checkpoint whose template shows the image")
         end = at + len(self.placeholder)
         head, tail = text[:end], text[end:]
         if self.family.spaced and tail[:1].strip() and not tail.startswith("<"):
@@ -73,7 +77,7 @@ class Reader:
         return Frame(head, tail, gap)
 
     def check(self, question: str, uri: str, turns: Turns = ()) -> None:
-        """Raise a ModelError unless a prompt has the same tokens as a whole and when split after the image."""
+        """Raise a ModelError unless a prompt that is split after the image has the same tokens as the whole prompt."""
         frame = self.frame(question, turns)
         probe = Image.new("RGB", (64, 48), (90, 120, 200))
         shown = images_of(turns)
@@ -90,7 +94,7 @@ class Reader:
             )
 
     def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
-        """Return the tokens of a whole prompt, as made by the processor."""
+        """Return the tokens that the processor makes of a whole prompt."""
         return self._read(images, (frame.head + frame.tail).removesuffix(self.family.appends))["input_ids"][0]
 
     def _rendered(self, question: str, turns: Turns) -> str:
@@ -107,7 +111,9 @@ class Reader:
         return shown_first + self._unchatted("\n\n".join([*plain, *([question] if question else [])]))
 
     def _unchatted(self, question: str) -> str:
-        """Return a question with its image, without chat template or `str.format`: captions may contain braces."""
+        """Return a question with its image, without a chat template and without `str.format`, since captions may
+        contain braces.
+        """
         form = self.family.fallback if question else self.family.plain
         return form.replace("{image}", self.placeholder).replace("{question}", question)
 
@@ -121,7 +127,7 @@ class Reader:
         return str(rendered)
 
     def _gap(self) -> str:
-        """Return the whitespace that the template puts between the opening of the assistant's turn and its text."""
+        """Return the whitespace that the chat template puts before the assistant's text."""
         if not self.chats:
             return ""
         asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Q"}]}]
@@ -133,7 +139,8 @@ class Reader:
     # -- tokens --------------------------------------------------------------------------------------------------
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
-        """Tokenise (question, answer) pairs as they follow the image; with `end`, the end token is scored as well.
+        """Return the tokens of (question, answer) pairs, which follow the image; with `end`, the end token is scored as
+        well.
 
         `turns` are demonstrations. Those without images come before the image if the model has a chat template,
         otherwise before the question; for those with images, `see` processes all images together.
@@ -174,13 +181,13 @@ class Reader:
         return self.tokenizer(frame.gap + answer, add_special_tokens=False)["input_ids"]
 
     def _behind_image(self, text: str) -> list[int]:
-        """Return the tokens of text that follows the image."""
+        """Return the tokens of a text that comes after the image."""
         ids: list[int] = self.tokenizer(self.placeholder + text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids[self._placeholder_width :]
 
     @property
     def _appended(self) -> int:
-        """The number of tokens that the processor's appended text adds after the image."""
+        """The number of tokens after the image in what the processor appends to every prompt."""
         return len(self._behind_image(self.family.appends)) if self.family.appends else 0
 
     @property
@@ -197,7 +204,7 @@ class Reader:
     # -- images --------------------------------------------------------------------------------------------------
 
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
-        """Return the processor's arrays, by name, for an image, the images `before` it and the text up to it."""
+        """Return the processor's arrays, by name, for the images `before`, the image, and the text `head` up to it."""
         arrays = self._read([*before, image.convert("RGB")], head or "")
         keep = arrays["input_ids"].shape[1] - self._appended
         for name in SEQUENCES & arrays.keys():

@@ -1,8 +1,7 @@
-"""Pack lines of tokens into the fewest rows of a batch, and read log-probabilities from the logits.
+"""Pack lines of tokens into as few rows of a batch as possible, and read log-probabilities from the logits.
 
-The last token of a line is predicted but never read. So answers of one token need no row of their own: "yes" and "no"
-after the same question are two numbers of one row, and a line that is the beginning of another one is read from the
-other's row.
+The last token of a line is predicted, but need not be read. So "yes" and "no" after the same question are two numbers
+from one row, and a line that is the beginning of another line needs no row of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ LOGITS = 4096
 
 @dataclass(frozen=True)
 class Rest:
-    """The tokens of a line after its prefix; `ids[start:]` are scored. `owner` is the index of that prefix."""
+    """The tokens of a line after its prefix, of which `ids[start:]` are scored. `owner` is the index of the prefix."""
 
     owner: int
     ids: np.ndarray
@@ -31,7 +30,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of tokens to read. `owners` holds the index of each row's prefix; `of` holds the row of each line."""
+    """The rows of tokens to read. `owners` are the indices of the rows' prefixes, and `of` is the row of each line."""
 
     owners: list[int]
     ids: list[np.ndarray]
@@ -39,7 +38,7 @@ class Rows:
 
 
 def fewest_rows(rests: Sequence[Rest]) -> Rows:
-    """Return one row per line that is not a prefix of another.
+    """Return one row for each line that is not the beginning of another line.
 
     >>> lines = [[7, 8, 1], [7, 8, 2], [7]]
     >>> rows = fewest_rows([Rest(0, np.array(ids), 0) for ids in lines])
@@ -86,12 +85,14 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
 
 
 def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
-    """Return the log-probability of each line's first token after the prefix, from the logits `last` of the prefix."""
+    """Return the log-probability of each line's first token, from the logits `last` at the end of the prefixes."""
     return picked(last, [[rest.owner for rest in rests]], [int(rest.ids[0]) for rest in rests])
 
 
 def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -> list[np.ndarray]:
-    """Return, per line, the log-probabilities of its scored tokens except the first token; `of` is each line's row."""
+    """Return the log-probabilities of each line's scored tokens, without its first token; `of` is the row of each
+    line.
+    """
     spans = [np.arange(max(rest.start, 1), len(rest.ids)) for rest in rests]
     rows = np.repeat(np.array(of, np.int64), [len(span) for span in spans])
     tokens = [rest.ids[span] for rest, span in zip(rests, spans, strict=True)]
@@ -101,7 +102,7 @@ def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -
 
 
 def picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
-    """Return the log-probability of each token in float32, computed from the logits at the token's place."""
+    """Return the log-probability of each token, computed in float32 from the logits at the indices `places`."""
     import torch
 
     at = tuple(torch.tensor(index, device=logits.device) for index in places)

@@ -1,4 +1,4 @@
-"""Scores from likelihoods: of the caption (VisualGPTScore), of an answer (VQAScore), or of yes as opposed to no."""
+"""Scores from likelihoods: of the caption (VisualGPTScore), of an answer (VQAScore), or of "yes" rather than "no"."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
 
 
 class LikelihoodEngine(Protocol):
-    """The protocol of engines, which compute the log-probabilities of answers with any architecture."""
+    """The protocol of engines, which compute the log-probabilities of answers, each for its architectures."""
 
     reader: Reader
 
@@ -39,14 +39,14 @@ class LikelihoodEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaptionTokens(Tokens):
-    """The tokens of one caption, with one line for each possible answer."""
+    """The tokens for one caption: one line (prompt and answer) for each possible answer."""
 
     lines: tuple[AnswerLine, ...] = ()
 
 
 @dataclass(eq=False)
 class VlmScorer:
-    """Base class of pair scorers. Subclasses define the questions to ask and how their answers become one number."""
+    """The base class of pair scorers. Subclasses define the questions to ask, and how the answers become one number."""
 
     engine: LikelihoodEngine
     prompt: PromptText
@@ -70,7 +70,7 @@ class VlmScorer:
         return self.forward_groups([image], [texts])[0]
 
     def forward_groups(self, images: Sequence[Seen], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
-        """Return one array of scores per image, for its captions; all images are read in common batches."""
+        """Return one array of scores per image, for its captions; the images are read together, in batches."""
         captions = [[t for t in own if isinstance(t, CaptionTokens)] for own in texts]
         flat = [[line for t in own for line in t.lines] for own in captions]
         logs_of_images = self.engine.log_probabilities(images, flat)
@@ -107,8 +107,9 @@ class CaptionLikelihood(VlmScorer):
 
 
 class DebiasedLikelihood(CaptionLikelihood):
-    """VisualGPTScore without language bias: log P(t|I) − α·log P(t), where P(t) is the mean of P(t|J) over images J
-    without content.
+    """VisualGPTScore without language bias: log P(t|I) − α·log P(t).
+
+    P(t) is the mean of P(t|J) over images J without content.
     """
 
     def __init__(self, plain: CaptionLikelihood, alpha: float, nulls: Sequence[Image.Image]) -> None:
@@ -126,7 +127,7 @@ class DebiasedLikelihood(CaptionLikelihood):
         return [score - np.float32(self.alpha) * self.marginals(own) for score, own in zip(given, texts, strict=True)]
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """Return log P(t): the likelihood of each caption without an image."""
+        """Return log P(t), that is, the log-likelihood of each caption without an image."""
         return self.marginals(self.prepare_texts(texts))
 
     def marginals(self, texts: Sequence[Tokens]) -> np.ndarray:
@@ -151,8 +152,8 @@ def log_mean_exp(logs: np.ndarray) -> np.ndarray:
 class AnswerLikelihood(VlmScorer):
     """VQAScore: the probability of the answer to a question that contains the caption.
 
-    With `geometric` it is the geometric mean over the answer's tokens, as published; otherwise the probability of the
-    whole answer.
+    With `geometric`, the score is the geometric mean over the answer's tokens, as published; otherwise, it is the
+    probability of the whole answer.
     """
 
     geometric = True
@@ -165,7 +166,9 @@ class AnswerLikelihood(VlmScorer):
 
 
 class YesNo(VlmScorer):
-    """P(yes) / (P(yes) + P(no)), each summed over all spellings; with `decision`, 1 for yes and 0 for no."""
+    """P(yes) / (P(yes) + P(no)), each summed over all spellings; with `decision`, 1 if yes is likelier and 0 if no
+    is.
+    """
 
     decision = False
 

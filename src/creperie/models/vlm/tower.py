@@ -1,4 +1,4 @@
-"""Cache the output of a vision tower, so that an image need not be processed again for another prompt."""
+"""Reuse the output of a vision tower, so that an image need not be processed again for every prompt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ PLACES = ("model.vision_tower", "model.vision_model", "model.visual", "vision_mo
 
 
 def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the vision tower's output for each image, (1, patches, width); images of the same shape are batched."""
+    """Return the vision tower's output (1, patches, width) for each image. Images of the same shape are run in
+    batches.
+    """
     import torch
 
     place = _place(model)
@@ -37,7 +39,7 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 @contextmanager
 def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
-    """During the block, let the model's vision tower return these states, whatever pixels it is given."""
+    """During the block, let the model's vision tower return `states`, whatever pixels it is given."""
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
@@ -57,9 +59,10 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
 
 @contextmanager
 def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
-    """Show the tower each image of a batch once; `images` is each row's image. All rows must have the same shape.
+    """During the block, run the vision tower once for each distinct image of a batch.
 
-    If the model's tower is not found, the model processes every row.
+    `images` is the image number of each row; all rows must have the same shape. If the model's tower is not found, it
+    processes every row.
     """
     place, rows = _place(model), len(images)
     first = sorted(set(images))
@@ -85,7 +88,7 @@ def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
 
 
 def _selected(value: Any, rows: int, chosen: Sequence[int]) -> Any:
-    """Return tensors, or a structure of tensors, with the chosen rows only; a row may span several entries."""
+    """Return the chosen rows of a tensor, or of all tensors in a structure; a row may consist of several entries."""
     import torch
 
     if isinstance(value, torch.Tensor) and value.ndim and len(value) % rows == 0:
@@ -98,7 +101,7 @@ def _selected(value: Any, rows: int, chosen: Sequence[int]) -> Any:
 
 
 def _place(model: Any) -> tuple[Any, str] | None:
-    """Return the module that holds the tower, and its attribute name there; None if there is no tower."""
+    """Return the module that contains the vision tower, and the tower's attribute name; None if there is no tower."""
     for place in PLACES:
         path, _, name = place.rpartition(".")
         holder = getattr(model, path, None) if path else model
