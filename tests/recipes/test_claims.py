@@ -60,11 +60,13 @@ def test_gains_are_smaller_on_sugarcrepe_in_the_papers_table_5(tmp_path: Path, o
 
 
 def test_a_gain_of_one_training_shows_nothing(tmp_path: Path) -> None:
-    """Table 5 says of one seed that it is too few for an interval; an interval of items alone made it "agrees"."""
+    """Table 5 says of one seed that it is too few for an interval; an interval of items alone made it "agrees", then
+    stood beside "not shown" although it was above 0."""
     for seeds, holds, said in ((1, "not shown", "1 seed"), (2, "not shown", "2 seeds"), (3, "yes", "")):
         for claim in directions(folder_of(tmp_path, "study.json", study("ViT-B/32", 900, seeds))):
             assert claim.holds == holds
-            assert claim.numbers.endswith(f"apart, of {said}" if said else "apart")
+            assert claim.numbers.endswith(f"apart, {said}, too few for an interval" if said else "] apart")
+            assert ("[" in claim.numbers) == (not said)
 
 
 def test_a_gain_on_few_items_shows_nothing(tmp_path: Path) -> None:

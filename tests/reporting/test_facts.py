@@ -129,8 +129,8 @@ def effect(name: str) -> dict[str, Any]:
 
 def test_trainings_and_effects() -> None:
     sat = [
-        {"arm": arm, "values": {"biased negate": b, "clean swap": c}}
-        for arm, b, c in (("none", 50, 60), ("negate", 99, 61))
+        {"arm": arm, "values": {"biased negate": b, "clean swap": c}, "foils": n}
+        for arm, b, c, n in (("none", 50, 60, 0), ("negate", 99, 61, 214))
     ]
     about: dict[str, Any] = {
         "model": "small:/out/14-student/model",
@@ -156,20 +156,33 @@ def test_trainings_and_effects() -> None:
             }
         },
     )
-    got = rows("sugarcrepe/5", found)
-    for model in (("RN50", "NegCLIP from scratch (negate)"), ("ViT-B/32", "NegCLIP finetuned (negate)")):
-        assert got[model] == {"aro_negate": 99.0, "swap": 61.0}
-    assert got["ViT-B/32", "CLIP pretrained"] == {"aro_negate": 50.0, "swap": 60.0}
+    got = {row.label: row for row in fact_rows("sugarcrepe/5", found)}
+    for stage, of, way in (("trainings", "ViT-B/32", "tuned"), ("scratch", "RN50", "trained")):
+        row = got[
+            f"{stage}: small: student of this run, in place of {of}, 214 examples with negate foils, {way} with "
+            "world-train, 1 seed (too few for an interval)"
+        ]
+        assert row.values == {"aro_negate": 99.0, "swap": 61.0}
+        assert (row.model, row.group) == ("", "")  # one small model stood under two published architectures
+    before = "trainings: small: student of this run, in place of ViT-B/32"
+    assert got[before].values == {"aro_negate": 50.0, "swap": 60.0}
+    real = replace(
+        found, trainings={"t": about | {"model": "open_clip:RN50/random", "base": [], "sat": sat, "scratch": True}}
+    )
+    assert rows("sugarcrepe/5", real)["RN50", "NegCLIP from scratch (negate)"] == {"aro_negate": 99.0, "swap": 61.0}
     twice = replace(found, runs=(("small:/out/14-student/model", "biased", ()),))  # its seven figures were two rows
-    assert set(rows("sugarcrepe/5", found)) - set(rows("sugarcrepe/5", twice)) == {("ViT-B/32", "CLIP pretrained")}
+    assert set(got) - {row.label for row in fact_rows("sugarcrepe/5", twice)} == {before}
     said = "trained with world-train, 1 seed (too few for an interval)"  # the paper refined these
-    arms = [f"scratch: small: student of this run, {arm}, {said}" for arm in ("no foils", "negate foils")]
+    foils = ("no foils", "214 examples with negate foils")  # arms of 44 and of 420 examples looked alike
+    arms = [f"scratch: small: student of this run, in place of RN50, {arm}, {said}" for arm in foils]
     assert [row.label for row in fact_rows("sugarcrepe/10", found)] == arms
+    assert fact_rows("sugarcrepe/10", found)[1].group == "template hard negatives"
     assert dict(fact_rows("sugarcrepe/10", found)[0].n) == {"swap": 30}  # items; it was the number of seeds
-    again = [{"arm": "negate", "values": {"biased negate": b, "clean swap": 61}} for b in (95, 97)]  # further seeds
+    again = [{"arm": "negate", "values": {"biased negate": b, "clean swap": 61}, "foils": 220} for b in (95, 97)]
     seeds = RecipeFindings(trainings={"t": about | {"base": [], "sat": sat + again}})
     (row,) = (row for row in fact_rows("sugarcrepe/5", seeds) if row.intervals)
     assert row.intervals["aro_negate"] == pytest.approx((92.03, 100.0), abs=0.01)  # 97 ± 4.303 · 2 / √3
+    assert "214 to 220 examples with negate foils" in row.label  # of three seeds
     assert rows("hit-or-be-hit/C", found) == {("first model", "grammaticality foil"): {"beta": -0.1, "t": -2.0}}
     # appendix C: "ternary factors (i.e. grammaticality, model)" compare a level to the mean of the other two
     assert fact_rows("hit-or-be-hit/C", found)[0].label.endswith(", foil against caption alone")

@@ -142,7 +142,10 @@ def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def cell_name(row: Mapping[str, Any]) -> str:
     """Return a name, in words, for the part of a benchmark that a row is about."""
-    words = {"P1-N": "first true captions against false ones", "P2-N": "second true captions against false ones"}
+    words = {f"P{k}-N": f"{which} true captions against false ones" for k, which in ((1, "first"), (2, "second"))}
+    words |= {
+        f"P{k}-N{k}": f"{which} true captions against their own foils" for k, which in ((1, "first"), (2, "second"))
+    }
     view, subset = str(row.get("view", "")), str(row["subset"])
     if not view:
         return "all items" if subset in ("all", "macro") else subset

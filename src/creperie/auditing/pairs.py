@@ -256,11 +256,28 @@ def _pairs(
 
 
 def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positive: int | None = None) -> np.ndarray:
-    """Return item, true and false caption (or image) of all pairs that a row (or column) of a matrix defines."""
+    """Return item, true and false caption (or image) of all pairs that a row (or column) of a matrix defines; with
+    `positive`, those of one true caption, with its own foil alone if every true caption has one.
+    """
     true, false = np.flatnonzero(line), np.flatnonzero(~line)
-    true = true[slice(None) if positive is None else slice(positive, positive + 1)]
+    if positive is not None:
+        own = slice(positive, positive + 1)
+        true, false = true[own], false[own] if has_own_foils(line) else false
     a, b = np.repeat(true, len(false)), np.tile(false, len(true))
     return np.stack([np.repeat(items, len(a)), codes[:, a].ravel(), codes[:, b].ravel()])
+
+
+def has_own_foils(line: np.ndarray) -> bool:
+    """Return whether a row of a match matrix has several true captions and as many false ones: their order says which
+    foil belongs to which caption, as in Hit or Be Hit's comparisons 1 and 2.
+    """
+    return 1 < int(np.sum(line)) == len(line) - int(np.sum(line))
+
+
+def own_foils(bench: Benchmark) -> bool:
+    """Return whether all items with several true captions for one image have a foil for each of them."""
+    rows = [np.array(row) for shape in shape_codes(bench)[1] for row in shape.match if sum(row) > 1]
+    return bool(rows) and all(map(has_own_foils, rows))
 
 
 #: For every distinct match matrix: the indices of its items, the matrix, and the captions of each of these items.

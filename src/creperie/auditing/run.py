@@ -21,7 +21,7 @@ from creperie.auditing.likeness import likeness_of
 from creperie.auditing.measure import AttackerMargins, Measure, answers_of, measure_attacker, smallest_seen, worth
 from creperie.auditing.null import BOUND
 from creperie.auditing.options import AuditOptions
-from creperie.auditing.pairs import ArrowTexts, Pairs, image_pairs_of, item_gaps, pairs_of
+from creperie.auditing.pairs import ArrowTexts, Pairs, image_pairs_of, item_gaps, own_foils, pairs_of
 from creperie.auditing.registry import entry_of, several_learned
 from creperie.auditing.result import Audit, answers_on, cues_of, examples_of, shapes_of
 from creperie.auditing.sampling import Sample, sample_for, spread_over
@@ -219,10 +219,13 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """Return rows for each true caption by itself against the false ones (P1-N, P2-N …), if items have several."""
+        """Return rows for each true caption by itself against the false ones (P1-N, P2-N …), if items have several;
+        against its own foil alone (P1-N1, P2-N2 …) if every true caption has one.
+        """
         rows: list[AuditRow] = []
+        own = own_foils(bench)
         for k in range(pairs.most_positives):
-            rows += self.on(self.counted(pairs_of(bench, positive=k)), f"P{k + 1}-N")[0]
+            rows += self.on(self.counted(pairs_of(bench, positive=k)), f"P{k + 1}-N{k + 1 if own else ''}")[0]
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:

@@ -209,6 +209,8 @@ def _span(seconds: float | None) -> str:
 
 def show_stages(title: str, folder: Path, served: list[StageResult], main: list[str]) -> None:
     """Print the outcome of every stage, and the paper's main tables in full; other tables stay in their folders."""
+    from creperie.recipes import run_digest
+
     say(f"[bold]{title}[/bold]\n")
     rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _numbers_of(s)] for s in served]
     print_table(["stage", "does", "", "time", "what came of it"], rows, right=["time"])
@@ -220,7 +222,7 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
             if key in s.summary["tables"] and (filled[s.name] or not any(filled.values())):
                 echo()
                 sys.stdout.write((Path(s.place) / f"{key.replace('/', '-')}.txt").read_text(encoding="utf-8"))
-    say(f"\nEverything is in {folder}.")
+    say(f"\nEverything is in {folder}. The digest of its results is {run_digest(folder)}.")
 
 
 def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
@@ -235,6 +237,14 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
     return f" ({told})" if told else ""
 
 
+def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
+    """Return what an accuracy has to be read with, in brackets: chance, and ties, which are counted as wrong."""
+    chance, ties = (summary.get(part, {}).get(model, {}).get(task) for part in ("chance", "ties"))
+    told = [f"chance {percent(chance)} %"] * (chance is not None)
+    told += [f"{ties:,} of {summary['items']:,} are ties, counted as wrong"] * bool(ties)
+    return f" ({'; '.join(told)})" if told else ""
+
+
 def _numbers_of(s: StageResult) -> str:
     """Return a one-line summary of what a stage did."""
     from creperie.reporting import model_label
@@ -244,7 +254,9 @@ def _numbers_of(s: StageResult) -> str:
         return s.why
     parts = [] if s.place else [s.why]
     if "items" in summary and s.place:
-        parts.append(f"{summary['items']:,} items")
+        parts.append(f"{summary['items']:,} items" + f" ({summary.get('name')})" * ("name" in summary))
+    if n := summary.get("true_foils"):
+        parts.append(f"{counted(n, 'item')} changed or left out, as foils were true of the drawn picture")
     if summary.get("answers") and s.does == "people":
         who = "scripted annotator" if summary.get("scripted") else "annotator"
         parts.append(f"{counted(summary['answers'], 'answer')} by {counted(len(summary['annotators']), who)}")
@@ -264,12 +276,15 @@ def _numbers_of(s: StageResult) -> str:
         mean = f"{percent(figures['mean_before'])} % → {percent(figures['mean_after'])} %"
         parts.append(f"{name}{', not selected against,' * figures['held_out']} {whole}, mean of subsets {mean}")
     for model, tasks in summary.get("results", {}).items():
-        told = ", ".join(f"{task} {percent(value)} %" for task, value in tasks.items())
+        told = ", ".join(f"{task} {percent(value)} %{_beside(summary, model, task)}" for task, value in tasks.items())
         ranked = " (captions ranked by the probability of yes)" if "score=yesno" in model else ""
         parts.append(f"{model_label(model)}: {told}{ranked}")
     if counts := summary.get("decidable"):
         text = ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
         parts.append(f"by the logic of words for place and role alone: {text}")
+    for model in dict.fromkeys(model for model, *_ in summary.get("orders", ())):
+        above = ", ".join(f"{kind} {n} of {of}" for who, kind, n, of in summary["orders"] if who == model)
+        parts.append(f"{model_label(model)} has the caption above {above}")
     for name, fitted in summary.get("presets", {}).items():
         together = {label: n for label, n in fitted["rows"].items() if not label.endswith(")")}
         fits = ", ".join(f"{label}: {n:,} rows" for label, n in together.items())

@@ -23,6 +23,7 @@ from creperie.recipes.status import runs_said as runs_said
 from creperie.recipes.status import status_page as status_page
 from creperie.recipes.status import totals as totals
 from creperie.recipes.verify import StageMatch as StageMatch
+from creperie.recipes.verify import run_digest as run_digest
 from creperie.recipes.verify import verify_runs as verify_runs
 from creperie.recipes.zoo import Zoo as Zoo
 from creperie.recipes.zoo import ZooEntry as ZooEntry

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from creperie.bench import MANIFEST_FILE, load
 from creperie.core import counted, percent, read_json, with_interval
 from creperie.metrics import wilson
 from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
-from creperie.reporting import model_label
+from creperie.reporting import model_label, same_captions
 from creperie.training import STUDY_FILE, seed_interval
 
 ORDER = "order.json"  #: the file that the probe of word order writes
@@ -124,15 +125,16 @@ def _gains(stage: Path) -> Iterator[Claim]:
         shares = [exam["values"][c] for pair in _paired(document, arm)[:1] for exam in pair for c in columns]
         sizes = [document["sizes"][c] for c in columns] * 2
         apart, low, high = seed_interval([biased - clean for biased, clean in gains])
-        enough = len(gains) > 2  # else the interval is of items alone, and says nothing of another training
+        enough = len(gains) > 2  # else an interval would be of items alone, and say nothing of another training
         seeds = max(apart - low, high - apart) if enough else 0.0
         spread = math.sqrt(sum(plain_variance(share / 100, n) for share, n in zip(shares, sizes, strict=True)))
         half = math.hypot(seeds, 196 * spread)
         means = [sum(own) / len(own) for own in zip(*gains, strict=True)]
         names = [f"{name} {column.split()[1]}" for name, column in zip(document["benchmarks"], columns, strict=True)]
         told = " and ".join(f"{_signed(mean)} on {name}" for mean, name in zip(means, names, strict=True))
-        numbers = f"{told}; {_signed(apart)} [{_signed(apart - half)}, {_signed(apart + half)}] apart"
-        numbers += "" if enough else f", of {counted(len(gains), 'seed')}"
+        interval = f" [{_signed(apart - half)}, {_signed(apart + half)}]" if enough else ""
+        numbers = f"{told}; {_signed(apart)}{interval} apart"
+        numbers += "" if enough else f", {counted(len(gains), 'seed')}, too few for an interval"
         who = f"{model_label(document['model'])}, trained with {arm} foils"
         yield SHRINK, who, numbers, held(enough and apart > half, enough and apart < -half)
 
@@ -210,12 +212,23 @@ def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Clai
     if claim.get("blind"):
         yield from _blind(claim, rows, [column["name"] for column in document["columns"]])
         return
+    shared = _shared(stage, claim["subsets"]) if "subsets" in claim else ""
     for row in rows:
         lower, higher = _cell(row, claim["lower"]), _cell(row, claim["higher"])
         if lower and higher:
             below, above = lower[2] < higher[1], higher[2] < lower[1]
-            numbers = f"{lower[0]}, {higher[0]}"
+            numbers = f"{lower[0]}, {higher[0]}{shared}"
             yield claim["says"], row["model"], numbers, held(below, above, evidence=row["released"])
+
+
+def _shared(stage: Path, subsets: Sequence[str]) -> str:
+    """Return how many items of the second subset have the captions of the first one's, in the stage's benchmarks."""
+    places = [stage.parent / part["place"] for part in read_json(stage / RECORD).get("inputs", ())]
+    benches = [load(place) for place in places if (place / MANIFEST_FILE).is_file()]
+    for bench in benches:
+        if n := same_captions(bench, *subsets):
+            return f"; {n:,} of {bench.subsets[subsets[1]]:,} items have the same captions in both"
+    return ""
 
 
 def _cell(row: Mapping[str, Any], column: str) -> tuple[str, float, float] | None:

@@ -99,13 +99,16 @@ def run_probe(job: StageJob) -> dict[str, Any]:
     bench = chosen_items(load(job.input, images=job.option("images") or None), (), job.option("limit") or None)
     options = ScoreOptions(device=job.option("device"))
     models = [*job.option("models"), *trained_models(job.inputs[1:])]
+    orders: list[list[Any]] = []
     for what in job.option("to"):
         if what not in PROBES:
             raise unknown("probe", what, PROBES)
         more = {name: job.option(name) for name, probe in ALONE.items() if probe == what}
         answer = PROBES[what](bench, models, options, seed=job.option("seed"), progress=job.progress, **more)
         write_json(job.out / f"{what}.json", answer.document())
-    return {"items": len(bench), "probes": list(job.option("to")), "models": len(models)}
+        orders += [[s.model, s.kind, s.above, s.n] for s in answer.spreads if s.kind != "caption" and what == "order"]
+    about = {"items": len(bench), "probes": list(job.option("to")), "models": len(models)}
+    return about | ({"orders": orders} if orders else {})
 
 
 def run_score(job: StageJob) -> dict[str, Any]:
@@ -135,9 +138,15 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
 
 
 def scored(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return a summary of the runs: their number, the number of items, and each model's accuracy per task."""
-    results = {run.model: {r["task"]: r["accuracy"] for r in run.results if r["subset"] == "all"} for run in runs}
-    return {"runs": len(runs), "items": len(runs[0]), "results": results}
+    """Return a summary of the runs: their number, the number of items, and each model's accuracy per task, with the
+    number of ties and chance.
+    """
+    whole = {run.model: [r for r in run.results if r["subset"] == "all"] for run in runs}
+    parts = {"results": "accuracy", "ties": "ties", "chance": "chance"}
+    told = {
+        part: {model: {r["task"]: r[key] for r in rows} for model, rows in whole.items()} for part, key in parts.items()
+    }
+    return {"runs": len(runs), "items": len(runs[0]), **told}
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:

@@ -93,10 +93,16 @@ def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, s
 
 
 def run_world(job: StageJob) -> dict[str, Any]:
-    """Save items of the built-in world, with the subset names of the papers."""
+    """Save items of the built-in world, with the subset names of the papers. With `caption`, the tag of that name is
+    the true caption of the items that have it: to the `base` of an addition, the foil only adds.
+    """
     from creperie.world import World, make_world
 
     bench = make_world(job.settings(World), job.progress)
+    if tag := job.option("caption"):
+        items = [replace(item, captions=(item.tags.get(tag, item.captions[0]), *item.captions[1:])) for item in bench]
+        changed = from_items(bench.name, items, images=bench.images)
+        bench = bench.with_table(changed.table, "caption", tag=tag)
     return _saved(_under_names(bench, job), job, copy_images=True)
 
 
@@ -121,8 +127,9 @@ def run_make(job: StageJob) -> dict[str, Any]:
         parts.append(load(folder))
     homes = {s.id: s.subset for s in captions.sources} if job.option("subsets") == "source" else {}
     parts = [_without_dropped(part, job.option("rename"), homes) for part in parts]
-    made = (replace(item, subset=homes.get(item.id) or item.subset) for part in parts for item in part)
-    items = _renamed(made, job.option("rename"))
+    made = [replace(item, subset=homes.get(item.id) or item.subset) for part in parts for item in part]
+    kept = with_false_foils(made)
+    items = _renamed(kept, job.option("rename"))
     if not items and not job.option("optional"):
         raise DataError("the makers created no items", where=job.input, hint="give more captions or another model")
     bench = from_items(job.option("name") or f"{captions.name}-{job.name}", items, images=captions.images)
@@ -133,7 +140,60 @@ def run_make(job: StageJob) -> dict[str, Any]:
         folder.mkdir(parents=True)
         for name in (CANDIDATES_FILE, REPORT_FILE):
             shutil.copyfile(job.work / slug(maker) / name, folder / name)
-    return {**summary, "makers": reports, "calls": sum(report["calls"] for report in reports.values())}
+    true = len(made) - len(kept)
+    calls = sum(report["calls"] for report in reports.values())
+    return {**summary, "makers": reports, "calls": calls} | ({"true_foils": true} if true else {})
+
+
+def with_false_foils(items: Sequence[Item]) -> list[Item]:
+    """Return the items without the foils that are not false of a picture of the drawn world: a rule that is repeated
+    as published, without checks, also turns round symmetric relations and enumerations. Items of other pictures are
+    returned as they are.
+
+    The scene decides about sentences of the world, and the logic of captions about others.
+    """
+    from creperie.lang import ENTAILED, read_together, truth
+
+    drawn = {k: verdicts for k, item in enumerate(items) if (verdicts := _of_scene(item)) is not None}
+    unread = [(items[k], n) for k, verdicts in drawn.items() for n, verdict in verdicts.items() if verdict is None]
+    read_together(text for item, n in unread for text in (item.positives[0], item.captions[n]))
+    kept = []
+    for k, item in enumerate(items):
+        bad = [
+            n
+            for n, false in drawn.get(k, {}).items()
+            if not (truth(item.positives[0], item.captions[n]).word != ENTAILED if false is None else false)
+        ]
+        kept += [item] if not bad else _without_captions(item, bad)
+    return kept
+
+
+def _of_scene(item: Item) -> dict[int, bool | None] | None:
+    """Return, for each foil of an item of one drawn scene, whether the scene makes it false; None for a foil that is no
+    sentence of the world, unless it has the caption's words in a jumbled order. None for an item of another picture.
+    """
+    from creperie.lang import words
+    from creperie.world import Graph, falsity, scene_of
+
+    try:
+        (scene,) = map(scene_of, item.images)
+    except (DataError, ValueError):
+        return None
+    verdicts = dict[int, bool | None]()
+    bags = [sorted(words(caption)) for caption in item.captions]
+    for n in (n for n, true in enumerate(item.match[0]) if not true):
+        verdict = falsity(item.captions[n].capitalize(), Graph(scene))
+        verdicts[n] = True if verdict is None and bags.count(bags[n]) > 1 else verdict
+    return verdicts
+
+
+def _without_captions(item: Item, bad: Sequence[int]) -> list[Item]:
+    """Return the item without these foils; nothing if none is left, or if each belongs to a caption of its own."""
+    (line,) = item.match
+    rest = [n for n in range(len(line)) if n not in bad]
+    if sum(line) > 1 or len(rest) == sum(line):
+        return []
+    return [replace(item, captions=tuple(item.captions[n] for n in rest), match=(tuple(line[n] for n in rest),))]
 
 
 def _captions(place: str) -> Captions:
@@ -242,4 +302,4 @@ def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
 
 def _saved(bench: Benchmark, job: StageJob, *, copy_images: bool = False) -> dict[str, Any]:
     save(bench, job.out, copy_images=copy_images, progress=job.progress)
-    return {"items": len(bench), "subsets": bench.subsets}
+    return {"name": bench.name, "items": len(bench), "subsets": bench.subsets}

@@ -15,6 +15,7 @@ from creperie.core import __version__, read_json
 from creperie.recipes.claims import Direction
 from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
+from creperie.recipes.verify import run_digest
 from creperie.reporting import BY, PublishedTable, published_tables
 
 EXACT, PARTLY = "whose computed results agree", "whose computed results agree in part"
@@ -177,7 +178,7 @@ def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], ow
 HEADS = ("table", "results", "computed", "agree", "stand-ins", "missing", "our prompts")
 READING = """*Yes* and *no* are beyond the intervals, on the papers' items. *Stand-in: agrees* or *disagrees*: beyond
 them too, but on other items or models, which are no evidence about the papers'. *By construction*: items were chosen
-by the very score."""
+by the very score. *Not shown*: neither, or there is no interval, as one between trainings takes three seeds."""
 DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 
@@ -215,11 +216,15 @@ def runs_said(folders: Sequence[Path]) -> str:
     """Return sentences on which recipes were run, with profile and number of stages, and which were not."""
     cards = [(folder, read_card(folder)) for folder in folders]
     made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]
-    named = [f"{card['recipe']}, {card['profile']} ({n} of {len(card['stages'])} stages)" for card, n in made]
+    named = [
+        f"{card['recipe']}, {card['profile']} ({n} of {len(card['stages'])} stages, {run_digest(folder)})"
+        for (folder, _), (card, n) in zip(cards, made, strict=True)
+    ]
     run = {(card["recipe"], card["profile"]) for card, _ in made}
     wanted = [(paper["recipe"], profile) for profile in ("small", "local") for paper in papers()]
     absent = [", ".join(one) for one in wanted if one not in run]
-    return f"From runs of {'; '.join(named)}." + (f" Not run: {'; '.join(absent)}." if absent else "")
+    told = "The last is the digest of a run's results, which `cook` prints: after a change of a maker it is another."
+    return f"From runs of {'; '.join(named)}. {told}" + (f" Not run: {'; '.join(absent)}." if absent else "")
 
 
 def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command: str, runs: str = "") -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.core import UsageError, read_json
+from creperie.core import UsageError, digest_of, read_json
 from creperie.recipes.kitchen import RECORD, output_digest, read_card, without_folder
 
 
@@ -33,20 +33,31 @@ def verify_runs(one: Path, two: Path) -> list[StageMatch]:
     return [_match(name, runs) for name in dict.fromkeys(name for _, card in runs for name in card["stages"])]
 
 
+def run_digest(folder: Path) -> str:
+    """Return eight characters that are the same for two runs of a recipe if all their stages have the same content.
+
+    Makers change between commits of one version, and with them the numbers of a run.
+    """
+    card = read_card(folder)
+    stages = [name for name in card["stages"] if (folder / name / RECORD).is_file()]
+    return digest_of({name: _content(name, folder, card) for name in stages})[:8]
+
+
+def _content(name: str, folder: Path, card: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a digest of a stage's output, and its summary, both without the path of the run's folder."""
+    places = [str(folder), str(folder.absolute()), *card.get("places", ())]
+    text = json.dumps(read_json(folder / name / RECORD)["summary"], ensure_ascii=False)
+    return output_digest(str(folder / name), places), json.loads(without_folder(text.encode(), places))
+
+
 def _match(name: str, runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> StageMatch:
     cooked = [folder for folder, _ in runs if (folder / name / RECORD).is_file()]
     if not cooked:
         return StageMatch(name, True, "skipped in both")
     if len(cooked) == 1:
         return StageMatch(name, False, f"only in {cooked[0]}")
-    digests, summaries = [], []
-    for folder, card in runs:
-        places = [str(folder), str(folder.absolute()), *card.get("places", ())]
-        digests.append(output_digest(str(folder / name), places))
-        text = json.dumps(read_json(folder / name / RECORD)["summary"], ensure_ascii=False)
-        summaries.append(json.loads(without_folder(text.encode(), places)))
-    if digests[0] != digests[1]:
+    (one, left), (two, right) = (_content(name, folder, card) for folder, card in runs)
+    if one != two:
         return StageMatch(name, False, "different content")
-    left, right = summaries
     differing = sorted(key for key in {*left, *right} if left.get(key) != right.get(key))
     return StageMatch(name, not differing, f"different numbers: {', '.join(differing)}" if differing else "")

@@ -45,6 +45,7 @@ from creperie.reporting.tables.facts import BY as BY
 from creperie.reporting.tables.facts import FactRow as FactRow
 from creperie.reporting.tables.facts import RecipeFindings as RecipeFindings
 from creperie.reporting.tables.facts import fact_rows as fact_rows
+from creperie.reporting.tables.facts import same_captions as same_captions
 from creperie.reporting.tables.filled import fill_table as fill_table
 from creperie.reporting.tables.filled import misplaced as misplaced
 from creperie.reporting.tables.published import PublishedTable as PublishedTable

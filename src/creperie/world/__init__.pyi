@@ -1,5 +1,6 @@
 from creperie.world.biased import BIASED as BIASED
 from creperie.world.biased import Shown as Shown
+from creperie.world.biased import falsity as falsity
 from creperie.world.biased import is_false as is_false
 from creperie.world.dice import Dice as Dice
 from creperie.world.dice import key_of as key_of

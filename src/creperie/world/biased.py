@@ -201,8 +201,13 @@ def is_false(text: str, graph: Graph) -> bool:
     """Return whether a text cannot be a true caption of the scene: its claim is false, or it is not a sentence of the
     world.
     """
+    return falsity(text, graph) is not False
+
+
+def falsity(text: str, graph: Graph) -> bool | None:
+    """Return whether a sentence of the world is false of the scene; None if the text is no such sentence."""
     claim = parse(text)
-    return claim is None or evaluate(claim, graph) is False
+    return None if claim is None else evaluate(claim, graph) is False
 
 
 def _tags(kind: str, rule: BiasedKind, twins: Twins, shown: Shown) -> dict[str, Tag]:

@@ -68,7 +68,7 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
     kept = [p for p in proposed if not p.reason and not p.leak]
     chosen = [(str(k), str(p.source), p.role, p.kind, p.text) for k, p in enumerate(kept)]
     document = _judged(_items({str(k): text for k, text in enumerate(captions)}, chosen))
-    leaking = (row for row in (document or {}).get("views", ()) if row["leaks"] and row["view"] == "P2-N")
+    leaking = (row for row in (document or {}).get("views", ()) if row["leaks"] and row["view"].startswith("P2-N"))
     second = next((_says(row) for row in leaking), "")
     return [replace(p, leak=second) if p.role == "positive" else p for p in proposed], notes
 

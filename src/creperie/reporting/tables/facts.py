@@ -217,23 +217,31 @@ def _trained(
             who, few = model_label(document["model"]), " (too few for an interval)" * (len(exams) < 3)
             seeds = counted(len(exams), "seed") + few
             way = "trained" if document.get("scratch") else "tuned"
-            label = f"{stage}: {who}" + (
-                f", {'no' if arm == 'none' else arm} foils, {way} with {document['data']}, {seeds}"
-                if arm != "base"
-                else ""
-            )
+            named = not document["model"].endswith(".json")  # the architecture of a small model is no URI
+            stands_in = not (named and any(same_model(document["model"], uri) for uri in STARTS[of]))
+            label = f"{stage}: {who}" + f", in place of {of}" * stands_in
+            label += f", {_foils_of(arm, exams)}, {way} with {document['data']}, {seeds}" * (arm != "base")
             n = {ours: int(document["sizes"][columns[ours]]) for ours in values}
             intervals = {
                 ours: seed_share_interval([exam["values"][columns[ours]] for exam in exams])[1:]
                 for ours in values
                 if len(exams) > 2
             }
-            named = not document["model"].endswith(".json")  # the architecture of a small model is no URI
-            stands_in = not (named and any(same_model(document["model"], uri) for uri in STARTS[of]))
             kinds = {theirs.partition(" ")[0] for theirs in columns.values()}
             benches = tuple(b for b, kind in zip(document["benchmarks"], ("biased", "clean")) if kind in kinds)
-            made.append(FactRow(label, model, groups.get(arm, of), values, n, benches, intervals, stands_in))
+            alone = stands_in and not groups  # one model is not two architectures
+            place = ("", "") if alone else (model, groups.get(arm, of))
+            made.append(FactRow(label, *place, values, n, benches, intervals, stands_in))
     return made
+
+
+def _foils_of(arm: str, exams: Sequence[Document]) -> str:
+    """Return a phrase that says how many training examples had foils, and of what type: seeds may differ in them."""
+    if arm == "none":
+        return "no foils"
+    sizes = sorted({int(exam["foils"]) for exam in exams if "foils" in exam})
+    counts = " to ".join(f"{n:,}" for n in dict.fromkeys((*sizes[:1], *sizes[-1:])))
+    return f"{counts} examples with {arm} foils" if counts else f"{arm} foils"
 
 
 def _sugarcrepe_5(findings: RecipeFindings) -> list[FactRow]:
@@ -391,9 +399,15 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
             for source, model in zip(document["sources"], ("original references", "SADE references")):
                 table = [r for r in document["table"] if r["source"] == source]
                 rated = {COLUMNS[name]: r for r in table if (name := stands_for(r["subset"])) in COLUMNS}
-                values = {column: r["mean"] for column, r in rated.items()}
-                n = {column: int(r["n"]) for column, r in rated.items()}
+                kept = {
+                    COLUMNS[stands_for(name)] for name in document.get("same_items", ()) if stands_for(name) in COLUMNS
+                }
+                kept &= set(rated) if model.startswith("SADE") else set()  # nothing to compare with what was before
+                values = {column: r["mean"] for column, r in rated.items() if column not in kept}
+                n = {column: int(rated[column]["n"]) for column in values}
                 who, scripted = _answered_by(document, stage), bool(document.get("scripted"))
+                titles = [c.title for c in published_table("sade/1").columns if c.name in kept]
+                who += f"; the filter left nothing out of {', '.join(titles)}" if titles else ""
                 rows.append(FactRow(who, model, "bias rated by people", values, n, (source,), stands_in=scripted))
     return rows
 
@@ -412,9 +426,19 @@ def _hit_2(findings: RecipeFindings) -> list[FactRow]:
                 for tag, n in tags.items():
                     values |= {stands_for(tag): values.get(stands_for(tag), 0.0) + n} if tag else {}
                 label = f"{stage}: {', '.join(sorted(tags))}" if any(tags) else stage
+                if ending and (n := same_captions(bench, subset, subset + ending)):
+                    label += f"; {n:,} of {len(items):,} have no word left out"
                 other = any("-as-" in tag for tag in tags)
                 rows.append(FactRow(label, model, group, values, benchmarks=(bench.name,), stands_in=other))
     return rows
+
+
+def same_captions(bench: Benchmark, one: str, two: str) -> int:
+    """Return how many items of subset `two` have the captions of the item of the same id in subset `one`."""
+    if not {one, two} <= set(bench.subsets):
+        return 0
+    captions = {item.id: item.captions for item in bench.only([one])}
+    return sum(captions.get(item.id) == item.captions for item in bench.only([two]))
 
 
 def _hit_c(findings: RecipeFindings) -> list[FactRow]:

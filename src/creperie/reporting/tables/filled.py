@@ -309,6 +309,12 @@ def by_scripts(about: Mapping[str, Any]) -> str:
     return f"{told} of {about['items']:,} items" if counts else ""
 
 
+def _chosen_by(about: Mapping[str, Any]) -> str:
+    """Return the attackers by whose scores a refinement chose the items, from a run's description of its benchmark."""
+    steps = [step for step in about.get("provenance") or () if isinstance(step, Mapping) and step.get("op") == "refine"]
+    return " and ".join(dict.fromkeys(name for step in steps for name in step.get("args", {}).get("attackers", ())))
+
+
 def _scripted(history: Any) -> Iterator[str]:
     if isinstance(history, Mapping):
         if history.get("scripted") is True:
@@ -417,6 +423,10 @@ def _said_of_sets(
         made = [text for word, text in STAND_IN_SETS.items() if f"{word}-" in name and name not in table.item_names()]
         parts = [" and ".join(made) + "; no item of a published set"] * bool(made)
         parts += ["seen with other images in place of its own"] * ("~" in name)
+        chosen = dict.fromkeys(filter(None, map(_chosen_by, about.get(name, ()))))
+        parts += [f"its items were chosen by the scores of {', '.join(chosen)}, which come near chance by that"] * bool(
+            chosen
+        )
         checked = dict.fromkeys(filter(None, map(by_scripts, about.get(name, ()))))
         parts += [f"scripts, not people, checked {', '.join(checked)}"] * bool(checked)
         said.setdefault("; ".join(parts), []).append(name)

@@ -142,7 +142,8 @@ def _figure(
         return Unfit("none of its items is covered")
     scale = 100.0 if column.unit in ("%", "points") else 1.0
     if column.over == "sd":
-        return _figure_of(run, result, _deviation(run, measured, labels, wanted) * scale, math.nan, math.nan)
+        spread = _figure_of(run, result, _deviation(run, measured, labels, wanted) * scale, math.nan, math.nan)
+        return replace(spread, n=len(wanted))  # the deviation is of the subsets' figures
     return _figure_of(run, result, result.accuracy * scale, result.low * scale, result.high * scale)
 
 

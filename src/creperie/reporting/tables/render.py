@@ -131,10 +131,7 @@ def render_table(filled: FilledTable, form: str = "text", wide: int = WIDE) -> s
     heads = [_head(column.title, column.unit) for column in filled.table.columns]
     if form == "csv":
         return render_rows(["kind", "group", "model", *heads], _plain_rows(lines), form)
-    rows = [
-        [TableCell(MARKS[line.kind].format(line.label)), *(TableCell(c, best=line.kind == "run") for c in line.cells)]
-        for line in lines
-    ]
+    rows = [[TableCell(MARKS[line.kind].format(line.label)), *map(TableCell, line.cells)] for line in lines]
     return render_rows(["", *heads], rows, form, title=_title(filled.table), notes=_notes(filled), wide=wide)
 
 
