@@ -23,6 +23,7 @@ from creperie.auditing import (
     repaired,
     unjudged,
 )
+from creperie.auditing.document import cell_name
 from creperie.auditing.measure import smallest_seen
 from creperie.auditing.registry import several_learned
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
@@ -245,6 +246,24 @@ def test_each_positive_is_also_attacked_alone(planted: Planted) -> None:
     reached = {row.view: row.measure.accuracy for row in mine}
     assert reached == {"P1-N": 0.5, "P2-N": 1.0}
     assert ("P2-N", "structural") in {(row.view, row.fix) for row in found.judgements[0].through}
+
+
+def test_a_caption_with_a_foil_of_its_own_is_compared_with_that_alone() -> None:
+    """Hit or Be Hit's comparisons 1 and 2: active with active, passive with passive, of equal length. Against the foil
+    of the other construction, the shorter sentence was right in 75 %."""
+    items = []
+    for n in range(40):
+        a, b = f"robot{n}", f"whale{n}"
+        both = [f"a {x} hits a {y}" for x, y in ((a, b), (b, a))] + [
+            f"a {y} is hit by a {x}" for x, y in ((a, b), (b, a))
+        ]
+        items.append(Item(str(n), "passive", (f"{n}.png",), (both[0], both[2], both[1], both[3]), choice(2, 2)))
+    found = audit(from_items("both", items), ("length-words",))
+    assert {row.view: row.measure.accuracy for row in found.views} == {"P1-N1": 0.5, "P2-N2": 0.5}
+    assert {row.measure.pairs for row in found.views} == {40}
+    assert (
+        cell_name({"view": "P2-N2", "subset": "passive"}) == "second true captions against their own foils of passive"
+    )
 
 
 def test_the_threshold_tolerates(planted: Planted) -> None:

@@ -48,6 +48,10 @@ def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> No
     (row,) = fact_rows("hit-or-be-hit/C", found)
     assert (row.model, "source[world-as-swig]" in row.label) == ("source SWiG", True)
     assert (row.n["beta"], row.intervals) == (90, {"beta": (0.0, 0.2)})
+    short = [replace(item, subset="passive-simplified") for item in items[:2]]
+    short += [Item("x", "passive-simplified", (), ("e", "f", "g", "h"), choice(2, 2), {"source": "world-as-swig"})]
+    _, simple = fact_rows("hit-or-be-hit/2", RecipeFindings(benches={"make": from_items("b", [*items, *short])}))
+    assert simple.label == "make: world-as-swig; 2 of 3 have no word left out"  # the paper: 12 %
     (row,) = fact_rows("hit-or-be-hit/2", RecipeFindings(benches={"make": from_items("b", items[:3])}))
     assert row.values == {"swig": 3.0}  # the paper's total is over both sources
 
@@ -106,6 +110,11 @@ def test_people_fill_tables_and_scripts_are_named() -> None:
     got = rows("sade/1", RecipeFindings(people={"people": bias}))
     assert got["bias rated by people", "original references"] == {"crepe_negate": 2.0}
     assert got["bias rated by people", "SADE references"] == {"crepe_negate": 0.5}
+    more = [*rated, {"source": "filtered", "subset": "atomic", "n": 4, "mean": 1.0}]
+    kept = RecipeFindings(people={"people": bias | {"table": more, "same_items": ["negate"]}})
+    before, after = fact_rows("sade/1", kept)
+    assert (dict(before.values), dict(after.values)) == ({"crepe_negate": 2.0}, {"crepe_atomic": 1.0})
+    assert after.label.endswith("; the filter left nothing out of Negate CREPE")  # two ratings of the same items
 
 
 def test_sades_branches_have_the_chance_of_their_score_and_are_counted_after_filtering() -> None:

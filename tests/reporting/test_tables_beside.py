@@ -74,6 +74,7 @@ def test_figures_differences_and_notes() -> None:
     assert [row.figures[s].value for s in FIVE] == pytest.approx(shares)
     assert row.figures["average"].value == pytest.approx(statistics.mean(shares))
     assert row.figures["sd"].value == pytest.approx(statistics.stdev(shares))
+    assert row.figures["sd"].n == 5  # of the five subsets' figures, not of the items
     assert row.difference("swap_obj") == pytest.approx(10 - 14.29)
     assert row.within("swap_obj") is True  # Wilson's interval of 1 in 10 is wide
     assert row.within("replace_rel") is True

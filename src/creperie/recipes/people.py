@@ -183,13 +183,12 @@ def run_people(job: StageJob) -> dict[str, Any]:
             )
         benches = [_sample_of(bench, each, job.option("seed")) for bench in benches]
     bench, other = benches[0], benches[1] if benches[1:] else None
-    same = _same_parts(*map(load, job.inputs[:2])) if other is not None else []
     database = job.work / "people.db" if job.option("scripted") else job.out.parent / f"{job.name}.db"
     if other is not None and other.name == bench.name:
         raise UsageError(f"both benchmarks are called {bench.name!r}", where=f"stage {job.name}", hint="rename one")
     if job.option("scripted") or not database.is_file():
         _prepare(bench, other, job, database)
-    return _by_study(bench, other, job, database, same)
+    return _by_study(bench, other, job, database)
 
 
 def _same_parts(bench: Benchmark, other: Benchmark) -> list[str]:
@@ -234,9 +233,7 @@ def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database:
         db.close()
 
 
-def _by_study(
-    bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path, same: Sequence[str] = ()
-) -> dict[str, Any]:
+def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> dict[str, Any]:
     from creperie.annotation import ApplyPlan, BrokenRulesError, apply_study, open_database
 
     db = open_database(database)
@@ -264,7 +261,8 @@ def _by_study(
     save(judged, job.out, progress=job.progress)
     names = [bench.name, *([other.name] if other is not None else [])]
     document = {**done.document, "scripted": job.option("scripted"), "sources": names}
-    document |= {"same_items": list(same)} if other is not None else {}
+    if other is not None:
+        document["same_items"] = _same_parts(*map(load, job.inputs[:2]))
     runs = list(done.runs)
     if job.option("scripted"):
         runs = _renamed(runs, document["annotators"])

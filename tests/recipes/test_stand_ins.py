@@ -1,0 +1,165 @@
+"""What the small profiles put in the place of the papers' data: false foils, additions that add, students, names."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creperie.bench import Item, choice, from_items, load, save
+from creperie.cli.cook import _numbers_of
+from creperie.core import write_json
+from creperie.lang import CONTRADICTED, truth, words
+from creperie.recipes import StageResult, directions, find_recipe, list_recipes, read_recipe, run_digest
+from creperie.recipes.kitchen import run_stages
+from creperie.recipes.making import with_false_foils
+from creperie.recipes.people import _same_parts
+from creperie.reporting.tables import fill_table, published_table
+from creperie.reporting.tables.filled import _said_of_sets
+from creperie.world import Scene, Thing, image_key
+
+
+def scene(*things: tuple[str, str, int]) -> str:
+    return image_key(Scene(tuple(Thing(kind, colour, "plain", "medium", x, 220) for kind, colour, x in things)))
+
+
+FAR = scene(("boat", "pink", 20), ("hat", "white", 200))
+
+
+@pytest.mark.parametrize(
+    ("caption", "foil", "false"),
+    [  # the first two were foils of the swap set of a recipe run
+        ("The pink boat is far away from the white hat.", "the white hat is far away from The pink boat.", False),
+        ("There is a pink boat and a white hat.", "There is a white hat and a pink boat.", False),
+        ("The pink boat is left of the white hat.", "the white hat is left of The pink boat.", True),
+        ("The pink boat is left of the white hat.", "left boat is The the of pink hat white.", True),  # no sentence
+        ("A dog barks.", "An animal barks.", False),  # by the logic of captions
+    ],
+)
+def test_a_rebuilt_foil_that_the_picture_makes_true_is_left_out(caption: str, foil: str, false: bool) -> None:
+    item = Item("0", "swap", (FAR,), (caption, foil), choice(1, 1))
+    assert with_false_foils([item]) == ([item] if false else [])
+
+
+def test_of_several_foils_those_that_are_false_stay() -> None:
+    caption, true = "The pink boat is far away from the white hat.", "The white hat is far away from the pink boat."
+    false = "The pink boat is right of the white hat."
+    (kept,) = with_false_foils([Item("0", "swap", (FAR,), (caption, true, false), choice(1, 2))])
+    assert (kept.captions, kept.match) == ((caption, false), ((True, False),))
+    # a foil of two constructions belongs to a caption of its own
+    assert with_false_foils([Item("0", "passive", (FAR,), (caption, true, true, false), choice(2, 2))]) == []
+    photographs = [Item("0", "swap", ("000000000139.jpg",), (caption, true), choice(1, 1))]
+    assert with_false_foils(photographs) == photographs
+
+
+ADDED = """
+recipe: added
+stages:
+  - name: items
+    does: world
+    with: {kinds: [add_obj, add_att, swap_obj], items: 12, seed: 11, size: 32, caption: base}
+"""
+
+
+def test_additions_of_the_small_profile_leave_the_caption_as_it_is(tmp_path: Path) -> None:
+    """SugarCrepe, section 4: the foil adds an object or attribute; of 60 foils none had more words than its caption."""
+    (tmp_path / "r.yaml").write_text(ADDED, encoding="utf-8")
+    (stage,) = run_stages(read_recipe(tmp_path / "r.yaml"), tmp_path / "out")
+    added = [item for item in load(stage.place) if item.subset.startswith("add")]
+    assert len(added) == 24
+    for item in added:
+        bags = [[w for w in words(caption) if w not in ("a", "an", "and")] for caption in item.captions]
+        assert len(bags[1]) > len(bags[0])
+        assert all(bags[1].count(word) >= bags[0].count(word) for word in bags[0])
+    recipe = read_recipe(find_recipe("sugarcrepe"), "small")
+    assert next(s for s in recipe.stages if s.name == "captions").options["caption"] == "base"
+
+
+@pytest.mark.parametrize("name", ["sugarcrepe", "sade"])
+def test_a_student_in_place_of_clip_is_trained_without_foils(name: str) -> None:
+    """Table 5 measures what foils in training add; SADE's figures 1, 3 and 4 are about CLIP's blindness to order."""
+    student = next(s for s in read_recipe(find_recipe(name), "small").stages if s.name == "student")
+    assert (student.options["objective"], student.options["negatives"]) == ("clip", [])
+    assert "trained without foils" in student.about
+
+
+def test_small_sade_names_its_subsets_as_stand_ins() -> None:
+    for stage in read_recipe(find_recipe("sade"), "small").stages:
+        new = [name for name in dict(stage.options.get("rename") or {}).values() if name]
+        assert all(name.startswith("as-") or stage.name == "enriched" for name in new)
+
+
+def test_pictures_of_the_same_things_are_in_opposite_relations() -> None:
+    """VISLA, section 3.3: the negative contradicts the positives; 45 of 60 were about another axis."""
+    path = list_recipes()["visla"].parent / "spatial" / "places.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    true = [row for row in rows if row["label"] == 1]
+    for row in true:
+        others = [o for o in true if {o["subj"], o["obj"]} == {row["subj"], row["obj"]} and o["image"] != row["image"]]
+        assert any(truth(row["caption"], other["caption"]).word == CONTRADICTED for other in others), row["caption"]
+    mined = next(s for s in read_recipe(find_recipe("visla"), "small").stages if s.name == "mined")
+    assert not mined.options["as_published"]  # which keeps foils that do not contradict, for experts to choose from
+
+
+def test_a_summary_says_ties_chance_and_what_items_it_means() -> None:
+    summary = {
+        **{"name": "world-as-aro", "items": 300, "true_foils": 13},
+        **{"results": {"blind:length": {"blind": 0.0}}, "ties": {"blind:length": {"blind": 300}}},
+        "chance": {"blind:length": {"blind": 0.5}},
+    }
+    said = _numbers_of(StageResult("score", "score", "cooked", "out/01-score", summary))
+    assert said == (
+        "300 items (world-as-aro); 13 items changed or left out, as foils were true of the drawn picture; "
+        "blind:length: blind 0.0 % (chance 50.0 %; 300 of 300 are ties, counted as wrong)"
+    )
+    probed = {"items": 60, "orders": [["lm:x", "shuffle-nouns", 39, 60], ["lm:x", "shuffle-others", 60, 60]]}
+    said = _numbers_of(StageResult("probe", "probe", "cooked", "out/01-probe", probed))
+    assert said == "60 items; lm:x has the caption above shuffle-nouns 39 of 60, shuffle-others 60 of 60"
+
+
+def test_a_table_says_by_which_scores_its_items_were_chosen() -> None:
+    """The row of the language model by whose gaps the items were chosen stood beside the others without a word."""
+    step = {"op": "refine", "args": {"method": "grid", "attackers": ["lm-mean", "grammar"]}}
+    row = fill_table(published_table("sugarcrepe/6")).table
+    ours = [type("Row", (), {"benchmarks": ("world-refined",)})()]
+    (said,) = _said_of_sets(row, ours, {"world-refined": [{"provenance": [step]}]})  # type: ignore[arg-type]
+    assert said.endswith("its items were chosen by the scores of lm-mean and grammar, which come near chance by that.")
+
+
+def test_parts_that_a_filter_left_alone_are_known() -> None:
+    items = [Item(str(n), subset, (), (f"a {n}", f"b {n}"), choice(1, 1)) for n in range(3) for subset in "xy"]
+    left = [item for item in items if (item.subset, item.id) != ("y", "2")]
+    assert _same_parts(from_items("all", items), from_items("left", left)) == ["x"]
+
+
+def test_a_direction_says_how_many_items_its_columns_share(tmp_path: Path) -> None:
+    """The paper reports that 12 % of its simplified captions are the long ones; of the world's, 23 of 80 were."""
+    long, other = ("a", "b", "c", "d"), ("e", "f", "g", "h")
+    items = [Item(str(n), "passive", (), (f"long {n}", *long[1:]), choice(2, 2)) for n in range(4)]
+    items += [Item("0", "passive-simplified", (), items[0].captions, choice(2, 2))]
+    items += [Item(str(n), "passive-simplified", (), (f"short {n}", *other[1:]), choice(2, 2)) for n in range(1, 4)]
+    save(from_items("world-as-cc", items), tmp_path / "01-make")
+    cell: dict[str, Any] = {"passive_1": 40.0, "passive_simplified_1": 60.0}
+    ends = {end: {key: value + step for key, value in cell.items()} for end, step in (("low", -5), ("high", 5))}
+    row = {"source": "run", "model": "m", "uri": "x", "released": False, "benchmarks": ["b"], **cell, **ends}
+    write_json(tmp_path / "recipe.json", {"recipe": "hit-or-be-hit", "profile": "small", "stages": ["02-table"]})
+    inputs = [{"place": "01-make"}]
+    write_json(tmp_path / "02-table" / "stage.json", {"does": "table", "summary": {}, "inputs": inputs})
+    write_json(tmp_path / "02-table" / "hit-or-be-hit-4.json", {"rows": [row], "columns": []})
+    (claim,) = directions(tmp_path)
+    assert claim.numbers.endswith("; 1 of 4 items have the same captions in both")
+
+
+def test_the_digest_of_a_run_changes_with_its_results(tmp_path: Path) -> None:
+    digests = []
+    for folder, numbers in itertools.product(("a", "b"), ((1, 2), (1, 3))):
+        place = tmp_path / f"{folder}{numbers[1]}"
+        write_json(place / "recipe.json", {"recipe": "x", "profile": "small", "stages": ["01-x", "02-y"]})
+        for stage, number in zip(("01-x", "02-y"), numbers, strict=True):
+            write_json(place / stage / "stage.json", {"does": "score", "summary": {"items": number}})
+        digests.append(run_digest(place))
+    assert digests[:2] == digests[2:]
+    assert digests[0] != digests[1]
