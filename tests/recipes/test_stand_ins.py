@@ -60,7 +60,7 @@ recipe: added
 stages:
   - name: items
     does: world
-    with: {kinds: [add_obj, add_att, swap_obj], items: 12, seed: 11, size: 32, caption: base}
+    with: {kinds: [add_obj_longer, add_att, swap_obj], items: 12, seed: 11, size: 32, caption: base}
 """
 
 

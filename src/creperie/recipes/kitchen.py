@@ -152,7 +152,8 @@ def _claim(out: Path, recipe: Recipe) -> None:
     mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title, "prompts": recipe.prompts}
     stages = [folder_of(out, number, stage).name for number, stage in enumerate(recipe.stages, 1)]
     earlier = read_json(out / CARD).get("places", ()) if (out / CARD).is_file() else ()
-    places = sorted({str(out), str(out.absolute()), *earlier})  # as the folder may be spelled in files of this run
+    home = str(Path(recipe.file).resolve().parent)
+    places = sorted({home, str(out), str(out.absolute()), *earlier})  # as the folder may be spelled in files of this run
     about = {"file": Path(recipe.file).name, "creperie": __version__, "stages": stages, "places": places}
     write_json(out / CARD, mine | about)
 
