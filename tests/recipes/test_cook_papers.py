@@ -17,11 +17,12 @@ import pytest
 from creperie.auditing import symmetry_of
 from creperie.bench import load
 from creperie.core import CreperieError
-from creperie.lang import default_parser, linkgrammar, open_wordnet
+from creperie.lang import CONTRADICTED, default_parser, linkgrammar, open_wordnet, truth
 from creperie.models import TextScorer, load_model
 from creperie.recipes import StageResult, directions, find_recipe, read_recipe, verify_runs
 from creperie.recipes.kitchen import output_digest
 from creperie.recipes.kitchen import run_stages as cook
+from creperie.recipes.making import with_false_foils
 
 pytestmark = [
     pytest.mark.slow,
@@ -105,6 +106,8 @@ def test_sugarcrepe(tmp_path: Path, makers: None) -> None:
     assert told["items"] + told["removed"] == served["people"].summary["items"]
     refined = load(served["refine"].place)
     assert refined.name.endswith("-refined")  # never under the name of what it was made from
+    swaps = [item for item in load(served["rebuild"].place) if item.subset == "swap"]
+    assert with_false_foils(swaps) == swaps  # symmetric relations turned round were foils
     # Foils are compared within their kind, and every table has rows of this run.
     assert {"replace lm-mean", "swap lm-mean", "negate / add lm-mean"} <= set(served["compare"].summary["better"])
     rows = filled(served)
@@ -153,6 +156,8 @@ def test_visla(calm: tuple[dict[str, StageResult], Path]) -> None:
     for item in load(served["spatial"].place):  # section 3.3: two positives and one negative about the same objects
         first, second, negative = (set(caption.lower().rstrip(".").split()) for caption in item.captions)
         assert (first & second) - {"here", "to", "of"} <= negative  # the things, not "to the left of"
+        assert truth(item.captions[0], item.captions[2]).word == CONTRADICTED  # "contradictory arrangements"
+    assert served["mined"].summary["items"] == 60  # of the true captions of forty pictures
     (row,) = [r for r in table(served["table"], "visla/2") if r["published"]]
     (either,) = [r for r in table(served["table"], "visla/3") if r["published"]]
     for part in ("generic", "spatial"):
@@ -191,12 +196,12 @@ def test_sade(tmp_path: Path, makers: None) -> None:
     assert bench.name == "everyday-and-world-as-sade-whole"  # nobody takes it for the paper's own
     own = [load(served[name].place).name for name in ("crepe", "vl-checklist", "aro", "content")]
     assert own == [f"world-test-{name}" for name in ("crepe", "vl-checklist", "aro", "content")]  # all had one name
-    assert {"as-content-coco", "as-content-flickr30k", "comprehensive"} <= set(bench.subsets)
+    assert {"as-content-coco", "as-content-flickr30k", "as-comprehensive", "as-negate"} <= set(bench.subsets)
     content = next(iter(bench.only(["as-content-coco"])))
     assert " , " in content.positives[0]
     assert len(content.negatives) == 2
     plain, enriched = (load(served[stage].place) for stage in ("comprehensive", "enriched"))
-    assert set(enriched.subsets) == {"comprehensive"}
+    assert set(enriched.subsets) == {"as-comprehensive"}
     assert len(enriched) == len(plain)  # Table 3: not the originals too
     assert not {c for item in plain for c in item.captions} & {c for item in enriched for c in item.captions}
     rated = [row for row in table(served["table"], "sade/1") if "scripted" in row["model"]]

@@ -153,7 +153,8 @@ def _claim(out: Path, recipe: Recipe) -> None:
     stages = [folder_of(out, number, stage).name for number, stage in enumerate(recipe.stages, 1)]
     earlier = read_json(out / CARD).get("places", ()) if (out / CARD).is_file() else ()
     home = str(Path(recipe.file).resolve().parent)
-    places = sorted({home, str(out), str(out.absolute()), *earlier})  # as the folder may be spelled in files of this run
+    # as the folders may be spelled in files of this run
+    places = sorted({home, str(out), str(out.absolute()), *earlier})
     about = {"file": Path(recipe.file).name, "creperie": __version__, "stages": stages, "places": places}
     write_json(out / CARD, mine | about)
 
