@@ -86,7 +86,7 @@ def test_foils_that_follow_from_their_source_are_rejected(tmp_path: Path) -> Non
 
 def test_a_classifier_of_something_else_is_refused(tmp_path: Path) -> None:
     folder = classifier(tmp_path, ("good", "bad"))
-    with pytest.raises(ModelError, match="none of its labels is 'entailment': good, bad"):
+    with pytest.raises(ModelError, match="none of the model's labels is 'entailment': good, bad"):
         NotEntailed(f"hf:{folder}").review([(SOURCE, candidate("a cat"))])
 
 

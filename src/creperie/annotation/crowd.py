@@ -69,7 +69,7 @@ def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli"
     """Let workers with these ids enter a study, once each; return how many are new. Only keyed hashes are stored."""
     wanted = [one for one in map(str.strip, ids) if one]
     if len(wanted) > MOST_IDS or any(not is_worker(one) for one in wanted):
-        what = f"the list is empty, has more than {MOST_IDS:,} ids, or an id is not 1 to 128 printable characters"
+        what = f"the list has more than {MOST_IDS:,} ids, or an id that is not 1 to 128 printable ASCII characters"
         raise UsageError(what, hint="write one id per line; split longer lists")
     with db.write() as session:
         study = study_named(session, name)

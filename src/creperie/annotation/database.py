@@ -112,7 +112,7 @@ def _url(place: str) -> URL:
         url = URL.create("unreadable")
     if url.drivername not in DRIVERS:
         raise UsageError(
-            f"not a database ({place.partition('://')[0][:40]!r})",
+            f"unsupported kind of database {place.partition('://')[0][:40]!r}",
             hint="pass a path for SQLite, or postgresql://user@host/name",
         )
     if url.drivername == "sqlite" and url.database:  # it holds people's answers: only its owner may read it

@@ -126,9 +126,9 @@ def make_link(
 ) -> str:
     """Create a new link for somebody and return its token. Any earlier link of this person, and its sessions, end."""
     if not 0 < days <= 3650:
-        raise UsageError(f"a link cannot be valid for {days:g} days", hint="choose more than 0 and at most 3650")
+        raise UsageError(f"a link cannot be valid for {days:g} days", hint="choose more than 0 and at most 3650 days")
     if not 0 < len(name) <= 128 or not name.isprintable():
-        raise UsageError("a link needs a person's name of 1 to 128 printable characters")
+        raise UsageError("the name for a link is not 1 to 128 printable characters", hint="pass the name of a person")
     token, now = secrets.token_urlsafe(32), time.time()
     own = _links_of(kind, name, study.id if study else None)
     for old in session.scalars(own.where(Link.revoked.is_(None))):

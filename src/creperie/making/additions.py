@@ -1,8 +1,8 @@
-"""Edits that add something the caption does not say: an object with its location, or an attribute.
+"""Edits that add something that the caption does not say: an object with its location, or an attribute.
 
-An addition makes a caption longer, so something else is removed: an adjective for an added adjective, what somebody
-wears for an object beside them; never the place of the scene. The remaining words are still true of the picture; of the
-added words it is only known that they do not follow from the caption.
+An addition makes a caption longer, so something else is removed: an adjective if an adjective is added, and what
+somebody wears if an object is added beside them, but never the place of the scene. The remaining words are still true
+of the picture; of the added words it is only known that they do not follow from the caption.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IMPLIED = 1.0
 
 
 def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that remove an adjective from one noun and add another adjective to a noun that has none."""
+    """Yield edits that remove an adjective from one noun and add another one to a noun without adjectives."""
     dropped = [a for a in attributes(doc) if _is_removable(a)]
     present = {t.lower_ for t in doc}
     for noun in objects(doc) if dropped else ():
@@ -41,8 +41,8 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 @cache
 def attributes_of(base: str) -> tuple[str, ...]:
-    """Return the attributes that things.json lists for additions to a noun: few things of that name have them, and they
-    are easy to see.
+    """Return the attributes that things.json lists for additions to a noun. They are easy to see, and few of the things
+    that the noun names have them.
     """
     return tuple(attribute for attribute, bases in things()["added"].items() if base in bases)
 
@@ -73,8 +73,8 @@ def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _description(noun: Any) -> list[Any]:
-    """Return the words after a noun that say what somebody wears or has, or else its two removable adjectives; an empty
-    list if the noun has neither.
+    """Return the words after a noun that say what somebody wears or has, or else the noun's two removable adjectives;
+    empty if it has neither.
     """
     for child in noun.rights:
         inside = list(child.subtree)
@@ -88,8 +88,9 @@ def _description(noun: Any) -> list[Any]:
 
 
 def _second_place(link: Any) -> list[Any]:
-    """Return the words of a phrase such as `near a (wooden) house` if it is the second place that the caption gives for
-    a thing, if the clause ends with it, and if it does not belong to the word before it; else an empty list.
+    """Return the words of a phrase such as `near a (wooden) house` if it can be removed: it is the second place that
+    the caption gives for a thing, the clause ends with it, and it does not belong to the word before it. Return an
+    empty list otherwise.
     """
     doc, inside = link.doc, list(link.subtree)
     other = [c for c in link.head.rights if c.dep_ == "prep" and c.lower_ in frames()["left"] and c.i < link.i]
@@ -103,8 +104,8 @@ def _second_place(link: Any) -> list[Any]:
 
 @cache
 def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
-    """Return the (preposition, noun) pairs that can be added to a thing of this kind; pairs with `with` are included
-    only if `carries`, that is, if the thing can carry something.
+    """Return the (preposition, noun) pairs that can be added to a thing of this kind. Pairs with `with` are included
+    only if the thing can carry something (`carries`).
     """
     table = things()["companions"]
     by_link = [(place, by) for places, by in table.items() for place in places.split("|")]
@@ -112,7 +113,9 @@ def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
 
 
 def _is_removable(adjective: Any) -> bool:
-    """Return True if a noun phrase is complete without the adjective; not `hot dog` or `a red and white bus`."""
+    """Return True if a noun phrase is complete without this adjective; it is not in `hot dog` or `a red and
+    white bus`.
+    """
     noun = adjective.head
     if not _is_quality(adjective.lower_) or noun.lower_ in frames()["described"]:
         return False  # nobody says `on a day`, `a man in clothes` or `a cat with eyes`
@@ -127,7 +130,9 @@ def _is_removable(adjective: Any) -> bool:
 
 @cache
 def _is_quality(word: str) -> bool:
-    """Return True if a word is a descriptive adjective; not `fellow`, `oven` or `haired`, which change the noun."""
+    """Return True if a word is a descriptive adjective, unlike `fellow`, `oven` or `haired`, which change what the noun
+    means.
+    """
     net = open_wordnet()
     known = not word.endswith("ed") and bool(net.senses(word, "a")) and not net.senses(word, "n")
     return bool(dimension_of(word)) or known

@@ -1,4 +1,4 @@
-"""The atoms of a caption, as in a scene graph: objects, attributes, relations."""
+"""The atoms of a caption, as in a scene graph: objects, attributes and relations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BEFORE = frozenset(("det", "amod", "compound", "nummod", "poss", "nmod", "advmo
 
 @cache
 def vague_nouns() -> frozenset[str]:
-    """Return nouns that do not name a thing in the picture: `front`, `group`, `picture`."""
+    """Return nouns that do not name a thing in the picture, such as `front`, `group` and `picture`."""
     return frozenset(read_data("contrasts")["vague"])
 
 
@@ -26,15 +26,17 @@ def base_of(token: Any) -> str:
 
 
 def sort_of(noun: Any) -> str:
-    """Return the kind of thing that a noun names together with the words that form one name with it: a `German
-    shepherd` is an animal, a `roller coaster` is not a person. The result is empty if the kind is unknown.
+    """Return the kind of thing that a noun names, taken together with the words that form one name with it: a `German
+    shepherd` is an animal, a `roller coaster` is not a person. Empty if the kind is unknown.
     """
     base, whole = base_of(noun), named(noun)
     return kind_of(base) if whole == base else kind_of(whole) or (kind_of(base) if listed_for(base) else "")
 
 
 def named(noun: Any) -> str:
-    """Return the dictionary form of a noun with the words before it that form one name with it: `tennis racket`."""
+    """Return the dictionary form of a noun, after the words before it that form one name with it, as in `tennis
+    racket`.
+    """
     return " ".join([*(c.lower_ for c in name_words(noun) if c.dep_ != "nmod"), base_of(noun)])
 
 
@@ -49,7 +51,7 @@ _SHAPES = ("round", "square", "oval", "rectangular", "triangular")
 
 def look_of(modifier: Any) -> str:
     """Return the dimension of appearance (colour, size, …) that a token describes, by the word lists or by its first
-    senses in WordNet; empty if none.
+    senses in WordNet; empty if it describes none.
     """
     return look_of_word(modifier.lower_, modifier.tag_)
 
@@ -70,7 +72,7 @@ def _look(word: str, noun: bool) -> str:
 
 
 def objects(doc: Any) -> list[Any]:
-    """Return the nouns that name things: heads of noun phrases, not parts of compounds."""
+    """Return the nouns that name things: heads of noun phrases, but not parts of compounds."""
     nouns = (t for t in doc if t.tag_ in OBJECT_TAGS and t.text.isalpha() and t.dep_ not in _INSIDE)
     return [t for t in nouns if vague_nouns().isdisjoint((t.lower_, base_of(t)))]
 
@@ -90,12 +92,14 @@ def actions(doc: Any) -> list[Any]:
 
 
 def prepositions(doc: Any) -> list[Any]:
-    """Return the prepositions that have an object; they say where a thing is."""
+    """Return the prepositions that have an object. They say where a thing is."""
     return [t for t in doc if t.tag_ == "IN" and t.dep_ == "prep" and dependents(t, "pobj")]
 
 
 def phrase(noun: Any) -> tuple[int, int]:
-    """Return the span [start, end) of a noun phrase from its determiner to its head, without the words after it."""
+    """Return the span [start, end) of a noun phrase from its determiner to its head; words after the head are not
+    included.
+    """
     start: int = noun.left_edge.i
     if any(t.dep_ not in _BEFORE for t in noun.doc[start : noun.i]):
         start = min((c.left_edge.i for c in noun.lefts if c.dep_ in _BEFORE), default=noun.i)
@@ -121,7 +125,7 @@ def name_words(noun: Any) -> list[Any]:
 
 
 def joined(left: Any, right: Any) -> bool:
-    """Return True if `and` or `or` joins `right` to `left`, so that exchanging the two does not change the meaning."""
+    """Return True if `and` or `or` joins `right` to `left`, so that exchanging the two would not change the meaning."""
     while right.dep_ == "conj" and right != left:
         right = right.head
     return bool(right == left)

@@ -16,7 +16,7 @@ Role = Literal["positive", "negative"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A caption that a maker proposes for a source. The candidates of one group become one item."""
+    """A caption that a maker proposes for a source caption. The candidates of one group become one item."""
 
     source: str  #: the id of its source
     text: str
@@ -35,7 +35,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The candidates that a maker proposes for a source, or why there are none, and the number of model calls."""
+    """The candidates that a maker proposes for a source caption, or why there are none, and the number of
+    model calls.
+    """
 
     candidates: Sequence[Candidate] = ()
     skipped: str = ""
@@ -55,7 +57,7 @@ class BatchCheck(Protocol):
 
 
 def dice_for(seed: int, maker: str, source: str) -> random.Random:
-    """Return a random generator for a source: it depends neither on the order of sources nor on the process.
+    """Return a random generator for a source caption. It does not depend on the order of sources or on the process.
 
     >>> first, again, other = (dice_for(0, "rules:swap", key).random() for key in "778")
     >>> first == again != other

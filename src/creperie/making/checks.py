@@ -21,7 +21,7 @@ from creperie.models import LoadedNetwork, read_network
 
 @lru_cache(maxsize=4096)  # a source is compared with each of its candidates, and these with each other
 def word_key(text: str) -> tuple[str, ...]:
-    """Return the words of a caption without case, punctuation and blanks, for comparison."""
+    """Return the words of a caption without case, punctuation and blanks, to compare captions."""
     plain = tidy(text).casefold()
     return tuple(words(plain)) or (plain,)
 
@@ -38,7 +38,7 @@ def not_identical(source: SourceCaption, candidate: Candidate) -> str | None:
 
 
 def not_another_caption(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Reject a foil that is a known true caption of the same image."""
+    """Reject a foil that equals a known true caption of the same image."""
     if candidate.role == "negative" and word_key(candidate.text) in {word_key(o) for o in source.others}:
         return "a known true caption of the image"
     return None
@@ -58,7 +58,7 @@ def vocabulary_followed(source: SourceCaption, candidate: Candidate) -> str | No
 
 
 def _stems(text: str) -> Counter[str]:
-    """Return the counts of lemmas, without articles and auxiliaries."""
+    """Count the lemmas in a text, leaving out articles and auxiliaries."""
     lists = read_data("function_words")
     plain = (lists["cases"].get(w, w) for w in word_key(text) if w not in lists["agreeing"])
     return Counter(
@@ -68,7 +68,7 @@ def _stems(text: str) -> Counter[str]:
 
 @cache
 def stem(word: str) -> str:
-    """Return the lemma of a word whose part of speech is unknown: the shorter of its lemmas as a noun and as a verb."""
+    """Return the lemma of a word with unknown part of speech: the shorter one of its lemmas as a noun and as a verb."""
     return min(lemma(word, "NNS"), lemma(word, "VBZ"), key=len)
 
 
@@ -84,7 +84,7 @@ def _bag(text: str) -> Counter[str]:
 
 
 def truth_of(source: SourceCaption, text: str) -> Truth:
-    """Return the truth layer's verdict on another caption of a source; unknown if the packages that the truth layer
+    """Return the verdict of `truth` on another caption for the picture of a source; unknown if the packages that this
     needs are not installed.
     """
     try:
@@ -94,13 +94,13 @@ def truth_of(source: SourceCaption, text: str) -> Truth:
 
 
 def read_ahead(texts: Iterable[str]) -> None:
-    """Read captions together, five times as fast as one by one, so that `truth_of` finds them read."""
+    """Parse captions together, five times as fast as one by one, and keep the results for `truth_of`."""
     with suppress(MissingExtraError):
         read_together(texts)
 
 
 def true_too(source: SourceCaption, text: str) -> str:
-    """Return why a caption may be true of the same picture as its source; empty if nothing suggests that it may.
+    """Return why a caption may be true of the same picture as its source; empty if nothing suggests that.
 
     >>> true_too(SourceCaption("1", "A cat sleeps."), "An animal sleeps.")
     'may be true as well: one is a kind of the other'
@@ -110,13 +110,13 @@ def true_too(source: SourceCaption, text: str) -> str:
 
 
 def not_true_too(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Reject a replacement that the truth layer does not find false of every picture of its source."""
+    """Reject a replacement that, according to `truth`, may be true of the picture of its source."""
     return true_too(source, candidate.text) or None
 
 
 @dataclass(frozen=True)
 class EditSize:
-    """A check that at most `most` words of the source are changed (added, removed or replaced)."""
+    """A check that at most `most` words of the source were added, removed or replaced."""
 
     most: int
 
@@ -128,8 +128,8 @@ class EditSize:
 
 @dataclass(frozen=True)
 class LengthMatched:
-    """A check that a foil is at most `words` words longer or shorter than its source, because a larger difference could
-    reveal the foil.
+    """A check that a foil is at most `words` words longer or shorter than its source: a larger difference could reveal
+    the foil.
     """
 
     words: int
@@ -149,7 +149,7 @@ LABEL = "entailment"
 
 @dataclass(frozen=True)
 class NotEntailed:
-    """A check that rejects foils entailed by the true caption. `most` is the highest allowed P(entailment)."""
+    """A check that rejects foils that the true caption entails. `most` is the highest allowed P(entailment)."""
 
     uri: str
     most: float = 0.5
@@ -163,7 +163,7 @@ class NotEntailed:
 
 @dataclass(frozen=True)
 class Entailment:
-    """A classifier with a label "entailment", which gives the probability that a premise entails a hypothesis."""
+    """A classifier with a label "entailment". It gives the probability that a premise entails a hypothesis."""
 
     network: LoadedNetwork
     label: int
@@ -179,14 +179,14 @@ class Entailment:
 
 @cache
 def entailment(uri: str) -> Entailment:
-    """Return the classifier of a URI such as `hf:cross-encoder/nli-deberta-v3-base`, or of a folder; it is loaded
+    """Return the classifier at a URI such as `hf:cross-encoder/nli-deberta-v3-base`, or in a folder. It is loaded only
     once.
     """
     network = read_network(uri, "AutoModelForSequenceClassification")
     labels = {str(name).lower(): number for number, name in network.model.config.id2label.items()}
     if LABEL not in labels:
         hint = "name a model for natural language inference, such as hf:cross-encoder/nli-deberta-v3-base"
-        raise ModelError(f"none of its labels is {LABEL!r}: {', '.join(labels)}", where=uri, hint=hint)
+        raise ModelError(f"none of the model's labels is {LABEL!r}: {', '.join(labels)}", where=uri, hint=hint)
     return Entailment(network, int(labels[LABEL]))
 
 
@@ -199,7 +199,7 @@ _SYMBOLS = ("So", "Sk", "Me", "Cf")
 
 
 def why_unfit(text: str, language: str = "") -> str | None:
-    """Return why makers skip a caption; None if they accept it. `language` is the code of its language, if known.
+    """Return why makers skip a caption; None if they do not. `language` is the code of its language, if known.
 
     >>> why_unfit("A dog chases a cat."), why_unfit("  "), why_unfit("Un uomo in bicicletta")
     (None, 'empty', 'not in English (it)')
@@ -237,7 +237,9 @@ CERTAIN = 0.99
 
 
 def _foreign(text: str, spoken: Sequence[str]) -> str | None:
-    """Return a reason if a caption is not in English, with its language if certain; None if it may be English."""
+    """Return why a caption does not seem to be in English, with its language if that is certain; None if it may be
+    English.
+    """
     if not text.isascii():
         letters = [c for c in text if c.isalpha()]
         if sum(c.isascii() for c in letters) < 0.8 * len(letters):
@@ -255,6 +257,6 @@ def _foreign(text: str, spoken: Sequence[str]) -> str | None:
 
 @cache
 def _function_words() -> tuple[frozenset[str], frozenset[str]]:
-    """Return function words of English, and those of other languages in Latin script that are not English words."""
+    """Return the function words of English, and those of other languages in Latin script that are not English words."""
     lists = read_data("function_words")
     return frozenset(lists["english"]), frozenset(lists["foreign"])

@@ -1,15 +1,15 @@
-"""The choice among proposed foils over all captions, so that no edit and no word occurs too often.
+"""The choice among the proposed foils of all captions, such that no edit and no word occurs too often.
 
-For every caption and kind a maker proposes several foils. Captions with the fewest proposals are processed first, and
-the cheapest foil is chosen. A foil is cheap if its edit was rarely chosen before, if each of its words has been added
-about as often as removed so far, if the corpus supports it, and if it helps to keep foils from being longer, rarer or
-less likely than captions on the whole.
+For every caption and kind, a maker proposes several foils. Captions with the fewest proposals are processed first, and
+the foil with the lowest cost is chosen. The cost is low if the edit was rarely chosen before, if each word of the edit
+has been added about as often as removed so far, if the corpus supports the foil, and if the foil helps to keep foils on
+the whole from being longer, rarer or less likely than captions.
 
 From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
-from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used up to three times, or for at most
+from 1,000 on, no single edit makes up more than 2 %. With fewer foils, an edit is used up to three times, or for up to
 20 % of the foils. Foils above these limits are left out. Swaps add and remove no words, so fewer than 200 of them are
-not limited. From 100 foils of a kind on, at most 55 % are less likely than their captions, or as many as 100 foils have
-room for: more captions never give fewer foils.
+not limited. At most 55 % of the foils of a kind are less likely than their captions; up to 100 foils, more may be. This
+way, more captions never give fewer foils.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Option:
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
-    """Yield the outcomes with the chosen foils, the others rejected with a reason. `outcomes` is called twice."""
+    """Yield the outcomes with a choice made: the foils that are not chosen are rejected with a reason. `outcomes` is
+    called twice.
+    """
     if not isinstance(maker, ParsedMaker) or not maker.chooses:
         yield from outcomes()
         return
@@ -91,7 +93,9 @@ def _sign(value: float) -> int:
 
 
 def _taken(rows: list[list[Option]], count: int) -> list[Option]:
-    """Return up to `count` foils for every row (one caption each), chosen so that edits, words and cues balance."""
+    """Return up to `count` foils for each row, which holds the foils of one caption. They are chosen such that edits,
+    words and cues balance.
+    """
     limit = max(2, int(MOST_OF_ALL * len(rows)))
     edits: Counter[str] = Counter()
     balance: Counter[str] = Counter()  # word → how much more often it was added than removed
@@ -116,7 +120,7 @@ def _taken(rows: list[list[Option]], count: int) -> list[Option]:
 
 
 def _likely(taken: list[Option]) -> list[Option]:
-    """Return the foils that remain when the share of those less likely than their captions is limited."""
+    """Return the foils that are left after limiting the share of foils that are less likely than their captions."""
     less = sorted((o for o in taken if o.gap < 0), key=lambda o: o.gap)
     likely = len(taken) - len(less)
     most = max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
@@ -125,7 +129,7 @@ def _likely(taken: list[Option]) -> list[Option]:
 
 
 def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
-    """Return the foils that remain when the share of the most frequent edits is limited."""
+    """Return the foils that are left after limiting the share of the most frequent edits."""
     counts = Counter(option.edit for option in taken)
     limits = range(max(counts.values(), default=1), 0, -1)
     limit = next((n for n in limits if _is_within(counts, n, kind, balanced)), 1)
@@ -139,7 +143,7 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
 
 
 def _is_within(counts: Counter[str], limit: int, kind: str, balanced: bool) -> bool:
-    """Return True if no edit, each used at most `limit` times, exceeds its maximum share of the foils."""
+    """Return True if no edit exceeds its maximum share of the foils when each one is used at most `limit` times."""
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
     total, top = sum(cut), sum(cut[:TOP])
     if total < (FEW if kind.endswith("relation") else SOME):

@@ -1,4 +1,6 @@
-"""An HTML page to look through: captions, the candidates made from them, the words that differ, and any images."""
+"""An HTML page for looking through captions and the candidates made from them, with the differing words marked and any
+images.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ SIDE = 240
 
 
 def sheet_of(made: Made, images: ImageStore) -> str:
-    """Return the page as HTML: one card per caption with its accepted candidates, the differing words marked; captions
-    without any follow in a table, each with the reasons.
+    """Return the page as HTML: one card per caption with its accepted candidates, in which the differing words are
+    marked. Captions without any follow in a table, with the reasons.
     """
     cards, nothing = [], []
     for source, outcome in zip(made.sources, made.outcomes, strict=True):

@@ -1,4 +1,6 @@
-"""Content-only captions (SADE): nouns and adjectives without grammar, with fluent captions of other things as foils."""
+"""Content-only captions (SADE): the nouns and adjectives of a caption without grammar. Their foils are fluent captions
+about other things.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _PARTS = NOUN_TAGS | ADJECTIVES
 
 @dataclass(frozen=True)
 class ContentMaker(Maker):
-    """A maker of items with one positive of content words only and two fluent foils about other things."""
+    """A maker of items with one positive that consists of content words only, and two fluent foils about other
+    things.
+    """
 
     pool: tuple[tuple[str, tuple[str, ...]], ...]  #: fluent captions with their images
     pool_digest: str
@@ -72,7 +76,7 @@ class ContentMaker(Maker):
 
 
 def content_phrases(doc: Any) -> list[str]:
-    """Return the nouns of a caption, each with the adjectives and nouns directly before it, without duplicates."""
+    """Return the nouns of a caption without duplicates, each with the adjectives and nouns directly before it."""
     phrases: dict[str, None] = {}
     run: list[str] = []
     for token, following in zip_longest(doc, doc[1:]):
@@ -84,7 +88,7 @@ def content_phrases(doc: Any) -> list[str]:
 
 
 def content_maker(name: str, options: MakerOptions, captions: Captions) -> ContentMaker:
-    """Return the maker `content`. Without --others, the fluent foils come from the source captions themselves."""
+    """Return the maker `content`. Without `--others`, the fluent foils come from the source captions themselves."""
     others = read_captions(options.others) if options.others else captions
     pool = tuple((s.text, s.images) for s in others.sources)
     return ContentMaker(name, options, pool, others.digest)

@@ -1,7 +1,7 @@
-"""Swaps of what is said of two things: looks, sizes, sides, nations.
+"""Swaps of the attributes of two things: how they look, how large they are, on which side, from which nation.
 
-Two words can change places if they are of the same sort (two colours, two opposites) and describe things that a reader
-can tell apart: by name, by number, or by something else that the caption says of only one of them.
+Two attributes can change places if they are of the same sort (two colours, two opposites) and describe things that a
+reader can tell apart: by name, by number, or by something else that the caption says about only one of them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _attributes(doc: Any) -> list[Any]:
-    """Return the words that give the look, the nation or the side of a thing."""
+    """Return the words that describe the look, the nation or the side of a thing."""
     worn = [t for t in doc if t.dep_ == "pobj" and t.head.lower_ in ("in", "of") and look_of(t)]
     graded = [t for t in doc if t.tag_ in ("JJR", "JJS") and t.text.isalpha()]
     sides = [t for t in doc if _is_side(t)]
@@ -78,13 +78,13 @@ def _attributes(doc: Any) -> list[Any]:
 
 
 def _is_shade(word: Any, colour: Any) -> bool:
-    """Return True if a word says which shade of a colour is meant: `olive green`, `pale pink`."""
+    """Return True if a word says which shade of a colour is meant, as in `olive green` or `pale pink`."""
     shades = word.lower_ in frames()["shades"] or _names_colour(word.lower_)
     return dimension_of(colour.lower_) == "colour" and shades
 
 
 def _is_side(token: Any) -> bool:
-    """Return True for a word such as `left` or `upstairs` that gives the side or floor of something."""
+    """Return True for a word such as `left` or `upstairs` that says on which side or floor something is."""
     after = token.nbor(1).lower_ if token.i + 1 < len(token.doc) else ""
     fixed = (token.lower_ == "front" and after == "of") or after == "-" or token.tag_[:2] == "VB"
     strengthens = token.lower_ == "right" and token.tag_ == "RB" and after in frames()["places"]
@@ -97,13 +97,15 @@ def _are_sides(left: Any, right: Any) -> bool:
 
 @cache
 def _names_colour(word: str) -> bool:
-    """Return True if a noun is the name of a colour in some sense: `mint`, `sand`."""
+    """Return True if one sense of a noun is a colour, as for `mint` and `sand`."""
     net = open_wordnet()
     return any("color" in up.words for s in net.senses(word, "n") for up in net.above(s))
 
 
 def are_opposed(left: Any, right: Any) -> bool:
-    """Return True if two words describe the same quality: two colours, `tall` and `low`, `upper` and `lower`."""
+    """Return True if two different words describe the same quality, such as two colours, `tall` and `low`, or `upper`
+    and `lower`.
+    """
     if left.lower_ == right.lower_:
         return False
     if _is_side(left) or _is_side(right):
@@ -130,8 +132,8 @@ def are_opposed(left: Any, right: Any) -> bool:
 def _why_unfit(
     scene: ParsedScene, left: Any, right: Any, spans: tuple[tuple[int, int], tuple[int, int]], corpus: WordCounts
 ) -> str:
-    """Return why two attributes cannot change places; empty if they can, because they describe different things and
-    each could be said of the other's thing.
+    """Return why two attributes cannot change places; empty if they can. They can if they describe different things,
+    and each could be said of the other thing.
     """
     one, other = described(left), described(right)
     if one is None or other is None or one == other or any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
@@ -164,13 +166,13 @@ def _why_unfit(
 
 
 def _is_worn(colour: Any) -> bool:
-    """Return True for a colour that somebody wears: `a woman in red`, `who wears white`."""
+    """Return True for a colour that somebody wears, as in `a woman in red` or `who wears white`."""
     return colour.dep_ == "pobj" or base_of(colour.head) == "wear"
 
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
     """Return True if two things with the same name differ in something besides their attributes: in number, in the
-    words after them, or in what only one of them does to the other.
+    words after them, or in what only one does to the other.
     """
     if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True
@@ -192,7 +194,7 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
 
 
 def _told_after(noun: Any) -> tuple[str, ...]:
-    """Return the words that follow a noun and may describe it, up to the next punctuation mark or conjunction."""
+    """Return the words after a noun that may describe it, up to the next punctuation mark or conjunction."""
     words = []
     for t in noun.doc[noun.i + 1 :]:
         if t.is_punct or t.tag_ == "CC":
@@ -202,7 +204,7 @@ def _told_after(noun: Any) -> tuple[str, ...]:
 
 
 def is_even(name: str) -> bool:
-    """Return True for the name of a symmetric verb or relation: if A has it to B, B has it to A."""
+    """Return True if a verb or relation is symmetric: whenever A has it to B, B has it to A."""
     word = name.removeprefix("is ")
     alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))
     even = (
@@ -222,7 +224,7 @@ def is_even(name: str) -> bool:
 
 
 def _holder(scene: ParsedScene, thing: Any) -> Any | None:
-    """Return the thing that wears or has `thing`, or is with it; None if there is no such thing."""
+    """Return the thing that wears or has `thing`, or is with it; None if there is none."""
     for fact, role in scene.facts_of(thing):
         if role == "ground" and fact.name in ("wear", "have", "is in", "in", "with", "is with"):
             return next((scene.doc[i] for i in sorted(fact.fillers("figure"))), None)
@@ -230,7 +232,9 @@ def _holder(scene: ParsedScene, thing: Any) -> Any | None:
 
 
 def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
-    """Return True if the noun of an adjective has a second attribute of the same dimension: `a gray, white dog`."""
+    """Return True if the noun of an adjective has a second attribute of the same dimension, as in `a gray,
+    white dog`.
+    """
     own, before = look_of(adjective), adjective.doc[max(0, span[0] - 2) : span[0]]
     beside = [c for c in adjective.head.lefts if c.i not in range(*span)]
     joint = before if any(t.lower_ in ("and", ",") for t in before) and before[0].tag_[:2] != "NN" else ()
@@ -238,8 +242,8 @@ def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
 
 
 def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
-    """Return True if a thing could have an attribute: man-made things can have any colour and material, other things
-    what `may_be` allows.
+    """Return True if a thing could have an attribute. A man-made thing can have any colour and material; for other
+    things `may_be` decides.
     """
     base, look = base_of(noun), look_of(attribute)
     senses = topics(base)
@@ -254,8 +258,8 @@ def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
 
 
 def described(adjective: Any) -> Any | None:
-    """Return the noun that an adjective describes, whether the adjective stands before it, after `is`, or after `in`;
-    None if there is no such noun.
+    """Return the noun that an adjective describes, whether it stands before the noun, after `is`, or after `in`; None
+    if there is no such noun.
     """
     doc, i = adjective.doc, adjective.i
     if adjective.dep_ == "pobj" and adjective.head.lower_ in ("in", "of"):  # `a cyclist in red`
@@ -291,7 +295,9 @@ def _noun_after(modifier: Any) -> Any | None:
 
 
 def attribute_span(adjective: Any) -> tuple[int, int]:
-    """Return the span [start, end) of an adjective and the words that refine it: `dark blue`, `black and white`."""
+    """Return the span [start, end) of an adjective and the words that refine it, as in `dark blue` and `black and
+    white`.
+    """
     doc, start, end = adjective.doc, adjective.i, adjective.i + 1
     own = {
         c.i for c in adjective.subtree if c.dep_ in ("conj", "cc", "advmod", "amod", "npadvmod") or c.text in ("-", ",")

@@ -1,7 +1,7 @@
 """Word statistics of a caption corpus: which words are neighbours, and which occur in the same captions.
 
-They rank the foils of a caption (foils whose words the corpus has together come first), and they support foils that no
-rule vouches for.
+They rank the foils of a caption (foils whose words occur together in the corpus come first), and they are the evidence
+for foils that no rule finds plausible.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class WordCounts:
     beside: set[tuple[str, str]] = field(default_factory=set)  #: pairs of neighbouring words, as stems
 
     def follows(self, left: str, right: str) -> int:
-        """Return how often the second word follows the first."""
+        """Return how often the word `right` follows the word `left`."""
         return self.next_to[left, right]
 
     def shared(self, word: str, other: str) -> int:
-        """Return the number of captions that have both words."""
+        """Return the number of captions in which both words occur."""
         return self.together[min(word, other), max(word, other)]
 
     def association(self, word: str, other: str) -> float | None:
-        """Return the log ratio of the number of captions that have both words to the number expected by chance; −inf if
-        hardly any caption has both, None if the other word is rare or the same.
+        """Return the log ratio of the number of captions with both words to the number expected by chance; −inf if
+        hardly any caption has both, None if `other` is rare or the same word.
         """
         if self.seen[other] < _LEAST_SEEN or other == word:
             return None
@@ -64,7 +64,8 @@ class WordCounts:
         return sum(known) / len(known) if known else 0.0
 
     def attests(self, foil: str, caption: str) -> bool:
-        """Return whether the corpus has every pair of neighbouring words that is in the foil but not in the caption.
+        """Return whether every pair of neighbouring words that is in the foil but not in the caption occurs in the
+        corpus.
 
         >>> corpus = count_words(["A man blows a trumpet.", "A violin lies on the table."])
         >>> corpus.attests("A man blows a violin.", "A man blows a horn.")
@@ -74,8 +75,8 @@ class WordCounts:
         return all(pair in self.beside for pair in joints(foil) if pair not in known)
 
     def support(self, foil: str, caption: str) -> float:
-        """Return how far the corpus supports a foil: the share of its new pairs of neighbouring words that the corpus
-        has, minus one if hardly any caption of the corpus has an added word together with the caption's words.
+        """Return how far the corpus supports a foil: the share of its new pairs of neighbouring words that occur in the
+        corpus, minus one if an added word hardly ever shares a caption with the words of this one.
         """
         old, now = words(caption), words(foil)
         known = set(neighbours(caption))
@@ -88,7 +89,7 @@ class WordCounts:
 
 
 def neighbours(text: str) -> list[tuple[str, str]]:
-    """Return the pairs of content words, as stems, that have only function words between them.
+    """Return the pairs of content words, as stems, with only function words between them.
 
     >>> neighbours("A dog sleeps on the green grass.")
     [('dog', 'sleep'), ('sleep', 'green'), ('green', 'grass')]
@@ -97,7 +98,8 @@ def neighbours(text: str) -> list[tuple[str, str]]:
 
 
 def joints(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of `neighbours`, and the pairs of a content word and a word of place: `sleeps on`, `on grass`.
+    """Yield the pairs of `neighbours`, and also pairs of a content word and a word of place, such as `sleeps on` and
+    `on grass`.
 
     >>> list(joints("A dog sleeps on the grass."))
     [('dog', 'sleep'), ('sleep', 'grass'), ('sleep', 'on'), ('on', 'grass')]

@@ -1,4 +1,6 @@
-"""Counts changed or exchanged: `a farmer` becomes `two farmers`, and its verbs agree; two numbers change places."""
+"""Numbers that are changed or exchanged: `a farmer` becomes `two farmers`, and its verbs agree; or two numbers change
+places.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _UNCOUNTED = frozenset((4, 7, 9, 10, 11, 12, 14, 15, 19, 21, 22, 23, 24, 25, 26,
 
 
 def number_of(token: Any) -> int:
-    """Return the number that a token says; 0 if it says none."""
+    """Return the number that a token stands for; 0 if it is no number."""
     tens = frames()["numbers"]
     return COUNTS.get(token.lower_) or tens.get(token.lower_) or (int(token.text) if token.text.isdecimal() else 0)
 
@@ -63,7 +65,7 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _made_several(doc: Any, noun: Any) -> dict[int, str] | None:
-    """Return the changes that make a noun and its verbs plural; None if other words require the singular."""
+    """Return the changes of words that make a noun and its verbs plural; None if other words require the singular."""
     base, acts = base_of(noun), _is_acting(noun)
     articles = [c for c in noun.lefts if c.dep_ in ("det", "nummod", "poss", "predet")]
     listed = not articles and acts and not noun.left_edge.i and _is_headline(noun)
@@ -96,7 +98,9 @@ def _is_acting(noun: Any) -> bool:
 
 
 def _is_headline(noun: Any) -> bool:
-    """Return True if a thing begins a caption that has no finite verb: `Silk tie with a paisley pattern`."""
+    """Return True if a caption has no finite verb and begins with this thing, as in `Silk tie with a paisley
+    pattern`.
+    """
     doc = noun.doc
     finite = ("VBZ", "VBP", "VBD", "MD")
     singles = [
@@ -113,7 +117,7 @@ def _is_headline(noun: Any) -> bool:
 
 
 def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
-    """Return True if a word of the caption may refer to the thing and requires it to be a single one."""
+    """Return True if another word of the caption may refer to the thing and is possible only if there is just one."""
     if any(t.lower_ in (*frames()["of_one"], "one") and t not in noun.lefts for t in doc):
         return True
     meant = ("it", "its", "itself", "they", "them", "their", "which", "whose")
@@ -122,8 +126,8 @@ def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
 
 
 def _may_do_together(noun: Any) -> bool:
-    """Return True if several people or things could do what the caption says that one does; False for what nobody
-    shares, such as a hat, a chair or a horse.
+    """Return True if several people or things could do what the caption says about one. They could not share a hat, a
+    chair or a horse.
     """
     verb = noun.head if noun.dep_ in ("nsubj", "nsubjpass") else None
     doc = noun.doc
@@ -169,7 +173,7 @@ def _may_do_together(noun: Any) -> bool:
 
 
 def _is_for_one(thing: Any) -> bool:
-    """Return True for a single thing that only one person or animal at a time wears, uses or plays with."""
+    """Return True for a single thing that only one person or animal at a time can wear, use or play with."""
     if thing.tag_ != "NN" or not any(d.lower_ in _ONE for d in thing.lefts):
         return False
     if thing.dep_ == "dobj" and lemma(thing.head.text, thing.head.tag_) in frames()["jointly"]:
@@ -182,12 +186,12 @@ def _is_for_one(thing: Any) -> bool:
 
 
 def _is_about(verb: Any, noun: Any) -> bool:
-    """Return True if a finite verb may have the noun as its subject, whatever the parse says."""
+    """Return True if the noun may be the subject of a finite verb, whatever the parse says."""
     return not any(c.dep_ in ("nsubj", "nsubjpass", "expl") and c != noun and c.tag_[:1] != "W" for c in verb.lefts)
 
 
 def _may_be_several(noun: Any) -> bool:
-    """Return True if somebody could hold, see or stand beside several of a thing instead of one."""
+    """Return True if somebody could hold, see or stand beside several of these things instead of one."""
     link = noun.head
     if any(c.dep_ in ("relcl", "acl") for c in noun.rights) or sort_of(noun) == "clothing" or dependents(noun, "conj"):
         return False
@@ -209,7 +213,7 @@ def _may_be_several(noun: Any) -> bool:
 
 
 def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
-    """Return the edit that turns several people, animals or things into one; None if the caption rules this out."""
+    """Return the edit that turns several people, animals or things into one; None if other words rule this out."""
     sort, base = sort_here(noun), base_of(noun)
     acts = noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ == "ROOT"
     shown = noun.dep_ == "ROOT" and _is_headline(noun) and (is_made(noun) or sort == "food")
@@ -238,8 +242,8 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
 
 
 def _may_do_alone(noun: Any) -> bool:
-    """Return True if the verb of a plural subject could have a singular one: it agrees with the noun, and what it
-    describes does not take several doers or one thing for each of them.
+    """Return True if the verb of a plural subject could be put in the singular: it agrees with the noun, and its action
+    needs neither several people nor one thing for each of them.
     """
     verb, agrees = noun.head, {t.i for t in agreeing(noun)}
     finite = [
@@ -256,7 +260,7 @@ def _may_do_alone(noun: Any) -> bool:
 
 
 def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the numbers of two things, as in `one bottle and three glasses`."""
+    """Yield edits that swap the numbers of two things, as those in `one bottle and three glasses`."""
     scene = ParsedScene(doc)
     counted = [(t, noun) for t in doc if (noun := _counted(t)) is not None]
     for (one, left), (other, right) in combinations(counted, 2):
@@ -275,7 +279,7 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _counted(number: Any) -> Any | None:
-    """Return the noun that a number or `a` counts; None if there is none."""
+    """Return the noun to which a number or `a` belongs; None if there is none."""
     doc, i = number.doc, number.i
     near = {t.lower_ for t in doc[max(0, i - 2) : i]}
     if near & {"least", "than", "-", "about", "some", "nearly", "number", "including", "up", "under", "over"}:
@@ -299,8 +303,8 @@ def _counted(number: Any) -> Any | None:
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
-    """Return True if the single one of two things may become several and the other one single: the two are listed side
-    by side or one acts on the other, and nothing else in the caption depends on their numbers.
+    """Return True if a single thing may become several, and the other ones a single one: the two are listed side by
+    side or one acts on the other, and nothing else in the caption depends on their numbers.
     """
     doc = scene.doc
     if "CD" in (left.tag_, right.tag_):
@@ -339,7 +343,9 @@ def _renumbered(noun: Any, plural: bool) -> dict[int, str]:
 
 
 def is_divided(doc: Any, *numbers: Any) -> bool:
-    """Return True if other words depend on the numbers: `six dogs, one brown and one grey`, `the older of the two`."""
+    """Return True if other words depend on the numbers, as in `six dogs, one brown and one grey` or `the older of the
+    two`.
+    """
     counts = [t for t in doc if t.tag_ == "CD" and t not in numbers]
     if any(map(picks_again, doc)) or any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
         return True
@@ -351,7 +357,9 @@ def is_divided(doc: Any, *numbers: Any) -> bool:
 
 
 def picks_again(token: Any) -> bool:
-    """Return True for a word that picks some of the things mentioned before: `a third`, `the others`, `both`."""
+    """Return True for a word that picks out some of the things mentioned before, such as `a third`, `the others` or
+    `both`.
+    """
     after = token.nbor(1).tag_[:2] if token.i + 1 < len(token.doc) else ""
     before = token.nbor(-1).lower_ if token.i else ""
     ordinal = token.lower_ in frames()["ordinals"] and (after not in ("NN", "JJ") or before == "a")
@@ -362,7 +370,9 @@ def picks_again(token: Any) -> bool:
 
 
 def _stands_for_one(adjective: Any) -> bool:
-    """Return True for an adjective that picks out one of several things: `the upper one`, `the younger of them`."""
+    """Return True for an adjective that picks out one of several things, as in `the upper one` or `the younger of
+    them`.
+    """
     after = adjective.nbor(1) if adjective.i + 1 < len(adjective.doc) else adjective
     picked = after.lower_ in ("one", "ones") or (adjective.tag_ != "JJ" and after.tag_[:1] not in ("N", "J"))
     return bool(picked and adjective.i and adjective.nbor(-1).lower_ in ("the", "a", "an"))

@@ -1,5 +1,5 @@
-"""Replacement edits of a caption, proposed widely from its parse and the word lists. Whether the edited caption is
-false and plausible is judged later, for all kinds of edits alike.
+"""Replacement edits of a caption, proposed generously from its parse and the word lists. Whether the edited caption is
+false and plausible is judged later, in the same way for all kinds of edits.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CaptionEdit:
 
 
 def replaced(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
-    """Return the caption with the words of a span replaced."""
+    """Return the edit that replaces the words of a span by `new`."""
     first = span[0]
     fitted = new[:1].upper() + new[1:] if first.text[:1].isupper() else new
     changes = {t.i: "" for t in span} | {first.i: fitted}
@@ -74,7 +74,7 @@ def replaced(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
 
 
 def scene_of(doc: Any, without: int = -1) -> list[str]:
-    """Return the nouns and verbs of a caption, except the token with the index `without`."""
+    """Return the nouns and verbs of a caption, leaving out the token with the index `without`."""
     content = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.i != without)
     return [t.lower_ for t in content if t.text.isalpha()]
 
@@ -113,7 +113,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 @cache
 def rivals(noun: str) -> tuple[str, ...]:
     """Return the nouns that can replace a noun: those that the lists give as its replacements, and those of its kind
-    whose replacement it is.
+    for which it is a replacement.
     """
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]
@@ -121,7 +121,9 @@ def rivals(noun: str) -> tuple[str, ...]:
 
 
 def _refers(token: Any, noun: Any) -> bool:
-    """Return True if the token refers back to the noun: `another dog`, `other children` after a girl, `the shirt`."""
+    """Return True if the token refers back to the noun, as do `another dog`, `other children` after a girl, and `the
+    shirt`.
+    """
     before, base = {c.lower_ for c in token.lefts}, base_of(noun)
     same = base_of(token) == base
     if before & {"another", "other"}:
@@ -130,8 +132,8 @@ def _refers(token: Any, noun: Any) -> bool:
 
 
 def _is_bound_noun(noun: Any) -> bool:
-    """Return True if a noun cannot be replaced on its own: it is a measure, part of a name, joined by `of`, preceded by
-    its usual colour (`green grass`), referred to by a later word, or only one of several possibilities (`room for a
+    """Return True if a noun cannot be replaced on its own. It may be a measure, part of a name, joined by `of`,
+    preceded by its usual colour (`green grass`), referred to by a later word, or only a possibility (`room for a
     lamp`).
     """
     doc, animate = noun.doc, kind_of(base_of(noun)) in ANIMATE
@@ -187,8 +189,8 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def other_genders(doc: Any) -> Iterator[CaptionEdit]:
-    """Yield the edit that puts the pronouns into the other gender (`his` → `her`) if the caption names one person by a
-    noun that does not tell the sex.
+    """Yield the edit that puts the pronouns into the other gender (`his` → `her`), if the caption names one person by a
+    noun that leaves the gender open.
     """
     people = [t for t in doc if t.tag_ in ("NN", "NNP", "NNS", "NNPS") and sort_of(t) == "person"]
     names = any(t.tag_ in ("NNP", "NNPS") and t.i for t in doc if t.dep_ in (*SUBJECTS, "dobj", "pobj", "dative"))
@@ -203,8 +205,8 @@ def other_genders(doc: Any) -> Iterator[CaptionEdit]:
 
 
 def _shaded(adjective: Any) -> list[Any]:
-    """Return an adjective as a list of tokens, with the word before it that says which shade of a colour it is: `dark
-    blue`, `matt black`.
+    """Return the tokens of an adjective: itself, and before it the word that says which shade of a colour it is, as in
+    `dark blue` and `matt black`.
     """
     before = adjective.nbor(-1) if adjective.i else adjective
     own = [c for c in adjective.children if c.dep_ in ("amod", "advmod", "compound", "conj")]
@@ -215,8 +217,8 @@ def _shaded(adjective: Any) -> list[Any]:
 
 @cache
 def is_stuff(word: str, look: str) -> bool:
-    """Return True if a noun names, in its first sense, a colour or a material (for a `look` of "colour", only a
-    colour): `brass`, not `towel`.
+    """Return True if a noun, in its first sense, names a colour or a material: `brass` does, `towel` does not. If
+    `look` is "colour", only colours count.
     """
     net = open_wordnet()
     first = {w for s in net.senses(word, "n")[:1] for up in net.above(s)[:2] for w in up.words}
@@ -226,7 +228,9 @@ def is_stuff(word: str, look: str) -> bool:
 
 @cache
 def other_materials(material: str, look: str) -> tuple[str, ...]:
-    """Return the materials that can replace `material` in a thing: not wood for oak, not metal for brass."""
+    """Return the materials that can replace `material` in a thing. A broader term cannot: not wood for oak, nor metal
+    for brass.
+    """
     net = open_wordnet()
     above = {w for s in net.senses(material, "n")[:3] for up in (s, *net.above(s)) for w in up.words}
     if look == "fabric":
@@ -235,7 +239,9 @@ def other_materials(material: str, look: str) -> tuple[str, ...]:
 
 
 def qualities(doc: Any) -> list[Any]:
-    """Return the descriptive adjectives, and modifiers that parsers tag as nouns: `a plaid blanket`, `a brick wall`."""
+    """Return the descriptive adjectives, and the modifiers that parsers tag as nouns, as in `a plaid blanket` and `a
+    brick wall`.
+    """
     kinds, known = ("colour", "pattern", "material", "fabric", "shape"), attributes(doc)
     words = (t for t in doc if t.tag_[:2] in ("JJ", "NN") or dimension_of(t.lower_) == "pattern")
     named = (t for t in words if look_of(t) in kinds and named_noun(t) is not None)
@@ -243,8 +249,8 @@ def qualities(doc: Any) -> list[Any]:
 
 
 def named_noun(modifier: Any) -> Any | None:
-    """Return the noun that a word before it describes, whatever the parse says: the last of the nouns that follow; None
-    if no noun follows.
+    """Return the noun that a modifier before it describes, whatever the parse says: the last of the nouns that follow.
+    None if no noun follows.
     """
     doc, end = modifier.doc, modifier.i + 1
     while end < len(doc) and doc[end].tag_[:2] in ("JJ", "NN") and doc[end].text.isalpha():
@@ -257,7 +263,9 @@ def named_noun(modifier: Any) -> Any | None:
 
 
 def stands_alone(adjective: Any) -> bool:
-    """Return True unless an adjective is part of a phrase such as `black and white`, `dark red` or `hot dog`."""
+    """Return False if an adjective is part of a phrase such as `black and white`, `dark red` or `hot dog`,
+    else True.
+    """
     if dependents(adjective, "conj", "advmod", "amod") or adjective.dep_ == "conj":
         return False
     noun, own = adjective.head, dimension_of(adjective.lower_)
@@ -269,7 +277,7 @@ def stands_alone(adjective: Any) -> bool:
 
 
 def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
-    """Return False if something is known against an adjective before a noun, such as `pink` before `sky`; else True."""
+    """Return False if something speaks against an adjective before a noun, as with `pink` before `sky`; else True."""
     base, dimension = base_of(noun), dimension_of(new)
     kind = kind_of(base)
     if (has_of(noun) and base in vague_nouns()) or new in frames()["half_opposites"]:

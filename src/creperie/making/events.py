@@ -1,4 +1,4 @@
-"""The event of a caption, taken from its reading and written in another construction.
+"""The event that a caption describes, and the same event written in another construction.
 
 A player hits a ball.             A ball is hit by a player.
 give the girl a book              give a book to the girl
@@ -49,7 +49,7 @@ _BODY = 8  #: WordNet's file of parts of bodies
 
 @dataclass(frozen=True)
 class ActionClause(GrammarEvent):
-    """An action with its agent (`first`), its patient (`second`) and its verb, and the verb's form."""
+    """An action with its agent (`first`) and its patient (`second`), and its verb with the verb's form."""
 
     #: the arguments of `verb_group`; none for a participle: `riding`, `being ridden`, or with `bare` `ridden`, if the
     #: source has it: a `being` that only the foil has would give it away
@@ -61,12 +61,14 @@ class ActionClause(GrammarEvent):
 
     @property
     def is_plain(self) -> bool:
-        """True for a clause of only two short noun phrases and a verb; a second parse would tell nothing new."""
+        """True for a clause that consists of two short noun phrases and a verb; parsing it again would tell nothing
+        new.
+        """
         short = all(len(p.words) <= MOST_PLAIN for p in (self.first, self.second))
         return short and not self.rest and not self.adverbs
 
     def finite(self, passive: bool) -> list[str]:
-        """Return the words of the verb in the active or passive voice; adverbs stand before its last word."""
+        """Return the words of the verb in the active or passive voice. Adverbs stand before its last word."""
         if self.form:
             plural = (self.second if passive else self.first).plural
             group = verb_group(self.verb, plural=plural, passive=passive, **self.form)
@@ -77,13 +79,17 @@ class ActionClause(GrammarEvent):
 
 
 def said_actively(event: ActionClause, simple: bool) -> str:
-    """Return the sentence in the active voice: agent, verb (`rides`, `has ridden`, `riding`), patient."""
+    """Return the sentence in the active voice: the agent, the verb (`rides`, `has ridden`, `riding`), the patient. If
+    `simple`, phrases are reduced to their heads.
+    """
     words = [*event.first.said(simple, True), *event.finite(False), event.particle, *event.second.said(simple)]
     return sentence([*words, *event.rest], event.end, event.text)
 
 
 def said_passively(event: ActionClause, simple: bool) -> str:
-    """Return the sentence in the passive voice: patient, verb (`is ridden`, `ridden`), `by` agent."""
+    """Return the sentence in the passive voice: the patient, the verb (`is ridden`, `ridden`), `by` and the agent. If
+    `simple`, phrases are reduced to their heads.
+    """
     early, late = event.rest[: event.early], event.rest[event.early :]
     words = [*event.second.said(simple, True), *event.finite(True), event.particle]
     return sentence([*words, *early, "by", *event.first.said(simple), *late], event.end, event.text)
@@ -91,7 +97,9 @@ def said_passively(event: ActionClause, simple: bool) -> str:
 
 @dataclass(frozen=True)
 class TwoComplements(GrammarEvent):
-    """A verb with two complements: `first` is the recipient or what is hit, `second` the gift or the instrument."""
+    """A verb with two complements. `first` is the recipient, or the thing that is hit; `second` is the gift, or the
+    instrument.
+    """
 
     before: tuple[str, ...] = ()  #: everything up to the verb
     links: tuple[str, str] = ("", "")  #: the word between the complements in the first and the second construction
@@ -110,7 +118,7 @@ def said_second(event: TwoComplements, simple: bool) -> str:
 
 
 def _body(doc: Any) -> tuple[list[Any], str]:
-    """Return the words of a caption without its final punctuation mark, and that mark."""
+    """Return the words of a caption without its final punctuation mark, and this mark."""
     tokens = [t for t in doc if not t.is_space]
     end = tokens[-1].text if tokens and tokens[-1].text in (".", "!") else ""
     return (tokens[:-1] if end else tokens), end
@@ -162,8 +170,8 @@ def find_contact(doc: Any) -> TwoComplements | str:
 
 
 def _complements(doc: Any, verb: int, a: Any, b: Any, links: tuple[str, str]) -> TwoComplements | str:
-    """Return the event if the verb is followed only by its two complements, at most one word between them, and an added
-    clause such as `, and …`; else the reason why it cannot be rewritten.
+    """Return the event if only its two complements follow the verb, with at most one word between them, and perhaps an
+    added clause such as `, and …`; else the reason why it cannot be rewritten.
     """
     body, end = _body(doc)
     tail = next((t.i for t in body[:-1] if t.text == "," and t.i > verb and doc[t.i + 1].tag_ == "CC"), body[-1].i + 1)
@@ -183,7 +191,9 @@ def _complements(doc: Any, verb: int, a: Any, b: Any, links: tuple[str, str]) ->
 
 
 def find_event(doc: Any) -> ActionClause | str:
-    """Return the event of a caption with one transitive clause, or why it cannot be written in the other voice."""
+    """Return the event of a caption with one transitive clause, or the reason why it cannot be written in the other
+    voice.
+    """
     body, end = _body(doc)
     roots = [t for t in doc if t.dep_ == "ROOT"]
     if len(roots) != 1:
@@ -202,7 +212,9 @@ def find_event(doc: Any) -> ActionClause | str:
 
 
 def _main_verb(root: Any) -> Any | None:
-    """Return the root verb, or the only participle that modifies a root noun (`a man riding a horse`); else None."""
+    """Return the verb at the root of the parse, or the only participle of the noun at the root (`a man riding a
+    horse`); None if there is neither.
+    """
     if root.tag_.startswith("VB"):
         return root
     hanging = [c for c in dependents(root, "acl") if c.tag_ in ("VBG", "VBN")]
@@ -211,7 +223,7 @@ def _main_verb(root: Any) -> Any | None:
 
 def _arguments(doc: Any, reading: Reading, verb: Any) -> tuple[Any, Any, bool, Any | None] | None:
     """Return the agent and the patient of a verb, whether the verb is passive, and the preposition between verb and
-    patient, if any; None if the reading has no such action with both.
+    patient, if any. Return None if the caption states no such action with both.
     """
     for fact in reading.facts:
         passive = fact.passive or fact.name.endswith(" by")
@@ -272,7 +284,9 @@ def _form(verb: Any, passive: bool) -> Form | str:
 def _event(
     verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], passive: bool, link: Any | None
 ) -> ActionClause | str:
-    """Return the event if every word of the caption has a place in it; else the reason why it cannot be written."""
+    """Return the event if every word of the caption has a place in it; else the reason why it cannot be written in the
+    other voice.
+    """
     hung = {patient.i: [c for c in dependents(patient, "prep") if _is_of_the_event(c, patient)]}
     if verb.dep_ == "acl":  # the verb modifies one of its own arguments, as does the final period
         marks = [c for c in verb.head.rights if c.is_punct and c.i > body[-1].i]
@@ -311,8 +325,8 @@ def _event(
 
 
 def _is_of_the_event(link: Any, patient: Any) -> bool:
-    """Return True if a prepositional phrase belongs to the event, wherever a parser attaches it: `reads a book on a
-    bench`, `rides a board over a wave`.
+    """Return True if a prepositional phrase belongs to the event, wherever a parser attaches it, as in `reads a book on
+    a bench` and `rides a board over a wave`.
     """
     place = dependent(link, "pobj")
     somewhere = place is not None and (
@@ -323,9 +337,11 @@ def _is_of_the_event(link: Any, patient: Any) -> bool:
 
 
 def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> str:
-    """Return why the remaining words of the caption cannot stay after the clause; empty if they can, as adverbials that
-    follow the verb. A phrase with `with` may belong to a verb that takes an instrument; otherwise it must belong to the
-    patient and move with it.
+    """Return why the remaining words of the caption cannot stay after the clause; empty if they can, as adverbials of
+    the verb.
+
+    A phrase with `with` may belong to a verb that takes an instrument. Otherwise it must belong to the patient and move
+    with it.
     """
     if any(t.i < verb.i for t in rest):
         return "words before the clause"
@@ -353,7 +369,7 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> st
 
 
 def _numbered(phrase: Phrase, verb: Any) -> Phrase:
-    """Return the phrase in the number that the verb shows: plural in `a group of people are riding`."""
+    """Return the phrase in the number that the verb shows: it is plural in `a group of people are riding`."""
     finite = dependent(verb, "aux") or verb
     many = {"VBZ": False, "VBP": True}.get(finite.tag_, {"was": False, "were": True}.get(finite.lower_))
     return phrase if many is None else replace(phrase, plural=many)

@@ -1,4 +1,4 @@
-"""The things of a caption that can be moved, and the exchange of two of them: number, agreement, articles."""
+"""The things in a caption that can be moved, and the exchange of two of them, with number, agreement and articles."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ class ParsedScene:
 
 
 def is_tied(noun: Any) -> bool:
-    """Return True if a thing cannot be moved: it is a part of another thing, belongs to one or refers to one."""
+    """Return True if a thing cannot be moved because it is a part of another thing, belongs to one, or refers
+    to one.
+    """
     whole = noun.head.head if noun.head.lower_ == "of" else None
     if (
         whole is not None
@@ -111,7 +113,7 @@ def _may_be_bare(noun: Any) -> bool:
 
 def sort_here(noun: Any) -> str:
     """Return the sort of thing that a noun names in this caption: its listed kind, or else the sort of its first
-    senses; empty if unknown.
+    senses; empty if it is unknown.
     """
     if noun.lower_ in PRONOUNS:
         return "person"
@@ -134,8 +136,8 @@ def sort_here(noun: Any) -> str:
 
 
 def _names_somebody(noun: Any) -> bool:
-    """Return True if a noun is the last word of a person's name: no article or word of place stands before it, and
-    WordNet knows its words as the name of nothing else.
+    """Return True if a noun is the last word of a person's name: there is no article or word of place before it, and
+    WordNet has no other meaning for the words.
     """
     doc, start = noun.doc, span_of(noun)[0]
     before = doc[start - 1].lower_ if start else ""
@@ -148,8 +150,8 @@ def _names_somebody(noun: Any) -> bool:
 
 
 def exchanged_names(left: Any, right: Any) -> str:
-    """Return the caption with two names exchanged, each in the grammatical number of its new place; empty if a name
-    does not fit there.
+    """Return the caption with two names exchanged, each in the grammatical number of its new place; empty if one does
+    not fit there.
     """
     spans = [_name_span(t) for t in (left, right)]
     if any(t.tag_ not in ("NN", "NNS") for t in (left, right)) or not all(
@@ -182,7 +184,7 @@ def _is_definite(noun: Any) -> bool:
 
 
 def _is_introduced(noun: Any) -> bool:
-    """Return True if `there is` introduces a noun, which then cannot take `the`."""
+    """Return True if `there is` introduces a noun, so that it cannot take `the`."""
     return any(c.dep_ == "expl" for c in outer(noun).head.children)
 
 
@@ -208,7 +210,7 @@ def _fits_modifiers(here: Any, there: Any) -> bool:
 
 
 def _other_pronouns(left: Any, right: Any) -> dict[int, str]:
-    """Return the changes of pronouns (token → text): if a man and a woman change places, so do `he` and `she`."""
+    """Return how pronouns change (token index → text) if a man and a woman change places: so do `he` and `she`."""
     genders = {gender_of(base_of(t)) for t in (left, right)}
     if genders != {"m", "f"} or owners(right):
         return {}
@@ -216,15 +218,15 @@ def _other_pronouns(left: Any, right: Any) -> dict[int, str]:
 
 
 def owners(noun: Any) -> list[Any]:
-    """Return the possessive pronouns before a noun: `her brother`."""
+    """Return the possessive pronouns before a noun, such as `her` in `her brother`."""
     return [c for c in noun.lefts if c.tag_ == "PRP$"]
 
 
 def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
-    """Return the caption with two noun phrases exchanged; verbs agree, and pronouns take the case of their new place.
+    """Return the caption with two noun phrases exchanged. Verbs agree, and pronouns take the case of their new place.
 
-    The result is empty if only the names would change places, or if the phrases do not fit; with `always`, the caption
-    is written in these cases, too.
+    The result is empty if only the names would change places, or if the phrases do not fit. With `always`, the caption
+    is written in these cases too.
     """
     doc, spans = left.doc, (span_of(left), span_of(right))
     if any(_is_torn(doc, *s) for s in spans):
@@ -268,7 +270,9 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
 
 
 def _is_torn(doc: Any, start: int, end: int) -> bool:
-    """Return True if a word beside a phrase may belong to it, whatever the parse says: `shooting guard Plum`."""
+    """Return True if the word beside a phrase may belong to it, whatever the parse says, as in `shooting guard
+    Plum`.
+    """
     before = doc[start - 1].tag_ if start else ""
     after = doc[end].tag_[:2] if end < len(doc) else ""
     return (
@@ -282,12 +286,14 @@ def _is_many(noun: Any) -> bool:
 
 
 def _tells_many(doc: Any) -> bool:
-    """Return True if a caption describes what only several can do: stand in a circle, queue, share something."""
+    """Return True if a caption describes what only several can do, such as standing in a circle, queuing or sharing
+    something.
+    """
     return any(t.lower_ in frames()["of_many"] or lemma(t.text, "VBZ") in frames()["of_many"] for t in doc)
 
 
 def _agrees(noun: Any) -> bool:
-    """Return True if the verb that must agree with a noun is known, or if no verb has to agree with it."""
+    """Return True if it is known which verb agrees with a noun, or if none has to."""
     if is_subject(noun):
         return bool(noun.head.tag_[:2] == "VB") or noun.dep_ == "conj"
     return noun.dep_ in ("dobj", "pobj", "dative", "conj", "attr", "poss") or (
@@ -309,8 +315,8 @@ def _name_span(noun: Any) -> tuple[int, int]:
 def exchange_spans(
     doc: Any, left: tuple[int, int], right: tuple[int, int], *, repair: bool, changes: dict[int, str] | None = None
 ) -> str:
-    """Return the caption with two spans of words exchanged; blanks stay in place. With `repair`, articles and the first
-    letter are adjusted. `changes` are the new texts of other tokens, by index.
+    """Return the caption with two spans of words exchanged. Blanks stay in place. With `repair`, articles and the first
+    letter are adjusted. `changes` are new texts for other tokens, by index.
     """
     (a, b), (c, d) = left, right
     order = [*range(a), *range(c, d), *range(b, c), *range(a, b), *range(d, len(doc))]

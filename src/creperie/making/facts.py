@@ -39,7 +39,7 @@ class AnnotatedThing:
 
 @dataclass(frozen=True)
 class AnnotatedImage:
-    """A photograph with its things by id, and relations as (id of the subject, predicate, id of the object)."""
+    """A photograph with its things by id, and with relations as (id of the subject, predicate, id of the object)."""
 
     file: str
     width: float
@@ -51,15 +51,17 @@ class AnnotatedImage:
 
 
 def read_annotations(path: str | Path) -> Iterator[AnnotatedImage]:
-    """Yield the photographs of an annotation file in any of the four formats.
+    """Yield the photographs in an annotation file of any of the four formats.
 
     These are COCO's `instances_*.json`; Visual Genome's `scene_graphs.json`, `objects.json`, `attributes.json` or
     `relationships.json`, with `image_data.json` beside it for sizes; VRD's `annotations_*.json`, with `objects.json`
-    and `predicates.json` beside it; GQA's `*_sceneGraphs.json`.
+    and `predicates.json` beside it; and GQA's `*_sceneGraphs.json`.
     """
     path = Path(path)
     if not path.is_file():
-        raise UsageError("there is no such annotation file", where=str(path), hint="name COCO's instances_*.json")
+        raise UsageError(
+            "there is no such annotation file", where=str(path), hint="name a file such as COCO's instances_*.json"
+        )
     document = read_json(path)
     try:
         yield from _reader(document)(document, path.parent)
@@ -137,7 +139,7 @@ def _gqa(document: Any, folder: Path) -> Iterator[AnnotatedImage]:
 
 
 def _thing(record: Any) -> AnnotatedThing:
-    """Return a thing from a record of Visual Genome or GQA."""
+    """Return the thing that a record of Visual Genome or GQA describes."""
     box = _box(*(record[side] for side in "xywh"))
     name = record["names"][0] if record.get("names") else record["name"]
     attributes = frozenset(word.strip().lower() for word in record.get("attributes") or ())
@@ -149,7 +151,7 @@ def _box(left: float, top: float, width: float, height: float) -> Box:
 
 
 def _extent(things: Mapping[Any, AnnotatedThing]) -> tuple[float, float]:
-    """Return the smallest (width, height) that contains all boxes, for formats that lack the photograph's size."""
+    """Return the smallest (width, height) that contains all boxes, for formats without the size of the photograph."""
     boxes = [thing.box for thing in things.values()]
     return max((b[0] + b[2] for b in boxes), default=0.0), max((b[1] + b[3] for b in boxes), default=0.0)
 
@@ -179,7 +181,7 @@ NUMBERS = ("no", "one", "two", "three", "four")
 
 @dataclass(frozen=True)
 class SceneFact:
-    """A true sentence about a picture. A fact with the same `kind` and `about` but another `state` would be false."""
+    """A true sentence about a picture. A fact with the same `kind` and `about` and another `state` would be false."""
 
     kind: str
     names: tuple[str, ...]  #: names of the things, as in the annotations
@@ -189,7 +191,7 @@ class SceneFact:
 
 
 def annotated_captions(path: str | Path, images: str | Path | None = None) -> Captions:
-    """Return the facts of all photographs as captions, from at most 40 photographs for each state of a fact.
+    """Return the facts of all photographs as captions; each state of a fact comes from at most 40 photographs.
 
     Each caption has tags: what the fact is about and its state (`about`, `state`), the share of the picture that its
     smallest thing covers (`least`), and the `evidence`. The evidence is `certain` if the dataset annotates every thing
@@ -222,7 +224,7 @@ def check_annotated(name: str, captions: Captions) -> None:
 
 
 def facts_of(image: AnnotatedImage) -> Iterator[SceneFact]:
-    """Yield the facts of a photograph; things whose name could also mean another thing in it are left out."""
+    """Yield the facts of a photograph. Things are left out if their name could also mean another thing in it."""
     by_name: dict[str, list[AnnotatedThing]] = {}
     for thing in image.things.values():
         by_name.setdefault(thing.name, []).append(thing)
@@ -256,7 +258,7 @@ Group = Sequence[AnnotatedThing]
 
 
 def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) -> Iterator[SceneFact]:
-    """Yield the positions (left, above) that all things of one name have relative to all things of another name."""
+    """Yield the positions (left, above) that all things with one name have relative to all things with another name."""
     phrases = _the(names[0], len(groups[0])), _the(names[1], len(groups[1]))
     for kind, side, extent in (("left", 0, image.width), ("above", 1, image.height)):
         spans = [(min(t.box[side] for t in g), max(t.box[side] + t.box[side + 2] for t in g)) for g in groups]
@@ -286,8 +288,8 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
 
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
-    """Yield a fact for each two kinds of things of which one is more numerous: more than twice as many plus one, so
-    that an overlooked thing does not matter.
+    """Yield a fact for each two kinds of things if one is far more numerous: more than twice as many plus one, so that
+    an overlooked thing does not matter.
     """
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):
@@ -296,7 +298,7 @@ def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[Scene
 
 
 def _related(image: AnnotatedImage, single: Mapping[str, AnnotatedThing]) -> Iterator[SceneFact]:
-    """Yield facts of relations that exclude their converse, such as `on`, between things with unambiguous names."""
+    """Yield facts about relations that exclude their converse, such as `on`, between things with unambiguous names."""
     names = {key: t.name for key, t in image.things.items() if t.name in single}
     stated = {(names[s], p, names[o]) for s, p, o in image.relations if s in names and o in names}
     for subject, predicate, thing in sorted(stated):
@@ -314,8 +316,8 @@ def _ordered(kind: str, names: Names, phrases: Names, first: int) -> SceneFact:
 
 
 def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "", relation: str = "") -> str:
-    """Return the sentence of a fact. Its wording depends only on the kind of fact and the things, so that all facts of
-    this kind about these things are worded alike.
+    """Return the sentence for a fact. It depends only on the kind of fact and the things, so that all such facts about
+    these things have the same wording.
     """
     wordings = read_data("facts")["wordings"][kind]
     number = int.from_bytes(hashlib.sha256(", ".join((kind, *about)).encode()).digest()[:4], "big")
@@ -332,7 +334,7 @@ def _alike(name: str) -> frozenset[str]:
 
 
 def _is_seen(thing: AnnotatedThing, smallest: float) -> bool:
-    """Return True if a thing is large enough and in one piece, that is, if its mask fills a good part of its box."""
+    """Return True if a thing is large enough and in one piece, so that its mask fills a good part of its box."""
     return thing.area >= max(smallest, SOLID * thing.box[2] * thing.box[3])
 
 
@@ -344,7 +346,7 @@ def _is_cut_off(thing: AnnotatedThing, image: AnnotatedImage) -> bool:
 
 
 def _is_within(thing: AnnotatedThing, other: AnnotatedThing) -> bool:
-    """Return True if a thing is shown inside another one: a person on a screen, a cat in a picture."""
+    """Return True if a thing is shown inside another one, such as a person on a screen or a cat in a picture."""
     if thing is other:
         return False
     (a, b, w, h), (c, d, v, k) = thing.box, other.box
@@ -353,7 +355,7 @@ def _is_within(thing: AnnotatedThing, other: AnnotatedThing) -> bool:
 
 
 def _is_countable(image: AnnotatedImage, name: str, things: Group) -> bool:
-    """Return True if people would agree on the number of these things. They would not for bottles on a shelf, or for
+    """Return True if people would agree on the number of these things, as they would not for bottles on a shelf or
     parts of a couch.
     """
     smallest = min(t.area for t in things)
@@ -363,7 +365,7 @@ def _is_countable(image: AnnotatedImage, name: str, things: Group) -> bool:
 
 @cache
 def _is_one(name: str) -> bool:
-    """Return True if the name is singular: `tree`, not `trees` or `scissors`."""
+    """Return True if the name is singular, as `tree` is but `trees` and `scissors` are not."""
     return name not in read_data("facts")["plain"] and lemma(name.split()[-1], "NNS") == name.split()[-1]
 
 

@@ -1,4 +1,4 @@
-"""`creperie.make`: foils and second positives from captions in one call, by a maker's name or a function."""
+"""`creperie.make`: foils and second positives from captions in one call, by the name of a maker or by a function."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def make(
 ) -> Made:
     """Make foils or second positives from captions, and return them.
 
-    `maker` is a name, a maker, or a function that returns one foil for a caption, several, or None. `captions` is a
-    list of captions, a file, a benchmark, its spec, or a data frame. Without `out` nothing is written. If the job is
-    interrupted, the same call resumes it.
+    `maker` is a name, a maker, or a function that takes a caption and returns one foil, several, or None. `captions` is
+    a list of captions, a file, a benchmark or its name, or a data frame. Without `out` nothing is written. If the job
+    is interrupted, the same call resumes it.
 
     >>> made = make("rules:swap", ["A dog chases a cat."])
     >>> made.items[0].captions
@@ -60,9 +60,9 @@ def make(
 def read_sources(
     captions: str | Path | Sequence[str] | Benchmark | Captions, job: JobOptions, seed: int = 0
 ) -> Captions:
-    """Return captions from a file, spec, benchmark, data frame or list; a string is the name of a file or a spec.
+    """Return captions from a file, benchmark, data frame or list. A string is the name of a file or of a benchmark.
 
-    An instance of `Captions` is returned unchanged: its captions were drawn before.
+    An instance of `Captions` is returned unchanged, because its captions were already chosen.
     """
     if isinstance(captions, Captions):
         return captions

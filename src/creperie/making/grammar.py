@@ -1,11 +1,11 @@
-"""Makers by grammar: one event in two constructions, and both again with their arguments exchanged.
+"""Makers by grammar: one event in two constructions, and both again with the arguments exchanged.
 
 grammar:passive       A player hits a ball.               A ball is hit by a player.
 grammar:dative        A woman gives the girl a book.      A woman gives a book to the girl.
 grammar:with-against  A boy hits the fence with a stick.  A boy hits a stick against the fence.
 
-Each source gives an item of two captions and two foils, and a second item with the arguments reduced to their heads.
-Foils exchange roles only where the exchange is plausible: both nouns are animate and the verb is reversible, or a
+Each source gives an item of two captions and two foils, and a second item in which the arguments are reduced to their
+heads. Foils exchange the roles only where this is plausible: both nouns are animate and the verb is reversible, or a
 language model (`lm=`, not the trigram model) finds the exchange as likely as the caption. Otherwise the second
 construction is a second positive without a foil. With `as_published`, all roles are exchanged.
 """
@@ -42,8 +42,8 @@ FIXED_ROLES = "the roles cannot be exchanged: a second positive without foils"
 
 @dataclass(frozen=True)
 class Alternation:
-    """A pair of constructions of one event. It proposes the construction that the source does not use, proposes foils
-    of both constructions, and builds the items.
+    """Two constructions of one event. It proposes the one that the source does not use, proposes foils in both, and
+    builds the items.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Alternation:
     say: Mapping[str, Callable[[Any, bool], str]]  #: construction → the function that writes it, in the order of items
 
     def propose(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-        """Return the other construction and the foils of both, each also in a simplified form."""
+        """Return a proposal with the other construction and the foils of both, each also in a simplified form."""
         event = self.find(mended(doc, options.parser))
         if isinstance(event, str):
             return Proposal(skipped=event)
@@ -61,7 +61,9 @@ class Alternation:
         return Proposal(candidates, missing={} if foils else {self.name: FIXED_ROLES})
 
     def _exchanges(self, source: SourceCaption, event: GrammarEvent, options: MakerOptions) -> bool:
-        """Return True if the roles can be exchanged, judged by a table of verbs and nouns or by a language model."""
+        """Return True if exchanging the roles is plausible, judged by a table of verbs and nouns or by a language
+        model.
+        """
         if _is_reversible(event):
             return True
         if options.lm in ("", TRIGRAM):
@@ -70,7 +72,7 @@ class Alternation:
         return abs(gaps(source.text, [foil], options.lm)[0]) <= options.band
 
     def _candidates(self, source: SourceCaption, event: GrammarEvent, simple: bool) -> Iterator[Candidate]:
-        """Yield all sentences of the event except the one that equals the source, which `items` adds itself."""
+        """Yield all sentences of the event except the one that equals the source, which `items` adds."""
         name = self.name.removeprefix("grammar:")
         group = f"{name}-simplified" if simple else name
         roles: tuple[tuple[Role, GrammarEvent], ...] = (("positive", event), ("negative", event.exchanged()))
@@ -90,8 +92,8 @@ class Alternation:
                 yield Candidate(source.id, text, role, construction, self.name, change, group, tags)
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return items with two captions and two foils (or no foils); their order of constructions is always the
-        same.
+        """Return items with two captions and two foils (or no foils). The two constructions always come in the same
+        order.
         """
         items = []
         for group, members in grouped(accepted).items():
@@ -112,7 +114,7 @@ class Alternation:
 
 
 def _is_reversible(event: GrammarEvent) -> bool:
-    """Return True if each argument could take the other's role, and the result describes a different event."""
+    """Return True if each argument could take the other's role, and the result would describe a different event."""
     both = [lemma(phrase.head, "NNS") for phrase in (event.first, event.second)]
     if both[0] == both[1]:
         return False
@@ -143,7 +145,7 @@ OTHER_ROLES = "a second parse finds other roles"
 
 @dataclass(frozen=True)
 class RolesConfirmed:
-    """A check that parses every written sentence again and rejects it if the parse does not give the same event."""
+    """A check that parses every written sentence again, and rejects it if the parse gives another event."""
 
     alternation: Alternation
     parser: str = ""
@@ -175,7 +177,7 @@ def every_kind(name: str, options: MakerOptions, captions: Captions) -> ParsedMa
 
 @dataclass(frozen=True)
 class AllKinds:
-    """A proposer of the candidates of every rule maker and every grammar maker."""
+    """A proposer of the candidates of all rule makers and grammar makers."""
 
     corpus: WordCounts
 
@@ -201,7 +203,7 @@ class AllKinds:
 
 
 def build_items(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return the items of all kinds of candidates, each built as the maker of its kind builds them."""
+    """Return the items for candidates of all kinds, each built by the maker of its kind."""
     items = with_source(source, [c for c in accepted if c.maker in KINDS])
     for name, alternation in ALTERNATIONS.items():
         items += alternation.items(source, [c for c in accepted if c.maker == name])

@@ -1,4 +1,6 @@
-"""A language model as the judge of foils that no rule decides: could it describe a photograph, and is it false?"""
+"""A language model as the judge of foils that no rule decides: could the foil describe a photograph, and is it
+false?
+"""
 
 from __future__ import annotations
 
@@ -44,15 +46,17 @@ class JudgedByModel:
 
 
 def is_open(candidate: Candidate) -> bool:
-    """Return whether a candidate is a foil of which no rule has decided that it is false, or that it is plausible."""
+    """Return whether a candidate is a foil that rules leave open: none has decided that it is false, or that it is
+    plausible.
+    """
     unsure = candidate.tags.get("evidence", OPEN) == OPEN or candidate.tags.get("plausible") == "unsure"
     return candidate.role == "negative" and unsure
 
 
 def what_a_judge_would_add(missing: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a note on the foils that were not made because no rule vouches for them; empty if there are none.
+    """Return a note on the foils that were not made because no rule finds them plausible; empty if there are none.
 
-    `missing` maps each kind of foil to the reasons why captions have no foil of it, with the number of captions.
+    `missing` maps each kind of foil to the reasons why captions have none of it, with the number of captions.
 
     >>> what_a_judge_would_add({"replace-object": {"nothing is known of it": 3, "nothing to change": 4}})
     'no rule vouches for the foils of 3 captions (3 replace-object); --judge URI asks a model'
@@ -66,7 +70,8 @@ def what_a_judge_would_add(missing: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def why_rejected(fields: Mapping[str, object] | None) -> str | None:
-    """Return why the judge's answer rejects a foil; None if the foil could describe a photograph and is false.
+    """Return why the judge's answer rejects a foil; None if the answer says that it could describe a photograph and is
+    false.
 
     >>> why_rejected({"reason": "", "photograph": "yes", "false": "no"})
     'the judge does not find it false'

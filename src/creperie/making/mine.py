@@ -1,9 +1,10 @@
-"""Mining of VISLA's spatial triplets: a second true caption with the roles exchanged, and foils from other images.
+"""Mining of VISLA's spatial triplets: a second true caption in which the roles are exchanged, and foils from other
+images.
 
-P2 is a true caption of the same image with subject and object exchanged or, if there is none, the converse of P1. N are
-the three captions most similar to P1 (Jaccard) among all captions of other images. The published method does no more:
-experts choose and correct. By default a triplet must also be decidable without the image (`lang/logic.py`): P1 entails
-P2 and contradicts N.
+P1 is a caption. P2 is a true caption of the same image with subject and object exchanged or, if there is none, the
+converse of P1. N are the three captions most similar to P1 (Jaccard) among all captions of other images. The published
+method does no more: experts choose and correct. By default a triplet must also be decidable without the image
+(`lang/logic.py`): P1 entails P2 and contradicts N.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAME = "mine:spatial"
 
 @dataclass(frozen=True)
 class SpatialMiner(Maker):
-    """A maker that looks up captions about the same things, both of the same image and of other images."""
+    """A maker that looks up captions about the same things, among those of the same image and of other images."""
 
     pool: CaptionPool
     false: frozenset[tuple[str, str]]  #: (image, caption) pairs that people found false
@@ -60,9 +61,10 @@ class SpatialMiner(Maker):
         return _candidate(source, converse.said(), "converse", f"{scene.relation} ↔ {converse.relation}")
 
     def _foils(self, source: SourceCaption, scene: Spatial) -> list[Candidate]:
-        """Return the captions of other images most similar to the source; by default only those that contradict it.
+        """Return the captions of other images that are most similar to the source; by default only those that
+        contradict it.
 
-        All captions tied for the third place are candidates; those that contradict the source come first.
+        All captions that tie for the third place are candidates; those that contradict the source come first.
         """
         known = {source.text, *source.others}
         images = frozenset(source.images)
@@ -83,7 +85,7 @@ class SpatialMiner(Maker):
         return [self._foil(source, *foil) for foil in sorted(foils)]
 
     def _foil(self, source: SourceCaption, unlike: float, unproven: bool, text: str) -> Candidate:
-        """Return a foil tagged with the evidence that it is false: `opposite` (it contradicts the caption), `people`
+        """Return a foil, tagged with the evidence that it is false: `opposite` (it contradicts the caption), `people`
         (people labelled it false) or `unsure`.
         """
         false = any((image, text) in self.false for image in source.images)
@@ -92,7 +94,7 @@ class SpatialMiner(Maker):
         return Candidate(source.id, text, "negative", "mined-foil", NAME, edit, "spatial", {"foil": sure})
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return the item of P1, P2 and the foils most similar to P1; people can choose the other foils from the
+        """Return the item of P1, P2 and the foils most similar to P1. People can choose other foils among the
         candidates.
         """
         true = [c for c in accepted if c.role == "positive"]
@@ -110,7 +112,7 @@ def _candidate(source: SourceCaption, text: str, kind: str, edit: str) -> Candid
 
 @dataclass(frozen=True)
 class CaptionPool:
-    """All captions with their images, and a word index to rank them by similarity."""
+    """All captions with their images, and an index of words for ranking captions by similarity."""
 
     images: Mapping[str, frozenset[str]]
     texts: tuple[str, ...]
@@ -119,9 +121,10 @@ class CaptionPool:
     scenes: Mapping[str, Spatial | None]  #: caption → subject, relation and object, if it has this form
 
     def ranked(self, text: str, things: Iterable[str] = ()) -> Iterator[tuple[str, float]]:
-        """Yield captions with their Jaccard similarity to the text, the most similar first; ties in alphabetical order.
+        """Yield captions with their Jaccard similarity to the text, the most similar first. Ties are in alphabetical
+        order.
 
-        If `things` are given, only captions that name one of them are yielded.
+        If `things` are given, only captions that name one of them are included.
         """
         own = set(words(text))
         shared = np.zeros(len(self.texts), dtype=np.int64)
@@ -135,9 +138,8 @@ class CaptionPool:
 
 
 def may_contradict(one: Spatial, other: Spatial) -> bool:
-    """Return whether two spatial captions can contradict each other: they are about the same things, or differ in one
-    thing that has the same relation. This check only rules out the many pairs that cannot; `truth` decides about the
-    others.
+    """Return whether two spatial captions may contradict each other: they are about the same things, or differ in one
+    thing that has the same relation. This quickly rules out most pairs; `truth` decides about the others.
     """
     if one.things == other.things:
         return True
@@ -168,7 +170,9 @@ def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:
 
 
 def spatial_miner(name: str, options: MakerOptions, captions: Captions) -> SpatialMiner:
-    """Return the maker `mine:spatial`, which mines all captions of the benchmark, true or false of their image."""
+    """Return the maker `mine:spatial`, which searches all captions of the benchmark, whether true or false of their
+    image.
+    """
     images: dict[str, set[str]] = {}
     if captions.bench is not None:
         for item in captions.bench:

@@ -63,9 +63,10 @@ def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) ->
 
 
 def negate_relation(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return the caption with `not` before a verb or a preposition; None if it has neither, or is negated already.
-    Unless `as_published`, the main verb is negated (or the participle in `a dog running`), with the auxiliary that
-    English needs: nobody writes `splashes not in the water`.
+    """Return the caption with `not` before a verb or a preposition; None if it has neither, or is already negated.
+
+    Unless `as_published`, the main verb (or the participle in `a dog running`) is negated, with an auxiliary, as
+    English requires: not `splashes not in the water`.
     """
     if any(t.dep_ == "neg" for t in doc):
         return None
@@ -101,7 +102,7 @@ def _main_verb(doc: Any) -> Any:
 
 
 def _negated_place(doc: Any) -> Negated | None:
-    """Return a caption without a verb, with `not` before the place: `a lamp not on a table`; None if that is
+    """Return a caption without a verb, with `not` before the place, as in `a lamp not on a table`; None if that is
     impossible.
     """
     root = next(t for t in doc if t.dep_ == "ROOT")
@@ -131,7 +132,9 @@ def _negated_verb(doc: Any, verb: Any) -> Negated:
 
 
 def negate_existence(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return `There is no X …` for the thing that the caption begins with; None if it does not begin with a thing."""
+    """Return `There is no X …`, where X is the thing with which the caption begins; None if it does not begin with a
+    thing.
+    """
     root = next((t for t in doc if t.dep_ == "ROOT"), None)
     if root is None or len(list(doc.sents)) != 1:
         return None
@@ -159,7 +162,9 @@ def negate_existence(doc: Any, rng: Random, as_published: bool) -> Negated | Non
 
 
 def _without_finite(verb: Any) -> dict[int, str]:
-    """Return the changes that turn a clause's verb into a participle: `is riding` and `rides` become `riding`."""
+    """Return the changes of words that turn a clause's verb into a participle: `is riding` and `rides` become
+    `riding`.
+    """
     helpers = dependents(verb, "aux", "auxpass")
     if dependents(verb, "neg") or any(c.tag_ in ("MD", "TO") for c in helpers):
         return {}
@@ -180,14 +185,14 @@ def _there_is_no(noun: Any) -> str:
 
 
 def append_absence(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return the caption followed by a sentence that denies one of its things; None if it names no things."""
+    """Return the caption followed by a sentence that denies one of its things; None if it names no thing."""
     nouns = objects(doc)
     return _with_absence(doc.text, rng.choice(nouns)) if nouns else None
 
 
 def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return the caption with a thing replaced by `something`, followed by a sentence that denies the thing's presence;
-    None if no thing can be replaced.
+    """Return the caption with a thing replaced by `something`, followed by a sentence that says that there is no such
+    thing; None if no thing can be replaced.
     """
     nouns = [n for n in objects(doc) if n.dep_ in ("dobj", "pobj")]
     nouns = [n for n in nouns if n.head.dep_ != "prep" or n.head.head.lower_ not in vague_nouns()]  # a group of people
@@ -201,8 +206,8 @@ def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Negated |
 
 
 def _may_be_something(noun: Any) -> bool:
-    """Return whether `something` can replace a noun: the noun names a visible thing, occurs once, and is not a person,
-    a place, clothing that is worn, a body part, or a phrase such as `a collection of`.
+    """Return whether `something` can replace a noun: it names a visible thing, occurs once, and is not a person, a
+    place, clothing that is worn, a body part, or a phrase such as `a collection of`.
     """
     base = lemma(noun.text, noun.tag_)
     kind, named = kind_of(base), Counter(lemma(t.text, t.tag_) for t in noun.doc if t.tag_[:2] == "NN")

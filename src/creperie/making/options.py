@@ -1,4 +1,4 @@
-"""The options of a generation job, and the checks that follow from them."""
+"""The options of a generation job, and the checks that they require."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMES_FILES = ("others", "model", "prompts", "lm", "corpus", "nli", "judge")
 
 @dataclass(frozen=True)
 class MakerOptions:
-    """The options that makers share. A maker ignores those that do not concern it."""
+    """The options that makers share. A maker ignores the ones that do not concern it."""
 
     seed: int = option(0, "Seed of every random choice.")
     foils: int = option(1, "Foils per kind and caption.", minimum=1)

@@ -1,4 +1,4 @@
-"""Generation in batches: the stage that the engine runs, and its partial results, so that a job can resume.
+"""Generation in batches: the work that runs on an engine, and its partial results, from which a job can resume.
 
 .out.making/
   job.json             the job: maker, settings, digest of the captions, batch size
@@ -30,7 +30,9 @@ def parts_folder(out: Path) -> Path:
 
 @contextmanager
 def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
-    """Lock and yield the folder of parts for this job; without `force`, parts of another job raise a UsageError."""
+    """Lock the folder with the partial results of this job and yield it. If it holds those of another job, raise a
+    UsageError, unless `force`.
+    """
     folder = parts_folder(out)
     with locked(folder / "lock", "another process is making this", where=out):
         wanted, path = json.loads(json.dumps(job, default=str)), folder / "job.json"
@@ -50,7 +52,7 @@ def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
 
 
 def stored_outcomes(folder: Path, number: int, sources: Sequence[str]) -> list[SourceOutcome] | None:
-    """Return the outcomes of a stored batch; None if the batch is missing, damaged, or was made from other sources."""
+    """Return the outcomes of a stored batch; None if the batch is missing, damaged, or made from other sources."""
     table = read_part(folder, number)
     try:
         outcomes = [outcome_of(line) for line in table.column("outcome").to_pylist()] if table is not None else []
@@ -80,7 +82,9 @@ def outcome_of(text: str) -> SourceOutcome:
 
 @dataclass(frozen=True)
 class MakeStage:
-    """A stage that runs a maker and its checks. A worker loads the parser or model once, for the first source."""
+    """The work on an engine that runs a maker and its checks. A worker loads the parser or model once, for its first
+    source.
+    """
 
     maker: Maker
 
@@ -90,7 +94,7 @@ class MakeStage:
 
 @dataclass(frozen=True)
 class SourcePieces:
-    """Sources in batches. Each batch is converted to a table on demand."""
+    """Source captions in batches, each of which is converted to a table on demand."""
 
     sources: Sequence[SourceCaption]
     size: int
@@ -117,12 +121,12 @@ class SourcePieces:
 
 
 def source_table(sources: Sequence[SourceCaption]) -> pa.Table:
-    """Return the sources as a table, one line of JSON each."""
+    """Return the sources as a table, with one line of JSON per source."""
     return pa.table({"source": pa.array([json.dumps(asdict(s)) for s in sources], pa.string())})
 
 
 def sources_of(table: pa.Table) -> list[SourceCaption]:
-    """Return the sources from a table.
+    """Return the sources that a table holds.
 
     >>> dog = SourceCaption("1", "a dog", ("a.jpg",), ("one dog",), "swap", {"n": 2.0})
     >>> sources_of(source_table([dog])) == [dog]

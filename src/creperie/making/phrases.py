@@ -1,4 +1,4 @@
-"""Noun phrases that can be moved: their words and number, in full or reduced to the head with its determiner."""
+"""Noun phrases that can be moved: their words and number, in full or reduced to the head and its determiner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADJECTIVES = frozenset(("JJ", "JJR", "JJS"))
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase, in full and reduced to its head; `plural` is True if its verb is in the plural."""
+    """A noun phrase, in full and reduced to its head. `plural` is True if its verb is in the plural."""
 
     words: tuple[str, ...]
     short: tuple[str, ...]  #: determiner and head
@@ -29,7 +29,7 @@ class Phrase:
 
     @classmethod
     def of_span(cls, noun: Any) -> Self:
-        """Return the phrase from the determiner of a noun to the noun, with `of …` after it."""
+        """Return the phrase from a noun's determiner to the noun, including `of …` after it."""
         if noun.tag_ == "PRP":
             word = in_case(noun.lower_, True)
             return cls((word,), (word,), word, word in ("they", "we"))
@@ -38,7 +38,7 @@ class Phrase:
         return cls(glued(words), glued([t for t in words if t.i in core]), noun.lower_, is_plural(noun))
 
     def said(self, simple: bool, subject: bool = False) -> tuple[str, ...]:
-        """Return the words of the phrase; with `simple` only its determiner and head. A pronoun has the case of a
+        """Return the words of the phrase or, if `simple`, only its determiner and head. A pronoun has the case of a
         subject or of an object.
         """
         words = self.short if simple else self.words
@@ -58,22 +58,26 @@ class GrammarEvent:
     text: str = ""  #: the source, whose capitalisation is kept
 
     def exchanged(self) -> Self:
-        """Return the event with its arguments exchanged; its sentence is a foil."""
+        """Return the event with its arguments exchanged; the sentence about it is a foil."""
         return replace(self, first=self.second, second=self.first)
 
     @property
     def is_plain(self) -> bool:
-        """True if the event was read word by word; parsing its sentence a second time would tell nothing new."""
+        """True if the event covers the caption word by word, so that parsing its sentence again would tell
+        nothing new.
+        """
         return True
 
     @property
     def roles(self) -> dict[str, str]:
-        """The roles of the event, which are recorded and which a second parse must confirm."""
+        """The roles of the event. They are recorded, and a second parse must confirm them."""
         return {"first": self.first.head, "second": self.second.head, "verb": self.verb, "voice": self.voice}
 
 
 def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
-    """Return the phrase that a noun heads, or why it cannot be moved. Dependents in `without` are left out."""
+    """Return the phrase that a noun heads, or the reason why it cannot be moved. Dependents in `without` are
+    left out.
+    """
     if noun.tag_ == "PRP" and noun.lower_ in PRONOUNS:
         return Phrase.of_span(noun)
     if noun.tag_ not in (*NOUN_TAGS, "JJ"):
@@ -87,7 +91,7 @@ def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
 
 
 def glued(tokens: Sequence[Any]) -> tuple[str, ...]:
-    """Return the words of tokens; tokens without a blank between them (`middle-aged`, `dog's`) form one word."""
+    """Return the words of these tokens. Tokens without a blank between them (`middle-aged`, `dog's`) form one word."""
     words: list[str] = []
     last: Any = None
     for token in (t for t in tokens if not t.is_space):
@@ -127,13 +131,13 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
 
 
 def _inside_noun_phrase(verb: Any) -> bool:
-    """Return True for a participle before its noun (`the running dog`) or a verb of a relative clause."""
+    """Return True for a participle before its noun (`the running dog`), or a verb in a relative clause."""
     return verb.dep_ in ("amod", "compound", "relcl") or bool(verb.head.dep_ == "relcl")
 
 
 def _core(noun: Any) -> list[Any]:
-    """Return the tokens that a reduced phrase keeps: the head, its determiner, number, possessor and compound, and an
-    `of …` or `and …` after it.
+    """Return the tokens that remain when a phrase is reduced: the head, its determiner, number, possessor and compound,
+    and an `of …` or `and …` after it.
     """
     kept = [noun, *([noun.left_edge] if noun.left_edge.tag_ == "DT" else ())]  # `a half eaten pie`
     whole = dependents(noun, "nummod") and noun.left_edge.lower_ in ("a", "an")
@@ -155,19 +159,19 @@ def is_plural(noun: Any) -> bool:
 
 
 def lacks_determiner(noun: Any) -> bool:
-    """Return True for a singular countable noun without an article, as in headlines: `man riding horse`."""
+    """Return True for a singular countable noun without an article, as in headlines (`man riding horse`)."""
     if noun.tag_ not in ("NN", "NNP") or is_plural(noun) or (noun.tag_ == "NNP" and not is_animate(noun.lower_)):
         return False
     return not dependents(noun, "det", "poss", "nummod", "predet")
 
 
 def has_possessor(noun: Any) -> bool:
-    """Return True if the phrase contains a possessive (`his hat`): such a phrase cannot be moved before the owner."""
+    """Return True if the phrase contains a possessive (`his hat`), so that it cannot be moved before the owner."""
     return any(t.tag_ == "PRP$" for t in noun.subtree)
 
 
 def outer(noun: Any) -> Any:
-    """Return the noun that stands for this one in the sentence: for `men` in `a group of men` it is `group`; otherwise
+    """Return the noun that stands for this one in the sentence: `group` for the `men` in `a group of men`; otherwise
     the noun itself.
     """
     above = noun.head.head if noun.head.lower_ == "of" else noun
@@ -175,7 +179,7 @@ def outer(noun: Any) -> Any:
 
 
 def span_of(noun: Any) -> tuple[int, int]:
-    """Return the span [start, end) of a noun phrase, without the words that follow its head, except `of …`."""
+    """Return the span [start, end) of a noun phrase, without the words after its head, except `of …`."""
     start, end = phrase(outer(noun))[0], noun.i + 1
     ofs = [c for c in noun.rights if c.lower_ == "of" and c.i == end]
     return start, ofs[0].right_edge.i + 1 if ofs else end

@@ -1,4 +1,4 @@
-"""The pipeline of a maker: suitable sources, proposals, checks, verdicts, in batches."""
+"""The pipeline of a maker, in batches: from suitable source captions to proposals, checks and verdicts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVIDENCE = {CONTRADICTED: "likely", UNKNOWN: "unchecked", COMPATIBLE: "not entai
 
 @dataclass(frozen=True, slots=True)
 class CandidateVerdict:
-    """A candidate and the reason why it was rejected; an empty reason means that it was accepted."""
+    """A candidate and the reason why it was rejected. An empty reason means that it was accepted."""
 
     candidate: Candidate
     reason: str = ""
@@ -37,7 +37,7 @@ class CandidateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SourceOutcome:
-    """The outcome of one source: its candidates with their verdicts, or why it was skipped."""
+    """The outcome for one source: its candidates with their verdicts, or the reason why it was skipped."""
 
     source: str
     skipped: str = ""
@@ -60,7 +60,7 @@ class SourceOutcome:
 
 
 def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
-    """Return the outcomes of some sources, in order."""
+    """Return the outcomes for some sources, in order."""
     unfit = {s.id: why_unfit(s.text, str(s.tags.get("language", ""))) for s in sources}
     proposals = {id_: Proposal(skipped=reason) for id_, reason in unfit.items() if reason}
     fit = [s for s in sources if s.id not in proposals]
@@ -78,7 +78,7 @@ def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
 def judge(
     maker: Maker, sources: Sequence[SourceCaption], proposals: dict[str, Proposal]
 ) -> dict[str, list[CandidateVerdict]]:
-    """Return every candidate with its verdict, by source."""
+    """Return the candidates of each source, by its id, with their verdicts."""
     pairs = [(s, c) for s in sources for c in proposals[s.id].candidates]
     reasons = [c.refused for _, c in pairs]
     for check in (*ALWAYS, *maker.checks):
@@ -98,14 +98,15 @@ def judge(
 
 
 def is_settled(candidate: Candidate) -> bool:
-    """Return whether a candidate does not need the truth layer: it is a true caption, or its maker has asked."""
+    """Return whether a candidate needs no verdict of `truth`: it is a true caption, or its maker already has the
+    verdict.
+    """
     return candidate.role == "positive" or "evidence" in candidate.tags
 
 
 def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdict:
-    """Return a foil with the truth layer's verdict: rejected if its caption entails it, otherwise accepted with tags
-    for the evidence that it is false. Second positives, and candidates that already have these tags, are accepted
-    unchanged.
+    """Return a foil judged by `truth`: rejected if its caption entails it, otherwise accepted with tags for the
+    evidence that it is false. Second positives, and candidates that already have these tags, are accepted unchanged.
     """
     if is_settled(candidate):
         return CandidateVerdict(candidate)
@@ -117,8 +118,8 @@ def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdi
 
 
 def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
-    """Return a verdict with the judge's evidence that the foil is false, if the foil was accepted and rules left this
-    open; else the verdict unchanged.
+    """Return a verdict with the judge's evidence added that the foil is false, if the foil was accepted and rules left
+    this open; else the verdict unchanged.
     """
     candidate = verdict.candidate
     if verdict.reason or not is_open(candidate):
@@ -128,8 +129,8 @@ def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
 
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
-    """Return the verdicts with duplicates within an item rejected; if `whole`, a rejected candidate also rejects the
-    rest of its group.
+    """Return the verdicts with duplicates within an item rejected. If `whole`, one rejected candidate causes the rest
+    of its group to be rejected.
     """
     keys = [(v.candidate.subset, word_key(v.candidate.text)) for v in verdicts]
     accepted = [k for k, v in enumerate(verdicts) if not v.reason]
@@ -146,7 +147,7 @@ def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[Candidate
 
 
 def without_words(reason: str) -> str:
-    """Return a rejection reason without the words of its caption, that is, the part after `, but`.
+    """Return a rejection reason without the words of the caption, that is, only the part after `, but`.
 
     >>> without_words("*queen* and *king* could change places, but it holds both ways")
     'it holds both ways'
@@ -156,7 +157,9 @@ def without_words(reason: str) -> str:
 
 @dataclass
 class Tally:
-    """Counts of a generation job: sources, reasons for skipping, candidates, reasons for rejection, items by subset."""
+    """Counts of a generation job: sources, reasons for skipping, candidates, reasons for rejection, and items by
+    subset.
+    """
 
     sources: int = 0
     calls: int = 0
@@ -199,7 +202,7 @@ class Tally:
 
     @property
     def composition(self) -> dict[str, Any]:
-        """The composition of the items: each subset's share of them, and how often edits are repeated."""
+        """The composition of the items: the share of each subset, and how often edits are repeated."""
         total, top = max(self.subsets.total(), 1), self.edits.most_common(20)
         return {
             "shares": {subset: n / total for subset, n in self.subsets.items()},
@@ -228,13 +231,13 @@ class Maker:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings that the result depends on. They are recorded, and compared when a job resumes."""
+        """The settings on which the result depends. They are recorded, and compared when a job resumes."""
         parser = {"parser": self.options.parser or default_parser()} if self.parses else {}
         return {**self.options.settings, **parser}
 
     @property
     def tidies(self) -> bool:
-        """True if all captions of an item are normalised to one surface style at the end."""
+        """True if, at the end, all captions of an item are normalised to one surface style."""
         return self.normalises and self.options.tidy and (self.whole or not self.options.as_published)
 
     @property
@@ -243,16 +246,16 @@ class Maker:
 
     @property
     def ledger(self) -> Mapping[str, Any]:
-        """The calls, tokens and cost of the maker's model; empty if it costs nothing."""
+        """The calls, tokens and cost of the maker's model; empty if the model costs nothing."""
         return {}
 
     def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
-        """Record the cost in a file of this folder, so that a resumed job includes what was paid before. The default
+        """Record the cost in a file in this folder, so that a resumed job includes what was paid before. The default
         does nothing.
         """
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterable[Proposal]:
-        """Return one proposal per source, in order. A proposal does not depend on the other sources."""
+        """Return one proposal per source, in order. A proposal must not depend on the other sources."""
         raise NotImplementedError
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
@@ -261,18 +264,18 @@ class Maker:
 
 
 def with_source(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return one item for each group of candidates, beginning with the caption of the source."""
+    """Return one item for each group of candidates. It begins with the caption of the source."""
     return [_item(source, name, (source.text,), members) for name, members in grouped(accepted).items()]
 
 
 def without_source(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return one item for each group that has a true candidate, without the caption of the source."""
+    """Return one item for each group that has a true candidate. It does not contain the caption of the source."""
     groups = grouped(accepted).items()
     return [_item(source, name, (), members) for name, members in groups if any(c.role == "positive" for c in members)]
 
 
 def grouped(candidates: Sequence[Candidate]) -> dict[str, list[Candidate]]:
-    """Return lists of candidates by the item that they belong to, in order."""
+    """Return the candidates in lists, one per item to which they belong, in order."""
     groups: dict[str, list[Candidate]] = {}
     for c in candidates:
         groups.setdefault(c.subset, []).append(c)
@@ -304,7 +307,7 @@ BuildItems = Callable[[SourceCaption, Sequence[Candidate]], list[Item]]
 
 @dataclass(frozen=True)
 class ParsedMaker(Maker):
-    """A maker that calls one function for each source with its parse."""
+    """A maker that parses each source and calls one function with it."""
 
     propose_one: ProposeOne
     own_checks: tuple[Check | BatchCheck, ...] = ()

@@ -2,8 +2,8 @@
 
 A rule vouches for a change that is always plausible, whatever else the caption says: another colour of a man-made
 thing, another number, a woman for a man, two people of equal rank in each other's roles. Any other foil needs a corpus
-in which its new words stand beside each other, or a judge; with `--plausible no` it is made without either, as a kind
-of its own.
+in which its new words stand side by side, or a judge. With `--plausible no` it is made without either, as a kind of its
+own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def frames() -> Any:
 
 
 def is_vouched(kind: str, old: Any, change: str) -> bool:
-    """Return True if rules find a change (`dog → cat`) of a token plausible; the corpus is not asked."""
+    """Return True if rules find a change (`dog → cat`) of a token plausible. The corpus is not consulted."""
     what, new = kind.rpartition("-")[2], change.lower().partition(" → ")[2]
     if what == "count":
         return True
@@ -68,7 +68,7 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
 
 
 def _is_used_alike(old: Any, base: str, new: str) -> bool:
-    """Return True for two things that can take the same verb or preposition: who drinks tea could drink milk."""
+    """Return True if two things can take the same verb or preposition: somebody who drinks tea could drink milk."""
     if any(c.dep_ == "amod" and not look_of(c) for c in old.lefts):
         return False  # an armoured truck
     link = old.head.lower_ if old.dep_ == "pobj" else base_of(old.head)
@@ -87,12 +87,12 @@ def _is_used_alike(old: Any, base: str, new: str) -> bool:
 
 
 def used_alike(noun: str) -> list[str]:
-    """Return the nouns for other things that people use in the same way as this one."""
+    """Return nouns for other things that people use in the same way as this one."""
     return [n for nouns, _ in frames()["same_use"] if noun in nouns for n in nouns if n != noun]
 
 
 def general_pair(doc: Any) -> bool:
-    """Return True if a caption names two people as a pair: `a couple`, `twins`, `parents`."""
+    """Return True if a caption names two people as a pair, as `a couple` or `twins` do."""
     return any(t.lower_ in ("couple", "twin", "twins", "parents") for t in doc)
 
 
@@ -129,13 +129,13 @@ def _is_vouched_look(old: Any, new: str) -> bool:
 
 
 def is_made(noun: Any) -> bool:
-    """Return True for a man-made thing, by the noun's kind or its first sense."""
+    """Return True if a noun names a man-made thing, judged by its kind or its first sense."""
     base = base_of(noun)
     return sort_of(noun) in MADE or topics(base)[:1] == (_ARTEFACT,)
 
 
 def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:
-    """Return True if the sort of a noun is in `lists`, or a list named there contains the noun; `made` stands for all
+    """Return True if the sort of a noun is in `lists`, or if the noun is in a list named there. `made` stands for all
     man-made things.
     """
     words = {w for name in lists for w in str(frames().get(name, name)).split("|")}
@@ -143,8 +143,8 @@ def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:
 
 
 def holder_of(link: Any) -> Any | None:
-    """Return the noun whose place a preposition describes: its head, or the subject of the verb that it depends on;
-    None if that verb has no subject.
+    """Return the noun whose place a preposition describes: the word on which it depends or, if that is a verb, its
+    subject; None if the verb has no subject.
     """
     head = whole_preposition(link)[1]
     return next(iter(doers(head)), None) if head.tag_.startswith("VB") else head
@@ -154,8 +154,8 @@ def holder_of(link: Any) -> Any | None:
 
 
 def standing(noun: Any, sort: str) -> str:
-    """Return the rank of a person or animal in a caption: `name`, `adult`, `child` or `animal`; people of the same rank
-    can exchange roles. Empty for somebody who is helpless or acted upon: `patient`, `baby`.
+    """Return the rank of a person or animal in a caption: `name`, `adult`, `child` or `animal`. People of the same rank
+    can exchange roles. The rank is empty for somebody who is helpless or acted upon, such as a patient or a baby.
     """
     base = base_of(noun)
     if sort == "animal":

@@ -1,6 +1,6 @@
-"""Replacements and swaps as published, with broken articles: CREPE's atoms and swaps, VL-CheckList's words.
+"""Replacements and swaps as published, in which articles may be wrong: CREPE's atoms and swaps, VL-CheckList's words.
 
-Words are inserted in their dictionary form. A replacement comes from our lists of contrasts, or is a relative or
+Words are inserted in their dictionary form. A replacement comes from creperie's lists of contrasts, or is a relative or
 opposite in WordNet. It is never a synonym, hyponym or hypernym of the word, and is about as frequent as the word.
 """
 
@@ -48,8 +48,8 @@ class PublishedReplacer:
     def _candidates(
         self, source: SourceCaption, doc: Any, kind: str, find: Find, options: MakerOptions, rng: Random
     ) -> Iterator[Candidate]:
-        """Yield up to `options.foils` candidates with one random token replaced; no token is replaced twice before
-        every token has been replaced once.
+        """Yield up to `options.foils` candidates, each with one random token replaced. No token is replaced a second
+        time before all have been replaced once.
         """
         candidates = list(find(doc))
         rng.shuffle(candidates)
@@ -92,7 +92,7 @@ def _relations(doc: Any) -> Iterator[Replacement]:
 
 
 def other_verbs(doc: Any) -> Iterator[Replacement]:
-    """Yield VL-CheckList's relations: each verb that has an object, replaced by every other frequent verb."""
+    """Yield the replacements in VL-CheckList's relations: for each verb with an object, every other frequent verb."""
     for verb in actions(doc):
         if not dependents(verb, "dobj"):
             continue
@@ -101,7 +101,7 @@ def other_verbs(doc: Any) -> Iterator[Replacement]:
 
 
 def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-    """Return a proposal with up to `foils` swaps of each kind; their meaning is not checked."""
+    """Return a proposal with up to `foils` swaps of each kind. Their meaning is not checked."""
     rng = dice_for(options.seed, "rules:swap", source.id)
     candidates = []
     nouns = list(noun_pairs(objects(doc)))
@@ -130,7 +130,9 @@ def _alone(token: Any) -> tuple[int, int]:
 
 @cache
 def for_object(noun: str) -> tuple[str, ...]:
-    """Return replacements for a noun: its contrasts, or else co-hyponyms of its first sense that is a visible thing."""
+    """Return replacements for a noun: its contrasts or, if there are none, the co-hyponyms of its first sense that is a
+    visible thing.
+    """
     own = contrasts(read_data("contrasts")["objects"], noun)
     if own:
         return own
@@ -150,14 +152,14 @@ def for_object(noun: str) -> tuple[str, ...]:
 
 @cache
 def for_attribute(adjective: str) -> tuple[str, ...]:
-    """Return adjectives that exclude this one: its contrasts, or else its antonyms."""
+    """Return adjectives that exclude this one: its contrasts or, if there are none, its antonyms."""
     own = contrasts(facts()["opposites"], adjective)
     return own or _near(adjective, open_wordnet().antonyms(adjective, "a"))
 
 
 @cache
 def for_action(verb: str) -> tuple[str, ...]:
-    """Return replacements for a verb: its contrasts, or else its antonyms, or else its co-hyponyms."""
+    """Return replacements for a verb: its contrasts, else its antonyms, else its co-hyponyms."""
     own = contrasts(read_data("contrasts")["actions"], verb)
     if own:
         return own
@@ -172,7 +174,9 @@ def for_action(verb: str) -> tuple[str, ...]:
 
 
 def contrasts(groups: list[list[str]], word: str) -> tuple[str, ...]:
-    """Return the other words of the first group that begins with this word or, if there is none, that contains it."""
+    """Return the other words of the first group that begins with this word or, if none does, of the first that contains
+    it.
+    """
     for group in sorted(groups, key=lambda g: g[0] != word):
         if word in group:
             return tuple(w for w in group if w != word)
@@ -180,14 +184,14 @@ def contrasts(groups: list[list[str]], word: str) -> tuple[str, ...]:
 
 
 def _line(net: WordNet, synset: Synset) -> Iterable[str]:
-    """Yield the words that no replacement may be: those of a synset, of its hypernyms and of its direct hyponyms."""
+    """Yield the words that may not be replacements: those of a synset, of its hypernyms and of its direct hyponyms."""
     for s in (synset, *net.above(synset), *net.follow(synset, HYPONYM)):
         yield from (w.lower() for w in s.words)
 
 
 def _below(net: WordNet, synset: Synset, part: str, depth: int = 1) -> Iterable[str]:
-    """Yield the words of a synset's hyponyms, down to `depth` levels, that have this meaning as their first sense; for
-    nouns, only visible things.
+    """Yield the words of a synset's hyponyms, down to `depth` levels, whose first sense this is; for nouns, only
+    visible things.
     """
     for below in net.follow(synset, HYPONYM):
         if part != "n" or below.topic in SEEN:
@@ -197,7 +201,9 @@ def _below(net: WordNet, synset: Synset, part: str, depth: int = 1) -> Iterable[
 
 
 def _near(word: str, candidates: Iterable[str]) -> tuple[str, ...]:
-    """Return the single, lower-case, not too rare candidates, those nearest to the word in frequency first."""
+    """Return those candidates that are single words, in lower case and not too rare, the ones nearest to the word in
+    frequency first.
+    """
     frequency = zipf(word)
     usable = {w for w in candidates if w.isalpha() and w.islower() and zipf(w) >= RAREST and w != word}
     return tuple(sorted(usable, key=lambda w: (abs(zipf(w) - frequency), w))[:NEAREST])

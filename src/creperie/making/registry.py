@@ -1,4 +1,4 @@
-"""Makers by name. Modules are imported when their maker is requested; plug-ins add makers by entry points."""
+"""Makers by name. A module is imported when its maker is requested; plug-ins add makers by entry points."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLUG_INS = "creperie.makers"
 
 
 def build_maker(name: str, options: MakerOptions, captions: Captions) -> Maker:
-    """Return the maker of this name."""
+    """Return the maker with this name."""
     entry = MAKERS.get(name)
     if entry is None:
         factory: Factory = load_plugin(PLUG_INS, "maker", name, MAKERS)
@@ -51,14 +51,14 @@ class FunctionMaker(Maker):
             foils = self.function(source.text)
             texts: list[Any] = list(foils) if isinstance(foils, (list, tuple)) else [] if foils is None else [foils]
             if not all(isinstance(text, str) for text in texts):
-                what = "does not return a caption, a list of captions or None"
+                what = "the function does not return a caption, a list of captions or None"
                 raise UsageError(what, where=self.name, hint="return the foils as text")
             made = [Candidate(source.id, text, "negative", self.name, self.name, "") for text in texts]
             yield Proposal(made, skipped="" if made else "no foil")
 
 
 def as_maker(maker: Any, options: MakerOptions) -> Maker:
-    """Return a maker unchanged, and a function wrapped as a maker; raise a UsageError for anything else."""
+    """Return a maker unchanged, or a function wrapped as a maker; raise a UsageError for anything else."""
     if isinstance(maker, Maker):
         return maker
     kind = type(maker).__name__

@@ -1,4 +1,6 @@
-"""Replacements of a relation: another preposition, a verb that excludes it, another posture, `without` for `with`."""
+"""Replacements of a relation: another preposition, a verb that excludes the first, another posture, `without` for
+`with`.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _without(link: Any) -> Iterator[CaptionEdit]:
-    """Yield the edit from `a dog with a red collar` to `a dog without a collar`; the missing thing loses adjectives."""
+    """Yield the edit that turns `a dog with a red collar` into `a dog without a collar`. The missing thing loses its
+    adjectives.
+    """
     doc, thing, owner = link.doc, dependent(link, "pobj"), link.head
     if thing is None or thing.tag_ not in ("NN", "NNS") or owner.tag_[:2] != "NN" or owner.i > link.i:
         return
@@ -76,7 +80,9 @@ def _without(link: Any) -> Iterator[CaptionEdit]:
 
 
 def _opposites(verb: Any) -> list[str]:
-    """Return the verbs that say the opposite of an action: `leave` a shop for `enter`, `pull` a cart for `push`."""
+    """Return the verbs for the opposite of an action: to `leave` a shop instead of `enter`, to `pull` a cart instead of
+    `push`.
+    """
     base, thing = base_of(verb), dependent(verb, "dobj")
     doer = next(iter(doers(verb)), None)
     if thing is None or doer is None or is_compound_head(thing) or verb.tag_ == "VB":
@@ -108,8 +114,8 @@ def other_prepositions(preposition: str, noun: str) -> tuple[str, ...]:
 
 
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
-    """Return the tokens of a preposition, such as `in front of`, and the noun that it governs, or None if that noun
-    cannot locate anything.
+    """Return the tokens of a preposition, such as `in front of`, and the noun after it, or None if that noun cannot say
+    where something is.
     """
     doc, i = preposition.doc, preposition.i
     lowered = [t.lower_ for t in doc]
@@ -124,7 +130,9 @@ def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
 
 
 def _thing(noun: Any) -> Any | None:
-    """Return the noun if it can locate other things, else None: not `the middle of`, `one hand`, `the air`."""
+    """Return the noun if it can say where other things are, else None; `the middle of`, `one hand` and `the air`
+    cannot.
+    """
     if noun is None or noun.tag_ not in ("NN", "NNS") or noun.lower_ in vague_nouns():
         return None
     joined = dependents(noun, "conj") and noun.head.lower_ != "between"
@@ -141,8 +149,8 @@ def _is_fixed(span: Sequence[Any]) -> bool:
 
 
 def _fits_there(span: Sequence[Any], new: str) -> bool:
-    """Return True if a thing at the new place would not be at the old one as well. A person who runs on a beach near
-    the ocean does not run in the ocean, but one who rows a boat is in it wherever the boat is.
+    """Return True if a thing at the new place would no longer be at the old one. Somebody who runs on a beach near the
+    ocean does not run in the ocean, but somebody who rows a boat is in it wherever the boat is.
     """
     holder = holder_of(span[0])
     kind = sort_here(holder) if holder is not None else ""
@@ -156,7 +164,9 @@ def _fits_there(span: Sequence[Any], new: str) -> bool:
 
 
 def other_actions(verb: Any) -> list[str]:
-    """Return the dictionary forms of verbs that can replace a verb: they take the same kind of object, or none."""
+    """Return the dictionary forms of the verbs that can replace a verb: they take the same kind of object, or none if
+    it has none.
+    """
     base, doer = base_of(verb), next(iter(doers(verb)), None)
     thing = dependent(verb, "dobj")
     acted = doer if thing is None else thing
@@ -178,8 +188,8 @@ def other_actions(verb: Any) -> list[str]:
 
 
 def is_bound(verb: Any) -> bool:
-    """Return True if a verb has a dependent that another verb might not take, such as a particle, a complement, a body
-    part or an adverb in -ly, or if it is joined to another verb.
+    """Return True if a verb cannot simply be replaced: it has a dependent that another verb might not take, such as a
+    particle, a complement, a body part or an adverb in -ly, or is joined to another verb.
     """
     for c in verb.children:
         goal = c.dep_ == "prep" and c.lower_ in frames()["goals"]  # `throws a ball to a dog`
@@ -198,8 +208,8 @@ def is_bound(verb: Any) -> bool:
 
 
 def is_vouched_relation(old: Any, change: str) -> bool:
-    """Return True if rules find a change of relation plausible without asking the corpus: somebody or something could
-    just as well be in the opposite place, move the other way, or sit instead of stand.
+    """Return True if rules find a change of relation plausible without consulting the corpus: somebody or something
+    could just as well be in the opposite place, move the other way, or sit instead of stand.
     """
     was, _, new = change.lower().partition(" → ")
     if old.tag_[:2] == "VB":
@@ -223,7 +233,9 @@ def _is_listed(noun: Any, lists: list[str]) -> bool:
 
 
 def _is_vouched_posture(verb: Any, new: str) -> bool:
-    """Return True if the subject of a verb could just as well sit, stand or lie in its place, whichever `new` says."""
+    """Return True if the subject of a verb could just as well take the posture that `new` says: sit, stand or lie in
+    its place.
+    """
     doer = next(iter(doers(verb)), None)
     if doer is None or new not in frames()["postures"].get(sort_here(doer), ()) or base_of(verb) == "swim":
         return False

@@ -3,8 +3,8 @@
 rewrite:translate   A dog leaps over a log.   A dog jumps over a log.   (into French and back, `model="mt:…"`)
 rewrite:synonyms    A kid on a bike.          A child on a bike.
 
-A proposed text is kept if each of the two captions entails the other: if they have the same words in the same order, up
-to inflection, articles, forms of "be", relative pronouns, and synonymous words or phrases.
+A proposed text is kept if each of the two captions entails the other. They do if they have the same words in the same
+order, up to inflection, articles, forms of "be", relative pronouns, and synonymous words or phrases.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RARE = 1.5
 
 @dataclass(frozen=True)
 class Rewriter(Maker):
-    """A maker of items with two true captions: the source, and the first proposed rewording that means the same."""
+    """A maker of items with two true captions: the source, and the first proposed rewording with the same meaning."""
 
     chunk = 64
 
@@ -74,7 +74,7 @@ def rewriter(name: str, options: MakerOptions, captions: Captions) -> Rewriter:
     """Return the maker `rewrite:translate` or `rewrite:synonyms`."""
     if name == TRANSLATE and not options.model.startswith("mt:"):
         hint = "pass `model='mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en'`"
-        raise UsageError(f"{name} needs two translation models", hint=hint)
+        raise UsageError(f"the maker {name} needs two translation models", hint=hint)
     open_wordnet()
     return Rewriter(name, options)
 
@@ -83,7 +83,8 @@ Key = tuple[str, str]  #: a lemma, and the first letter of its part of speech (p
 
 
 def compare(doc: Any, other: Any) -> tuple[str, str]:
-    """Return the differences between two parsed captions, and why they may not mean the same (empty if they do).
+    """Return the differences between two parsed captions, and why they may not mean the same; the reason is empty if
+    they do.
 
     >>> compare(*parse(["A dog is leaping over a log.", "A dog jumps over the log."]))
     ('leap → jump', '')
@@ -108,7 +109,9 @@ _ARTICLES = frozenset(("a", "an", "the"))
 
 
 def _fault(doc: Any, other: Any) -> str | None:
-    """Return why the second caption is unusable (only an article differs, or it is not English); else None."""
+    """Return why the second caption is unusable (only an article differs, or it is not English); None if it is
+    usable.
+    """
     old, new = ([w for w in words(d.text) if w not in _ARTICLES] for d in (doc, other))
     if old == new:
         return "only an article differs"
@@ -123,7 +126,9 @@ def _spelt(keys: Sequence[Key]) -> str:
 
 
 def _keys(doc: Any) -> list[Key]:
-    """Return the content words: verbs as lemmas, nouns as lemmas with their number, spelling variants unified."""
+    """Return the content words of a caption: verbs as lemmas, nouns as lemmas with their number. Variants of spelling
+    are unified.
+    """
     data = read_data("paraphrases")
     keys: list[Key] = []
     for token in doc:
@@ -138,7 +143,7 @@ def _keys(doc: Any) -> list[Key]:
 
 
 def _say_the_same(old: Sequence[Key], new: Sequence[Key]) -> bool:
-    """Return True if two word sequences mean the same, phrase by phrase; phrases have up to three words."""
+    """Return True if two sequences of words mean the same, phrase by phrase; a phrase has up to three words."""
     if not old or not new:
         return not old and not new
     lengths = [(i, j) for i in range(1, min(3, len(old)) + 1) for j in range(1, min(3, len(new)) + 1)]
@@ -175,7 +180,8 @@ def _share_first_sense(one: str, two: str, pos: str) -> bool:
 
 
 def _goes_with(token: Any, word: str) -> bool:
-    """Return whether a synonym can stand in a word's place. It cannot in a fixed name (`big wheel`, `ocean liner`).
+    """Return whether a synonym can take a word's place. In a fixed name (`big wheel`, `ocean liner`) it cannot.
+
     `little` and `small` are not exchanged if said of people or after `is`, and words of motion only beside words that
     the table lists.
     """
@@ -194,7 +200,7 @@ def _goes_with(token: Any, word: str) -> bool:
 
 
 def with_synonyms(doc: Any) -> list[str]:
-    """Return the captions with one word replaced by a synonym in the same form; articles are adjusted."""
+    """Return the captions in which one word is replaced by a synonym in the same form. Articles are adjusted."""
     rows = read_data("paraphrases")["replaced"]
     texts = []
     for token in (t for t in doc if not t.text[:1].isupper()):

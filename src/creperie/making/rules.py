@@ -1,9 +1,9 @@
-"""Makers by rule: edits are proposed widely, judged by the truth layer, and ranked by a language model.
+"""Makers by rule: edits are proposed generously, judged by the rules of `creperie.lang.truth`, and ranked by a language
+model.
 
-Each kind of foil has one function that proposes edits of a parsed caption. The truth layer must find a replacement
-contradicted by the caption, a swap contradicted or unknown, and an addition compatible. A language model must find the
-foil about as likely as the caption. `choose` then selects among the foils of all captions, so that no edit occurs too
-often.
+Each kind of foil has one function that proposes edits of a parsed caption. `truth` must find a replacement contradicted
+by the caption, a swap contradicted or unknown, and an addition compatible. A language model must find the foil about as
+likely as the caption. `choose` then selects among the foils of all captions, so that no edit occurs too often.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
 
 @dataclass(frozen=True)
 class RuleProposer:
-    """A proposer of up to six foils per kind (or `foils`, if that is more). Foils whose words occur together in the
-    corpus come first, then the most plausible ones. For a kind without foils it gives the reason.
+    """A proposer of up to six foils per kind (or `foils`, if that is more), or of the reason why there are none. Foils
+    whose words occur together in the corpus come first, then the most plausible ones.
     """
 
     maker: str
@@ -161,7 +161,7 @@ class RuleProposer:
         return self._true_ones(source, doc, kind, close[:MOST_JUDGED], options)
 
     def _is_unsure(self, source: SourceCaption, kind: str, edit: CaptionEdit) -> bool:
-        """Return True if neither a rule nor the corpus vouches for an edit that replaces a word."""
+        """Return True if an edit replaces a word and neither a rule nor the corpus finds it plausible."""
         if edit.old is None:
             return False
         if kind == "replace-relation" and is_vouched_relation(edit.old, edit.change):
@@ -173,8 +173,8 @@ class RuleProposer:
     def _true_ones(
         self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
     ) -> tuple[list[Candidate], str]:
-        """Return candidates from the first ranked edits that the truth layer accepts (or that it leaves to the judge,
-        if there is one), and, if there are none, the reason.
+        """Return candidates made from the first ranked edits whose verdict by `truth` is as wanted. If there is a
+        judge, edits that `truth` leaves open are included. If there are no candidates, also return the reason.
         """
         wanted = WANTED.get(kind.split("-")[0], WANTED["replace"]) + ((UNKNOWN,) if options.judge else ())
         most = max(MOST_KEPT, options.foils)
@@ -225,10 +225,12 @@ NO_EDIT = {
 
 @cache
 def text_scorer(uri: str) -> TextScorer:
-    """Return the text scorer of this URI, loaded once."""
+    """Return the text scorer at this URI, loaded once."""
     scorer = load_model(uri)
     if not isinstance(scorer, TextScorer):
-        raise UsageError(f"{uri} does not score texts", hint="pass a blind model as `lm=`, such as blind:grammar")
+        raise UsageError(
+            f"the model {uri} does not score texts", hint="pass a blind model as `lm=`, such as blind:grammar"
+        )
     return scorer
 
 
@@ -241,8 +243,8 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 
 
 def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
-    """Return the truth layer's verdict on a foil. A replacement is read with the parse of its caption. A swap is judged
-    by the caption's reading with the words exchanged, and must not be entailed when its text is parsed anew.
+    """Return the verdict of `truth` on a foil. For a replacement, the parse of its caption is used. For a swap, the
+    words are exchanged in the caption's reading, and the swap must not be entailed either when its text is parsed anew.
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)
@@ -255,7 +257,7 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
 
 
 def _edit_text(edit: CaptionEdit) -> str:
-    """Return an edit in words: `*queen* and *minister* could change places`, `dog → cat`."""
+    """Return an edit in words, such as `*queen* and *minister* could change places` or `dog → cat`."""
     one, _, other = edit.change.partition(" ↔ ")
     return f"*{one}* and *{other}* could change places" if other else edit.change
 
@@ -268,7 +270,7 @@ class _Ranked:
 
 
 def _spread(ranked: Sequence[_Ranked]) -> list[_Ranked]:
-    """Return edits in order, alternating between different places of the caption."""
+    """Return the edits in their order, but alternating between different places in the caption."""
     used: Counter[int] = Counter()
     turns = []
     for one in ranked:

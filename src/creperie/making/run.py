@@ -1,4 +1,4 @@
-"""Making a benchmark from captions: one call, which resumes if it is interrupted and repeated.
+"""Making a benchmark from captions in one call, which resumes if it is interrupted and repeated.
 
 Captions are processed in batches: outcomes are stored on disk, and the benchmark is written from there. Memory holds
 only eight bytes per item, to check that no two items have the same key.
@@ -67,7 +67,7 @@ MOST_SHOWN = 12
 
 @dataclass(frozen=True)
 class Made(Framed):
-    """The result of a generation job. With a folder, outcomes and items are read from it on demand."""
+    """The result of a generation job. If there is a folder, outcomes and items are read from it on demand."""
 
     report: Mapping[str, Any]
     folder: Path | None = None
@@ -96,12 +96,12 @@ class Made(Framed):
         return len(self.bench)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Benchmark:
-        """Write the items as a benchmark into a folder and return it as loaded from there."""
+        """Write the items as a benchmark to a folder, and return it as loaded from there."""
         return self.bench.save(folder, force=force)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The candidates as one row each: source, text, verdict and tags."""
+        """The candidates, one row each, with source, text, verdict and tags."""
         rows = []
         for source, outcome in zip(self.sources, self.read_outcomes()):
             for v in outcome.verdicts:
@@ -132,7 +132,7 @@ class Made(Framed):
 
 
 def preview(maker: Maker, captions: Captions) -> Made:
-    """Make candidates and items in memory and return them; nothing is written."""
+    """Make candidates and items in memory and return them. Nothing is written."""
     pieces = SourcePieces(captions.sources, maker.chunk)
     proposed = [o for k in range(len(pieces)) for o in work(maker, pieces.chunk(k))]
     outcomes = list(choose(maker, lambda: proposed))
@@ -157,7 +157,9 @@ def make_folder(
 
 
 def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
-    """Return the description of a job: everything that its outcomes depend on, with the contents of named files."""
+    """Return the description of a job: everything on which its outcomes depend, with the contents of files that it
+    names.
+    """
     named = {name: str(getattr(maker.options, name, "")) for name in NAMES_FILES}
     return {
         "maker": maker.name,
@@ -171,7 +173,7 @@ def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
 
 
 def _is_empty(folder: Path) -> bool:
-    """Return True if an earlier job made nothing in this folder, so that another job may write there."""
+    """Return True if an earlier job made no items in this folder, so that another job may write there."""
     report = folder / REPORT_FILE
     return report.is_file() and not read_json(report).get("made")
 
@@ -187,10 +189,10 @@ def proposed(
     force: bool = False,
     progress: Progress = silent,
 ) -> Iterator[Callable[[], Iterator[SourceOutcome]]]:
-    """Make the candidates of all sources, or continue an interrupted job; yield a function that reads the outcomes.
+    """Make the candidates for all sources, or continue an interrupted job; yield a function that reads the outcomes.
 
-    The outcomes hold all proposed foils, before the final choice. Their files are in a folder beside `folder` and are
-    removed at the end.
+    The outcomes contain all proposed foils, before the final choice. Their files are in a folder beside `folder` and
+    are removed at the end.
     """
     check_target(folder, force or _is_empty(folder), WRITTEN)
     with opened(folder, job, force=force) as parts:
@@ -201,7 +203,9 @@ def proposed(
 
 
 def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engine: Engine, progress: Progress) -> None:
-    """Write the outcomes of all sources into `parts`, batch by batch; stored batches are not made again."""
+    """Write the outcomes for all sources to the folder `parts`, batch by batch. Batches stored there are not made
+    again.
+    """
     pieces = SourcePieces(sources, maker.chunk)
     begun = any(parts.glob("part-*"))
     kept = {k for k in range(len(pieces)) if begun and stored_outcomes(parts, k, pieces.ids(k)) is not None}
@@ -214,7 +218,7 @@ def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engi
 
 
 def outcomes_in(parts: Path, maker: Maker, sources: Sequence[SourceCaption]) -> Iterator[SourceOutcome]:
-    """Yield the outcomes in the folder `parts`, in the order of the sources."""
+    """Yield the outcomes stored in the folder `parts`, in the order of the sources."""
     pieces = SourcePieces(sources, maker.chunk)
     for number in range(len(pieces)):
         outcomes = stored_outcomes(parts, number, pieces.ids(number))
@@ -231,7 +235,7 @@ def finish(
     out: Path,
     ledger: Mapping[str, Any] | None = None,
 ) -> Made:
-    """Write the benchmark folder from the outcomes of all captions and return the result. `ledger` is the cost, if
+    """Write the benchmark folder from the outcomes for all captions, and return the result. `ledger` is the cost, if
     other processes paid it.
     """
     paid = maker.ledger if ledger is None else ledger
@@ -262,7 +266,7 @@ def _fill(
 
 
 def _noted(report: dict[str, Any], maker: Maker) -> dict[str, Any]:
-    """Return the report with the maker's note and a note on what a judge would add; unchanged if there are no notes."""
+    """Return the report with the maker's note and a note on what a judge would add, if there are such notes."""
     added = "" if maker.options.judge else what_a_judge_would_add(report["missing"])
     note = "\n".join(filter(None, (getattr(maker, "note", ""), added)))
     return {**report, "note": note} if note else report
@@ -271,7 +275,7 @@ def _noted(report: dict[str, Any], maker: Maker) -> dict[str, Any]:
 def _tallied(
     maker: Maker, captions: Captions, outcomes: Iterable[SourceOutcome], tally: Tally
 ) -> Iterator[tuple[SourceCaption, SourceOutcome, list[Item]]]:
-    """Yield every source with its outcome and its items, and count them."""
+    """Yield every source with its outcome and its items, and count these in `tally`."""
     for source, outcome in zip(captions.sources, outcomes, strict=True):
         accepted = outcome.accepted
         made = maker.items(source, accepted) if accepted else []

@@ -1,9 +1,9 @@
 """Items from annotated photographs: twins, half-truths and confusions.
 
 Twins are two photographs that differ in the position, look or number of the same things. A half-truth item has a short
-true caption, the same with a true detail, and the same with that detail reversed: models that match words prefer the
-longer caption although its detail is false. A confusion item has a caption of two things with their colours, and the
-other assignments of these colours.
+true caption, the same with a true detail, and the same with that detail reversed: models that only match words prefer
+the longer false caption to the short true one. A confusion item has a caption of two things with their colours, and
+foils that assign these colours to the things in other ways.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Twin = tuple[SourceCaption, SourceCaption]
 
 
 def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMiner:
-    """Return the maker `mine:scenes`, which pairs facts about the same things whose states differ."""
+    """Return the maker `mine:scenes`, which pairs facts about the same things with different states."""
     check_annotated(name, captions)
     candidates: dict[str, list[Candidate]] = {}
     sources = [s for s in captions.sources if LEVELS.index(str(s.tags["evidence"])) <= LEVELS.index(options.evidence)]
@@ -55,15 +55,15 @@ def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMin
 
 
 def contrast(one: SourceCaption, two: SourceCaption) -> str:
-    """Return the two contrasted words: `cat ↔ dog`, or `one ↔ two dog`."""
+    """Return the two contrasted words, such as `cat ↔ dog` or `one ↔ two dog`."""
     about = str(one.tags["about"])
     states = sorted((str(one.tags["state"]), str(two.tags["state"])))
     return " ↔ ".join(states) + (f" {about}" if one.subset == "count" else "")
 
 
 def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
-    """Return random pairs of facts about the same things in different states: as many pairs as possible, with each fact
-    in one pair only.
+    """Return random pairs of facts about the same things in different states: as many pairs as possible, each fact in
+    only one of them.
     """
 
     def topic(source: SourceCaption) -> tuple[str, str]:
@@ -84,7 +84,7 @@ def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
 
 
 def capped(pairs: Sequence[Twin]) -> list[Twin]:
-    """Return the pairs that remain when each contrast, thing and photograph is limited to its share; pairs with rare
+    """Return the pairs that are left when each contrast, thing and photograph is limited to its share. Pairs with rare
     contrasts are kept first.
     """
     times = Counter(contrast(*pair) for pair in pairs)
@@ -122,7 +122,7 @@ class HalfTruthMaker(TwinMiner):
 
 
 def half_truths(name: str, options: MakerOptions, captions: Captions) -> HalfTruthMaker:
-    """Return the maker `mine:half-truths`. Its details are positions, because annotations are certain about them."""
+    """Return the maker `mine:half-truths`. Its details are positions, because annotations are certain about these."""
     check_annotated(name, captions)
     details = read_data("facts")["details"]
     clear = [s for s in captions.sources if s.tags["evidence"] == "certain" and float(s.tags["least"]) >= SMALLEST]
@@ -158,7 +158,9 @@ def _captions(source: SourceCaption, detail: Sequence[str], seed: int) -> tuple[
 
 
 def confusions(name: str, options: MakerOptions, captions: Captions) -> HalfTruthMaker:
-    """Return the maker `mine:confusion`: one true caption and three foils with the same things and colours."""
+    """Return the maker `mine:confusion`, whose items have one true caption, and three foils with the same things and
+    colours.
+    """
     check_annotated(name, captions)
     bound = {s.id: _confused(s) for s in captions.sources if s.subset == "swap_att"}
     alone = {s.id: "no colours of two things" for s in captions.sources}

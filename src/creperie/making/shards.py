@@ -43,7 +43,7 @@ AGAIN = "make the shard again"
 
 @dataclass(frozen=True)
 class MakeRequest:
-    """The request for a generation job, with everything needed to build its maker and read its captions again."""
+    """A request for a generation job, with everything that is needed to build its maker and read its captions again."""
 
     maker: str
     captions: str
@@ -65,7 +65,9 @@ def make_shard(
     force: bool = False,
     progress: Progress = silent,
 ) -> Made:
-    """Make one share of the captions and return the result. If interrupted, the same call resumes at the next batch."""
+    """Make one share of the captions and return the result. If it is interrupted, the same call resumes at the next
+    batch.
+    """
     folder, own = Path(out), shard.of(captions.sources)
     maker = build_maker(request.maker, request.options, captions)  # from all captions: some makers search among them
     job = {**job_of(maker, captions), "shard": str(shard)}
@@ -123,7 +125,9 @@ def merge_making(
 
 
 def _of_captions(captions: Captions, outcomes: Iterator[SourceOutcome]) -> Iterator[SourceOutcome]:
-    """Yield the outcomes, one per caption in the order of the captions; raise a DataError if they do not correspond."""
+    """Yield the outcomes, one per caption and in the order of the captions; raise a DataError if they do not match the
+    captions.
+    """
     for source, outcome in zip_longest(captions.sources, outcomes):
         if source is None or outcome is None or outcome.source != source.id:
             raise DataError("the shards do not contain every caption exactly once", hint="make the shards again")
@@ -148,7 +152,7 @@ class ShardOnDisk(NamedTuple):
 
 
 def _checked(shard: ShardOnDisk) -> Path:
-    """Return the file of outcomes; raise a DataError if it is missing or its checksum differs."""
+    """Return the file of outcomes; raise a DataError if it is missing or has another checksum."""
     path = shard.folder / OUTCOMES
     try:
         damaged = "checksum mismatch: the file is damaged" if sha256_of(path) != shard.digest else ""

@@ -1,6 +1,6 @@
 """Shuffled word order: the four foils of ARO's Order sets, and the full shuffle.
 
-The permutations are ARO's; each source has its own random generator, so results do not depend on other sources.
+The permutations are ARO's. Each source has its own random generator, so results do not depend on other sources.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal
 
 
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
-    """Return a shuffled caption. If the shuffle does not change the order of the words, it is repeated up to seven
-    times; so it is, unless `as_published`, if the caption stays true (`At the airport a man hugs a woman.`).
+    """Return a shuffled caption. If the shuffle leaves the words in the same order, it is repeated up to seven times.
+    Unless `as_published`, it is also repeated if the caption stays true (`At the airport a man hugs a woman.`).
 
     As published, tokens are joined by blanks. Otherwise punctuation and blanks stay in place, because a comma with a
-    blank before it would give the foil away by its length.
+    blank before it would reveal the foil by its length.
     """
     slots = _published_slots(kind, text, doc) if as_published else slots_of(doc)
     words = [s.word for s in slots]
@@ -70,7 +70,7 @@ def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool)
 
 
 def published_shuffle(kind: str, text: str, doc: Any, rng: Random) -> str:
-    """Return a caption shuffled by ARO's method of this kind; the result may equal the caption."""
+    """Return a caption shuffled by ARO's method for this kind. The result may equal the caption."""
     slots = _published_slots(kind, text, doc)
     return " ".join(slots[k].word for k in _permutation(kind, slots, rng))
 
@@ -81,7 +81,7 @@ SHUFFLES = (
 
 
 class WordSlot(NamedTuple):
-    """A word between blanks, its tag, and the punctuation and blanks around it."""
+    """A word between blanks with its tag, and the punctuation and blanks around it."""
 
     word: str
     tag: str = ""
@@ -90,14 +90,16 @@ class WordSlot(NamedTuple):
 
 
 def _published_slots(kind: str, text: str, doc: Any) -> list[WordSlot]:
-    """Return the units that ARO shuffles: spaCy tokens, Penn Treebank tokens (trigrams), or words split at blanks."""
+    """Return the units that ARO shuffles: spaCy tokens, Penn Treebank tokens (for trigrams), or words split at
+    blanks.
+    """
     if kind in ("shuffle-nouns-adjectives", "shuffle-others"):
         return [WordSlot(t.text, t.tag_) for t in doc]
     return [WordSlot(unit) for unit in (text.split(" ") if kind == "shuffle-all" else word_tokens(text))]
 
 
 def slots_of(doc: Any) -> list[WordSlot]:
-    """Return the words of a caption, each with the punctuation and blanks after it; `middle-aged` is one word."""
+    """Return the words of a caption, each with the punctuation and blanks after it. `middle-aged` is one word."""
     slots: list[WordSlot] = []
     lead = ""
     for token in doc:
@@ -140,7 +142,8 @@ def _permutation(kind: str, slots: Sequence[WordSlot], rng: Random) -> list[int]
 
 
 def word_order(text: str) -> str:
-    """Return the letters and digits of a text, lower-cased: equal for texts with the same words in the same order.
+    """Return the letters and digits of a text in lower case: two texts with the same words in the same order give the
+    same result.
 
     >>> word_order("A dog runs .") == word_order(". a dog runs")
     True
@@ -149,7 +152,8 @@ def word_order(text: str) -> str:
 
 
 def word_tokens(text: str) -> list[str]:
-    """Return Penn Treebank tokens, sentence by sentence: the same as nltk's `word_tokenize`, without its data files.
+    """Return the Penn Treebank tokens of a text, sentence by sentence, as nltk's `word_tokenize` does, but without its
+    data files.
 
     >>> word_tokens("A dog doesn't bark. It runs, fast.")
     ['A', 'dog', 'does', "n't", 'bark', '.', 'It', 'runs', ',', 'fast', '.']
@@ -159,7 +163,7 @@ def word_tokens(text: str) -> list[str]:
 
 
 def aro_caption(text: str) -> str:
-    """Return a caption after ARO's clean-up, which is applied to all captions of its items.
+    """Return a caption cleaned as ARO does with all captions of its items.
 
     >>> aro_caption('A dog (big): it "runs".  Yes! ')
     'a dog big it runs yes'
@@ -169,7 +173,7 @@ def aro_caption(text: str) -> str:
 
 
 def _as_published_items(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return items after ARO's clean-up; foils that become equal to the caption are left out."""
+    """Return items with ARO's cleaning. Foils that equal the caption after it are left out."""
     items = []
     for item in with_source(source, accepted):
         cleaned = [aro_caption(c) for c in item.captions]
@@ -187,7 +191,7 @@ def rebuild(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker
 
 @dataclass(frozen=True)
 class Rebuilder:
-    """A proposer of one foil of each type, drawn from the foils that the type's rule proposes."""
+    """A proposer of one foil of each type, drawn from those that the rule for the type proposes."""
 
     replace: ProposeOne
     swap: ProposeOne

@@ -1,4 +1,4 @@
-"""The source captions of makers: lines of a text file, or the true captions of any benchmark."""
+"""The source captions of makers: the lines of a text file, or the true captions of a benchmark."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class SourceCaption:
 
 @dataclass(frozen=True)
 class Captions:
-    """All sources of one generation job, their origin, and their image store.
+    """All source captions of one generation job, where they come from, and their image store.
 
-    The sources of a large file are read again on every pass instead of being held in memory.
+    The captions in a large file are read again on every pass instead of being held in memory.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Captions:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the captions in their order and of all that is known of them. A job resumes only if this hash is
+        """A hash of the captions in their order, with everything known about them. A job resumes only if this hash is
         unchanged.
         """
         whole = hashlib.sha256()
@@ -74,7 +74,8 @@ class Captions:
 
 
 class Streamed(Sequence[SourceCaption]):
-    """A sequence of sources, from index `start` to `stop`, that is read in pieces. One piece is in memory at a time.
+    """A sequence of source captions, from index `start` to `stop`, that is read in pieces. One piece is in memory at a
+    time.
 
     A slice reads nothing; it stores only where it begins and ends.
     """
@@ -111,7 +112,7 @@ class Streamed(Sequence[SourceCaption]):
         return self.piece(number)[row - self._begins[number]]
 
     def piece(self, number: int) -> list[SourceCaption]:
-        """Return the sources of a piece; the last piece is cached, because batches are smaller than pieces."""
+        """Return the sources in a piece. The last piece read is cached, because batches are smaller than pieces."""
         if number not in self._last:
             table = self.pieces.piece(number)
             rows = zip(*(table.column(name).to_pylist() for name in ("id", "text", "image")), strict=True)
@@ -121,15 +122,17 @@ class Streamed(Sequence[SourceCaption]):
 
 
 def read_captions(spec: str | Path, *, images: str | Path | None = None) -> Captions:
-    """Return captions from a text file (one per line), a TSV, CSV, JSON-lines or Parquet file, or from a benchmark spec
-    (its true captions, each once per image). Several files are given one per line.
+    """Return captions from a text file (one per line), a TSV, CSV, JSON-lines or Parquet file, or a benchmark (its true
+    captions, each once per image). `spec` may also list several files, one per line.
     """
     try:
         return replace(_read(str(spec), images), spec=str(spec))
     except (OSError, ValueError) as e:  # an invalid file name
         shown = str(spec) if len(str(spec)) < 80 else str(spec)[:77] + "…"
         reason = getattr(e, "strerror", None) or str(e)
-        raise UsageError(f"the captions cannot be read ({reason})", where=shown, hint="check name or spec") from None
+        raise UsageError(
+            f"the captions cannot be read ({reason})", where=shown, hint="check the name of the file or benchmark"
+        ) from None
 
 
 def _read(spec: str, images: str | Path | None) -> Captions:
@@ -142,7 +145,7 @@ def _read(spec: str, images: str | Path | None) -> Captions:
             hint = (
                 "name text, TSV, Parquet or tar files; JSON lines with ?text=FIELD; join others: `creperie data concat`"
             )
-            raise UsageError("is not a file of captions that can be read with others", where=one, hint=hint)
+            raise UsageError("this file of captions cannot be read together with others", where=one, hint=hint)
     if len(several) > 1 or _is_streamed(spec):
         place, options = split_spec(several[0])
         names = [Path(split_spec(one)[0]).name for one in several]
@@ -170,7 +173,7 @@ def _read(spec: str, images: str | Path | None) -> Captions:
 
 
 def first_or_drawn(captions: Captions, limit: int | None = None, sample: int | None = None, seed: int = 0) -> Captions:
-    """Return the first `limit` captions (all if None) or, if `sample` is given, a random sample of that size from them,
+    """Return the first `limit` captions (all if None) or, if `sample` is given, a random sample of them with this size,
     in their order.
     """
     if limit is not None:
@@ -201,7 +204,9 @@ def _of_pieces(pieces: Pieces, spec: str) -> Sequence[SourceCaption]:
     held = tuple(sources)
     id_, times = next(iter(Counter(source.id for source in held).most_common(1)), ("", 0))
     if times > 1:
-        raise DataError(f"{times} captions have the id {id_!r}", where=spec, hint="name another field: ?id=, or none")
+        raise DataError(
+            f"{times} captions have the id {id_!r}", where=spec, hint="name another field with `?id=`, or leave it out"
+        )
     return held
 
 

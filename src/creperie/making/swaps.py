@@ -1,9 +1,9 @@
-"""Swaps from the reading of a caption: two things change places, or only their names do.
+"""Swaps by the reading of a caption, that is, its things and facts: two things change places, or only their names do.
 
-Two things can change places if they have different roles in the reading: who does something and to whom, who is given
-it, what is where. They can, too, if each takes part in a fact of its own and both are described alike. The truth layer
-decides later which swaps are false. A swap is plausible if both things are of one sort and of equal rank, or if the
-corpus has its words together; any other swap is absurd, and made only if the options ask for it.
+Two things can change places if they have different roles: who does something and to whom, who is given it, what is
+where. They can also if each takes part in a fact of its own and both are described alike. `truth` decides later which
+swaps are false. A swap is plausible if both things are of one sort and of equal rank, or if its words occur together in
+the corpus; any other swap is absurd, and made only if the options ask for it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UPRIGHT = frozenset(("is above", "is below", "is over", "is beneath", "is on top
 
 
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the names of two things; their numbers and attributes stay in place."""
+    """Yield edits that swap the names of two things, but leave their numbers and attributes in place."""
     return _swaps(doc, corpus, names=True)
 
 
@@ -64,7 +64,9 @@ def _swaps(doc: Any, corpus: WordCounts, *, names: bool, absurd: bool = False) -
 
 
 def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any, Any, str]]:
-    """Yield pairs of things that can change places, each with the reason why that would be absurd, or an empty text."""
+    """Yield pairs of things that can change places, each with the reason why the result would be absurd, or an empty
+    text.
+    """
     bases, divided = Counter(map(named, scene.things)), any(map(picks_again, scene.doc))
     for left, right in combinations(scene.things, 2):
         first, second = named(left), named(right)
@@ -92,7 +94,7 @@ def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any,
 
 
 def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
-    """Return True if two things have different roles in a caption, and exchanging them changes what it says."""
+    """Return True if two things have different roles in a caption, so that exchanging them changes what it says."""
     own, theirs = scene.facts_of(left), scene.facts_of(right)
     if not own or not theirs or {(id(f), role) for f, role in own} == {(id(f), role) for f, role in theirs}:
         return False
@@ -135,8 +137,9 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
 
 
 def _is_mutual(fact: Stated, role: str, other: str) -> bool:
-    """Return True if exchanging two things in these roles of a fact would not change its meaning or would make no
-    sense: mutual relations, `wear`, `in`, and relations that need many things, such as `among`.
+    """Return True if exchanging two things in these roles of a fact would not change its meaning, or would make no
+    sense. This is so for mutual relations, for `wear` and `in`, and for relations that need many things, such as
+    `among`.
     """
     fixed = ("wear", "have", "of", "with", "is with", "is in", "is inside", "is among")
     fixed += (*frames()["mutual"], *frames()["encircling"])
@@ -144,8 +147,8 @@ def _is_mutual(fact: Stated, role: str, other: str) -> bool:
 
 
 def _has_own(scene: ParsedScene, thing: Any, other: Any) -> bool:
-    """Return True if the caption says something of a thing that does not involve the other, in a phrase after its noun:
-    `a man in a hat and a woman in a scarf`.
+    """Return True if a phrase after the noun says something about the thing that does not involve the other thing, as
+    in `a man in a hat and a woman in a scarf`.
     """
     own = [f for f, _ in scene.facts_of(thing) if f.name != "of" and other.i not in {i for _, i in f.roles}]
     return any(scene.doc[fact.token].head == thing for fact in own)
@@ -160,8 +163,8 @@ def _are_apart(left: Any, right: Any) -> bool:
 
 
 def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> str:
-    """Return why nobody would expect two things in each other's places; empty if that is plausible; `NO_SWAP` if
-    comparing the two orders makes no sense.
+    """Return why nobody would expect two things in each other's places; empty if this is plausible; `NO_SWAP` if
+    nothing that the caption says about them could be exchanged.
     """
     sorts = sort_here(left), sort_here(right)
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
@@ -197,7 +200,9 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
 
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
-    """Return what two people do to each other (`be` for a mere place); without links, what each of them does."""
+    """Return what two people do to each other (`be` if one is only somewhere relative to the other); without `links`,
+    what each of them does.
+    """
     chosen = [f for f, *_ in links] or [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"]
     events = {f.token: f.name for f in scene.reading.facts if not f.is_relation}
     spoken = [events.get(f.event, "be") if f.is_relation else f.name for f in chosen]
@@ -216,7 +221,7 @@ def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
 
 
 def turns(verb: str, first: str, second: str, sort: str = "") -> bool:
-    """Return True if each of two animate nouns could do the action to the other.
+    """Return True if each of two animate nouns could do this action to the other.
 
     >>> turns("chase", "dog", "cat"), turns("hit", "player", "ball"), turns("carry", "man", "girl")
     (True, False, False)
@@ -234,19 +239,21 @@ def turns(verb: str, first: str, second: str, sort: str = "") -> bool:
 
 
 def is_beside(relation: str) -> bool:
-    """Return True for a relation such as `behind` that any two things can have to each other, in either order."""
+    """Return True for a relation such as `behind` that any two things can have, whichever of them comes first."""
     return relation.removeprefix("is ") in frames()["beside"]
 
 
 def _is_bare(scene: ParsedScene, fact: Stated) -> bool:
-    """Return True if no verb adds to a relation more than that something is there: not `A man walks behind a car.`"""
+    """Return True if the verb of a relation says only that something is there, unlike `walks` in `A man walks behind a
+    car.`
+    """
     verbs = {f.name for f in scene.reading.facts if not f.is_relation and f.token == fact.event}
     return verbs <= set(frames()["resting_things"])
 
 
 def _is_same_place(scene: ParsedScene, left: Any, right: Any) -> bool:
-    """Return True if two things have the same role in two separate facts with the same name: two hats that two people
-    wear, two chairs that two cats are on, books on a bed and shirts on a desk.
+    """Return True if two things have the same role in two separate facts with the same name, such as two hats that two
+    people wear, two chairs that two cats are on, or books on a bed and shirts on a desk.
     """
     own, theirs = ([(f, role) for f, role in scene.facts_of(t)] for t in (left, right))
     shared = [(f, g) for f, role in own for g, other in theirs if f.name == g.name and role == other and f is not g]
@@ -269,7 +276,7 @@ def noun_pairs(nouns: Iterable[Any]) -> Iterator[Pair]:
 
 
 def adjective_pairs(adjectives: Iterable[Any]) -> Iterator[Pair]:
-    """Yield pairs of adjectives of different nouns that are not joined by `and`."""
+    """Yield pairs of adjectives that describe different nouns and are not joined by `and`."""
     for left, right in combinations(adjectives, 2):
         nouns = left.head.tag_[:2] == right.head.tag_[:2] == "NN"
         if nouns and left.head != right.head and left.lower_ != right.lower_ and not joined(left, right):

@@ -1,4 +1,6 @@
-"""Rules against foils that degrade people, which are not made: the short lists of taste.json, each with its reason."""
+"""Rules against foils that degrade people. Such foils are not made; the short lists are in taste.json, each with its
+reason.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The model kind `mt:`: back-translation by two MarianMT models, into another language and back.
+"""The model kind `mt:`, back-translation by two MarianMT models, into another language and back.
 
-`mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en`; both are hub names or folders.
+`mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en`; both are names on the hub or folders.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROWS, LONGEST = 16, 96
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BackTranslator:
-    """Return the back-translator of a URI; the option `back` names the model that translates back."""
+    """Return the back-translator at a URI. The option `back` names the model that translates back."""
     if "back" not in options:
         hint = "write mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en"
         raise UsageError("the model that translates back is missing", where=str(uri), hint=hint)
@@ -27,7 +27,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BackTransla
 
 
 class BackTranslator:
-    """A model that rewrites sentences; as a generator it back-translates the last message of a prompt."""
+    """A model that rewrites sentences. As a generator, it back-translates the last message of a prompt."""
 
     def __init__(self, uri: str, folders: Sequence[Path], place: Place) -> None:
         from transformers import MarianMTModel, MarianTokenizer
@@ -41,7 +41,7 @@ class BackTranslator:
         self.fingerprint = Fingerprint(uri, "MarianMTModel", weights, options={"beams": 4})
 
     def rewritten(self, texts: Sequence[str], count: int = 1) -> list[list[str]]:
-        """Return, for every text, up to `count` back-translations of its best translation, the likeliest first."""
+        """Return, for each text, up to `count` back-translations of its best translation, the most likely first."""
         across = [texts_of_one[0] for texts_of_one in self._translated(0, texts, 1)]
         return self._translated(1, across, count)
 

@@ -1,7 +1,7 @@
 """Mining of natural twins: two captions of two images with almost the same words, each false of the other's image.
 
-Nobody wrote a foil: every caption is true of one image and false of the other, so a model that sees only text, or only
-images, is right half of the time, whatever it has learned.
+Nobody wrote these foils: every caption is true of one image and false of the other, so a model that sees only text, or
+only images, is right half of the time, whatever it has learned.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class TwinPair:
 
 @dataclass(frozen=True)
 class TwinMiner(Maker):
-    """A maker that proposes for each caption its twins among captions of other images, from a finished search."""
+    """A maker that proposes for each caption its twins among the captions of other images, found by a search
+    beforehand.
+    """
 
     mined: Mapping[str, Sequence[Candidate]]  #: candidates by the id of the first caption
     skipped: Mapping[str, str]  #: id of a caption → why it has no twin; otherwise it had no neighbour
@@ -103,7 +105,7 @@ class TwinMiner(Maker):
 
 
 def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMiner:
-    """Return the maker `mine:twins`, after a search through all captions."""
+    """Search all captions, and return the maker `mine:twins`."""
     if options.evidence not in LEVELS:
         raise unknown("evidence level", options.evidence, LEVELS)
     open_wordnet()  # fails now if WordNet is missing
@@ -146,8 +148,8 @@ class TwinSearch:
         return self._matched(self._of_distinct_images(weighed))
 
     def note(self, pairs: Sequence[TwinPair]) -> str:
-        """Return a sentence with the number of twins that have the same words, which no model of single words can tell
-        apart; empty if there are no twins.
+        """Return a sentence with the number of twins that have the same words, so that no model of single words can
+        tell them apart; empty if there are no twins.
         """
         kept = [pair for pair in pairs if not pair.reason]
         same = sum(self._has_same_words(pair) for pair in kept)
@@ -158,13 +160,13 @@ class TwinSearch:
         return one == two
 
     def _joined(self) -> list[tuple[int, int, int]]:
-        """Return neighbouring captions as (left, right, kind of key); captions of the same image are excluded later."""
+        """Return neighbouring captions as (left, right, kind of key). Captions of the same image are excluded later."""
         pairs = {(left, right): kind for left, right, kind in reversed(neighbours(self._texts()))}
         return [(*pair, kind) for pair, kind in sorted(pairs.items())]  # once, even if joined by order and by a phrase
 
     def _texts(self) -> Iterator[str]:
-        """Yield the text of each caption, or an empty text for a caption that is left out, whose reason is recorded in
-        `skipped`.
+        """Yield the text of each caption. For a caption that is left out, the text is empty, and `skipped` records the
+        reason.
         """
         times: Counter[str] = Counter()
         images: set[str] = set()
@@ -194,7 +196,9 @@ class TwinSearch:
                 self.true_captions.setdefault(source.images[0], {})[source.text] = words
 
     def _screened(self, left: int, right: int, kind: int) -> TwinPair:
-        """Return the pair as judged by its words alone. If it has neither a kind nor a reason, a parse must decide."""
+        """Return the pair with a judgement by its words alone. If this gives neither a kind nor a reason, a parse must
+        decide.
+        """
         one, two = self.sources[left], self.sources[right]
         if one.images[0] == two.images[0]:
             return TwinPair(left, right, reason="captions of the same image")
@@ -209,7 +213,9 @@ class TwinSearch:
         return TwinPair(left, right, edit=differing.edit, contrast=contrast)
 
     def _spatial(self, pair: TwinPair, one: Spatial, two: Spatial) -> TwinPair:
-        """Return a pair of captions of the form "the X is … the Y" as judged by the table of spatial relations."""
+        """Return a pair of captions of the form "the X is … the Y" with a judgement by the table of spatial
+        relations.
+        """
         own_view = depends_on_viewpoint(one.relation)
         swapped = one.relation == two.relation and (one.subject, one.object) == (two.object, two.subject)
         if swapped:
@@ -271,7 +277,9 @@ class TwinSearch:
         return replace(pair, evidence=evidence, reason=reason)
 
     def _of_distinct_images(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return all pairs, with those of near-duplicate photographs rejected; unchanged if there are no images."""
+        """Return all pairs, with those of near-duplicate photographs rejected. If there are no images, they are
+        unchanged.
+        """
         if not self.captions.images.location:
             return pairs
         hashed = cache(partial(difference_hash, self.captions.images))
@@ -285,9 +293,9 @@ class TwinSearch:
         return [pair if pair.reason else replace(pair, reason=why_alike(pair)) for pair in pairs]
 
     def _matched(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return all pairs, with those rejected that would use an image or caption a second time within a kind.
+        """Return all pairs, with those rejected that would use an image or caption for a second time within a kind.
 
-        Of pairs that compete, those with the same words come first, then those with better evidence.
+        Among pairs that compete, those with the same words come first, then those with better evidence.
         """
         kept: set[int] = set()
         for kind in sorted({p.kind for p in pairs if not p.reason}):
@@ -307,7 +315,7 @@ class TwinSearch:
 
 def _swapped(doc: Any, other: Sequence[CaptionWord]) -> tuple[str, Contrast | None, str]:
     """Return (kind, contrast, "") if swapping two words of the first caption gives the words of the other and changes
-    the scene, else ("", None, reason).
+    the scene; else ("", None, reason).
     """
     wanted = [w.base for w in other]
     for kind, (swap, exchange, name) in SWAPS.items():

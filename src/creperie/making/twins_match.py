@@ -28,7 +28,9 @@ WITNESSES = 2
 
 @dataclass(frozen=True)
 class CrossedCell:
-    """A caption with its twin's image: the label that people gave, and the other true captions of that image."""
+    """A caption together with its twin's image: the label that people gave, and the other true captions of
+    that image.
+    """
 
     label: bool | None  #: whether people found it true; None if they were not asked
     others: tuple[frozenset[str], ...]  #: lemmas in each other caption of the image
@@ -36,7 +38,7 @@ class CrossedCell:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A level of evidence with its basis, or the reason why two captions are not twins."""
+    """A level of evidence and its basis, or the reason why two captions are not twins."""
 
     level: str = ""
     basis: str = ""
@@ -44,9 +46,9 @@ class Evidence:
 
 
 def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Collection[str] = ()) -> Evidence:
-    """Return the evidence of the two crossed cells (right caption on left image, then left caption on right image).
+    """Return the evidence from the two crossed cells (right caption on left image, then left caption on right image).
 
-    `shared` are the words that both captions have.
+    `shared` are the words that occur in both captions.
     """
     if any(cell.label for cell in cells):
         return Evidence(reason="people found a caption true of the other image")
@@ -87,8 +89,8 @@ EXACT_NODES = 1_500
 
 
 def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
-    """Return 256 bits that describe a photograph (is each of 16 × 16 patches darker than the next one?); None if the
-    image is unreadable.
+    """Return 256 bits that describe a photograph: for each of 16 × 16 patches, whether the next one is brighter. None
+    if the image is unreadable.
     """
     try:
         image = open_image(store, reference)
@@ -100,7 +102,7 @@ def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class Edge:
-    """A twin as an edge between its two images. `rank` 0 is the best evidence."""
+    """A pair of twins as an edge between its two images. `rank` 0 is the best evidence."""
 
     left: Hashable
     right: Hashable
@@ -108,7 +110,7 @@ class Edge:
 
 
 def matched(edges: Sequence[Edge]) -> list[int]:
-    """Return the numbers of edges that share no node: as many as possible, and among such choices the best ranked.
+    """Return the indices of edges that share no node: as many as possible and, among such choices, the best ranked.
 
     >>> matched([Edge("b", "c"), Edge("a", "b", 1), Edge("c", "d", 1)])
     [1, 2]
@@ -170,7 +172,7 @@ def neighbours(texts: Iterable[str]) -> list[Triple]:
 
 
 def _keys(words: list[int]) -> Iterator[Triple]:
-    """Yield (kind, hash of the key, hash of the filler) for each key of a caption; the filler is the words that the key
+    """Yield (kind, hash of the key, hash of the filler) for each key of a caption. The filler is the words that the key
     leaves open.
     """
     yield ORDER, hash(tuple(sorted(words))), hash(tuple(words))
@@ -181,8 +183,8 @@ def _keys(words: list[int]) -> Iterator[Triple]:
 
 
 def _pairs(rows: list[list[int]]) -> Iterator[Triple]:
-    """Yield the pairs of captions that share a key but have different fillers; if there are many, each is compared only
-    with those next to it.
+    """Yield the pairs of captions that share a key but have different fillers. If there are many, each caption is
+    compared only with those next to it.
     """
     few = [row for k, row in enumerate(rows) if k < PER_FILLER or rows[k - PER_FILLER][1] != row[1]]
     reach = max(PER_FILLER, PER_KEY // len(few))

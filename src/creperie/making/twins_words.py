@@ -1,4 +1,4 @@
-"""Words of captions for twin mining: which words exclude each other, and which kind of twins two captions are."""
+"""The words of captions for twin mining: which words exclude each other, and which kind of twins two captions are."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ class Contrast:
 
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
-    """Return word → exclusion class → (the class's kind of item, its groups that contain the word)."""
+    """Return a table from word to exclusion class to a pair: the kind of item for this class, and the class's groups
+    that contain the word.
+    """
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in read_data("twins")["classes"].items():
         for group in map(frozenset, entry["groups"]):
@@ -59,7 +61,7 @@ def _joined() -> re.Pattern[str]:
 
 @cache
 def base(word: str) -> str:
-    """Return the lemma under which a word is compared, whether the word is a form of a noun or of a verb.
+    """Return the lemma under which a word is compared, whether it is a form of a noun or of a verb.
 
     >>> [base(w) for w in ("dogs", "running", "women", "grassy")]
     ['dog', 'run', 'woman', 'grassy']
@@ -88,7 +90,7 @@ def words_of(text: str) -> tuple[CaptionWord, ...]:
 
 
 def table_contrast(left: str, right: str) -> Contrast | None:
-    """Return the contrast of two words by the exclusion classes; None if no class excludes them.
+    """Return the contrast between two words according to the exclusion classes; None if no class excludes them.
 
     >>> table_contrast("black", "white").name, table_contrast("girl", "kid"), table_contrast("snow", "grass").kind
     ('colour', None, 'replace_obj')
@@ -100,19 +102,22 @@ def table_contrast(left: str, right: str) -> Contrast | None:
 
 
 def are_compatible(left: str, right: str) -> bool:
-    """Return True if an exclusion class lets both words be true of one thing: "field" and "grass"."""
+    """Return True if an exclusion class lets both words be true of one thing, as with "field" and "grass"."""
     known = _table().get(left, {})
     shared = [name for name in known if name in _table().get(right, {})]
     return any(right in group for name in shared for group in known[name][1]) or in_one_group("same", left, right)
 
 
 def in_class(name: str, word: str) -> bool:
-    """Return True if an exclusion class has the word: `number` has "two" and "several", `action` has "run"."""
+    """Return True if the exclusion class `name` contains the word: `number` contains "two" and "several", `action`
+    contains "run".
+    """
     return name in _table().get(word, {})
 
 
 def depends_on_viewpoint(relation: str) -> bool:
-    """Return True for left and right, front and back: they depend on the point of view, so both may hold.
+    """Return True for left and right, front and back: they depend on the point of view, so a relation and its opposite
+    may both hold.
 
     >>> depends_on_viewpoint("is at the left side of"), depends_on_viewpoint("is above")
     (True, False)
@@ -122,7 +127,7 @@ def depends_on_viewpoint(relation: str) -> bool:
 
 @cache
 def disjoint_nouns(left: str, right: str) -> bool:
-    """Return True if both nouns name things of one kind and neither can name the other thing.
+    """Return True if both nouns name things of one kind, but neither can name what the other does.
 
     >>> disjoint_nouns("dog", "horse"), disjoint_nouns("man", "person"), disjoint_nouns("dog", "idea")
     (True, False, False)
@@ -134,7 +139,7 @@ def disjoint_nouns(left: str, right: str) -> bool:
 @cache
 def words_meaning(word: str, name: str) -> frozenset[str]:
     """Return the words that can mean the same as a word: those in its groups of the class `name` or, if the class does
-    not have the word, its synonyms, hyponyms and hypernyms in WordNet.
+    not contain the word, its synonyms, hyponyms and hypernyms in WordNet.
     """
     if in_class(name, word):
         return frozenset().union(*_table()[word][name][1])
@@ -172,7 +177,9 @@ class Difference:
 
 
 def difference(left: Words, right: Words) -> Difference:
-    """Return what remains of two captions when their common beginning and end are removed."""
+    """Return what remains of two captions when the words that they share at the beginning and at the end are
+    removed.
+    """
     start, end = 0, 0
     most = min(len(left), len(right))
     while start < most and left[start].base == right[start].base:
@@ -183,7 +190,7 @@ def difference(left: Words, right: Words) -> Difference:
 
 
 def contrast_of(differing: Difference) -> Contrast | str:
-    """Return the contrast of the two words that exclude each other, or the reason why there is none."""
+    """Return the contrast between the two words that exclude each other, or the reason why there is none."""
     if not differing.left or not differing.right:
         return "one caption says more than the other"
     one, two = differing.left[-1].base, differing.right[-1].base
@@ -198,7 +205,7 @@ def contrast_of(differing: Difference) -> Contrast | str:
 
 
 def replaced_kind(differing: Difference, contrast: Contrast, docs: tuple[Any, Any]) -> tuple[str, str]:
-    """Return (kind of item, "") for twins that differ in one phrase, or ("", the reason why they do not)."""
+    """Return (kind of item, "") for twins that differ in one phrase, or ("", reason) if they are not such twins."""
     sides = [[_token(doc, w) for w in side] for doc, side in zip(docs, (differing.left, differing.right), strict=True)]
     if not all(_is_phrase(side, contrast.kind) for side in sides):
         return "", "more than one phrase differs"
@@ -207,7 +214,7 @@ def replaced_kind(differing: Difference, contrast: Contrast, docs: tuple[Any, An
 
 
 def _is_phrase(side: Sequence[Any], kind: str) -> bool:
-    """Return True if the words form one phrase: a single word, or one after its preposition or modifier."""
+    """Return True if the words form one phrase: a single word, or a word after its preposition or modifier."""
     *before, last = side
     for token in before:
         governs = token.pos_ in ("ADP", "SCONJ", "PART", "ADV") and kind in ("replace_obj", "replace_att")
@@ -222,7 +229,7 @@ def _is_phrase(side: Sequence[Any], kind: str) -> bool:
 
 
 def differ_in_number(docs: tuple[Any, Any]) -> bool:
-    """Return True if a noun that both captions have is singular in one and plural in the other."""
+    """Return True if a noun that occurs in both captions is singular in one and plural in the other."""
     one, two = ({base(t.lower_): t.tag_ for t in doc if t.tag_ in ("NN", "NNS")} for doc in docs)
     return any(one[noun] != two[noun] for noun in one.keys() & two.keys())
 

@@ -20,7 +20,7 @@ def _table() -> dict[str, Any]:
 
 
 def has_passive(verb: str, thing: str) -> bool:
-    """Return True if `verb thing` has a passive: not `have`, not `take a picture`.
+    """Return True if the phrase `verb thing` has a passive, unlike `have` and `take a picture`.
 
     >>> has_passive("ride", "horse"), has_passive("take", "nap"), has_passive("resemble", "dog")
     (True, False, False)
@@ -29,7 +29,8 @@ def has_passive(verb: str, thing: str) -> bool:
 
 
 def takes_particle(verb: str, particle: str) -> bool:
-    """Return True for a verb with a particle: `pick up a ball`; not `drive down a road`, with a preposition.
+    """Return True if the verb and the word form a verb with a particle, as in `pick up a ball`; in `drive down a road`
+    it is a preposition.
 
     >>> takes_particle("pick", "up"), takes_particle("turn", "off"), takes_particle("drive", "down")
     (True, True, False)
@@ -39,7 +40,8 @@ def takes_particle(verb: str, particle: str) -> bool:
 
 
 def takes_preposition(verb: str, preposition: str) -> bool:
-    """Return True if a verb keeps its preposition in the passive: `is barked at by a dog`, but not `is walked with`.
+    """Return True if a verb keeps its preposition in the passive, as in `is barked at by a dog`; there is no `is walked
+    with`.
 
     >>> takes_preposition("bark", "at"), takes_preposition("sit", "on"), takes_preposition("talk", "with")
     (True, False, False)
@@ -62,19 +64,21 @@ def listed(table: str, word: str) -> bool:
 
 
 def is_solid(noun: str) -> bool:
-    """Return True for a thing that can be touched and is not animate."""
+    """Return True if a noun names something that can be touched and is not animate."""
     senses = topics(noun)
     return not is_animate(noun) and (not _SOLID_TOPICS.isdisjoint(senses[:1]) or _ARTIFACT in senses[:4])
 
 
 def is_name(words: str) -> bool:
-    """Return True if WordNet has these words as the name of one thing: `hot dog`; not `red car` or `young man`."""
+    """Return True if WordNet has these words as the name of one thing, as it has `hot dog` but not `red car` or `young
+    man`.
+    """
     return bool(topics(words.lower()))
 
 
 @cache
 def topics(noun: str) -> tuple[int, ...]:
-    """Return the number of the WordNet file (5: animals, 6: artefacts …) of each common sense of a noun, the most
+    """Return the number of the WordNet file (5: animals, 6: artefacts …) for each common sense of a noun, the most
     frequent sense first.
     """
     return tuple(s.topic for s in common_senses(noun))
@@ -82,11 +86,11 @@ def topics(noun: str) -> tuple[int, ...]:
 
 @cache
 def is_common(word: str) -> bool:
-    """Return True for a word that is not only a name: `president`, not `haldane`."""
+    """Return False for a word that is only a name, such as `haldane`, and True for others, such as `president`."""
     return any(word in s.words for s in open_wordnet().senses(word, "n"))
 
 
 @cache
 def is_nation(word: str) -> bool:
-    """Return True for an adjective of a nation: `Danish`."""
+    """Return True for an adjective of nationality, such as `Danish`."""
     return word[:1].isupper() and any(word in s.words for s in open_wordnet().senses(word, "a")[:1])

@@ -1,4 +1,4 @@
-"""Rewording of a parsed caption: words are replaced, removed and moved, then articles and case are repaired."""
+"""Rewording of a parsed caption: words are replaced, removed or moved, then articles and case are repaired."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_BLANK_AFTER = frozenset("([{$#")
 def reworded(doc: Any, changes: Mapping[int, str], *, repair: bool = True) -> str:
     """Return the caption with some tokens replaced (an empty text removes a token). Blanks stay in place.
 
-    With `repair`, `a` and `an` are adjusted to the new words and the first letter keeps its case.
+    With `repair`, `a` and `an` are adjusted to the new words, and the first letter keeps its case.
     """
     pieces: list[Piece] = []
     for token in doc:
@@ -31,7 +31,9 @@ def reworded(doc: Any, changes: Mapping[int, str], *, repair: bool = True) -> st
 
 
 def written(pieces: Sequence[Piece], *, like: str = "") -> str:
-    """Return the pieces joined; with `like`, articles are adjusted and the first letter gets the case of `like`."""
+    """Return the pieces joined. With `like`, articles are adjusted and the first letter gets the case of the first
+    letter of `like`.
+    """
     words = [w for w, _ in pieces]
     fitted = fit_articles(words, like) if like else words
     text = "".join(w + blank for w, (_, blank) in zip(fitted, pieces))
@@ -39,7 +41,7 @@ def written(pieces: Sequence[Piece], *, like: str = "") -> str:
 
 
 def spaced(words: Iterable[str]) -> list[Piece]:
-    """Return words with the blanks that English puts between them.
+    """Return words with blanks between them as in written English.
 
     >>> written(spaced(["a", "dog", "'s", "toy", ",", "here", "."]))
     "a dog's toy, here."
@@ -49,13 +51,14 @@ def spaced(words: Iterable[str]) -> list[Piece]:
 
 
 def sentence(words: Iterable[str], end: str, like: str) -> str:
-    """Return words as a sentence that ends with `end` and whose first letter has the case of that of `like`."""
+    """Return words as a sentence that ends with `end`. Its first letter has the case of the first letter of `like`."""
     text = written(spaced(fit_articles([w for w in words if w], like))) + end
     return first_letter_like(text, like) if like[:1].isalpha() else text
 
 
 def fit_articles(words: Sequence[str], source: str = "") -> list[str]:
-    """Return the words with `a` and `an` adjusted to the next word, except articles that `source` has before it.
+    """Return the words with `a` and `an` adjusted to the next word, except articles that stand before the same word in
+    `source`.
 
     >>> fit_articles(["A", "owl", "and", "an", "dog", ",", "an", "mp3"], "An hour with an mp3.")
     ['An', 'owl', 'and', 'a', 'dog', ',', 'an', 'mp3']
@@ -87,7 +90,9 @@ def first_letter_like(text: str, like: str) -> str:
 
 
 def plain(token: Any) -> str:
-    """Return a token as written inside a sentence: without a capital that is due only to its position."""
+    """Return a token as it would be written inside a sentence, without a capital that it has only because of its
+    position.
+    """
     text: str = token.text
     before = token.doc[: token.i]
     if any(not (t.is_space or t.is_punct) for t in before) and not before[-1].is_sent_end:
@@ -99,7 +104,7 @@ def plain(token: Any) -> str:
 
 
 def _names_many(text: str) -> bool:
-    """Return True if a capitalised word is the plural of a common noun, such as `Utensils`; False for a name, such as
-    `James`.
+    """Return True if a capitalised word is the plural of a common noun, such as `Utensils`, and False if it is a name,
+    such as `James`.
     """
     return text.endswith("s") and bool(open_wordnet().senses(lemma(text.lower(), "NNS"), "n"))

@@ -1,7 +1,7 @@
-"""Streaming of items and candidates to Parquet; at most one row group is held in memory.
+"""Streaming of items and candidates to Parquet, with at most one row group in memory.
 
-The columns of items' tags are known only after the last item, so items are first stored in a spool of tables, each with
-the tags of its own items, and are written at the end.
+The columns for items' tags are known only after the last item. So items are first stored in a spool of tables, each
+with the tags of its own items, and written at the end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
 
 
 class ItemSpool:
-    """A store of items on disk, in order, used until all items are known."""
+    """A store of items on disk, in order, that is used until all items are known."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,7 +91,9 @@ class ItemSpool:
         return items
 
     def _read(self) -> pa.Table:
-        """Return all items, memory-mapped; a tag with values of several types becomes text, as within one table."""
+        """Return all items, memory-mapped. A tag with values of several types becomes text, as it does within one
+        table.
+        """
         mixed = [name for name, kinds in self._kinds.items() if len(kinds) > 1]
         tables = []
         for number in range(self._tables):
@@ -106,7 +108,7 @@ class ItemSpool:
 
 class CandidateFile:
     """The file of all candidates, accepted or not, one row each. A source without candidates has a row with the reason,
-    and so has every kind of which nothing was made.
+    and so does every kind of which nothing was made.
     """
 
     def __init__(self, path: Path) -> None:
@@ -141,7 +143,9 @@ def candidate_rows(source: SourceCaption, outcome: SourceOutcome) -> Iterator[di
 
 
 def read_candidates(folder: Path) -> Iterator[SourceOutcome]:
-    """Yield the outcomes of a finished generation job, one per source, without `calls`."""
+    """Yield the outcomes of a finished generation job, one per source. The number of model calls (`calls`) is not
+    stored and stays 0.
+    """
     path, again = folder / CANDIDATES_FILE, "make it again with `creperie make`"
     check_files(folder, read_checked(folder / REPORT_FILE, again)[1], again)
     rows = (row for batch in open_parquet(path).iter_batches(SPOOLED) for row in batch.to_pylist())

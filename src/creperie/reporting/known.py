@@ -208,7 +208,7 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")
     items = next((c.n or 0 for c in known_columns() if c.definition[0] == known and c.definition[4]), 0)
     if not known:
-        hint = f"run one of these, whole: {', '.join(tasks)}"
+        hint = f"score all items of one of these benchmarks: {', '.join(tasks)}"
         raise UsageError(f"MIEB has no task for {run.benchmark!r}", hint=hint)
     name, main = tasks[known]
     (group,) = run.layout.groups

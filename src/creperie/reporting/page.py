@@ -265,7 +265,7 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
     for file in files:
         read = read_audit(file)
         if str(read["hash"]) not in {g.runs[0].hash for g in groups}:
-            what = "is an audit of a benchmark that none of the runs was scored on"
+            what = "none of the runs is on the benchmark of this audit"
             raise UsageError(what, where=str(file), hint="leave it out, or audit the scored benchmark")
         audits[read["hash"]] = read
     return audits

@@ -33,7 +33,9 @@ def study_in(places: Sequence[str | Path]) -> Path | None:
     """Return the study file if `places` are this file or its folder; None if they are runs."""
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):
-        raise UsageError("a study needs a page of its own", where=str(next(filter(None, files))), hint="pass it alone")
+        raise UsageError(
+            "a study cannot share a page", where=str(next(filter(None, files))), hint="pass the study alone"
+        )
     return files[0] if files else None
 
 

@@ -1,5 +1,5 @@
-"""Captions written by language models: SugarCrepe's seven types of foils, second positives, richer captions.
+"""Captions written by language models: SugarCrepe's seven types of foils, second positives, and richer captions.
 
-Prompts are data (`prompts/*.toml`), workflows are conversations that ask questions and continue with the answers, and
-all conversations of a batch run at once so that a server always has work.
+Prompts are data (`prompts/*.toml`). Workflows are conversations, which ask questions and continue with the answers. All
+conversations of a batch run at once, so that a server always has work.
 """

@@ -1,4 +1,5 @@
-"""Conversations with a generator: each in its own thread for a server, all in batched rounds for a local model.
+"""Conversations with a generator. For a server, each runs in its own thread; for a local model, all run in rounds of
+batched questions.
 
 The result of a conversation depends only on its own answers, not on their timing or on other conversations.
 """
@@ -26,7 +27,7 @@ Answer = Callable[[Sequence[PendingQuestion]], Iterable[str | None]]
 
 @runtime_checkable
 class ServedModel(Model, Protocol):
-    """A model whose requests go through a queue that threads share."""
+    """A model on a server. Its requests go through a queue that threads share."""
 
     @property
     def queue(self) -> RequestQueue: ...
@@ -44,7 +45,7 @@ def run_conversations(conversations: Sequence[Conversation[R]], model: Model) ->
 def _in_threads(conversations: Sequence[Conversation[R]], model: ServedModel) -> list[R]:
     """Run each conversation in a thread and return the results.
 
-    After a failure nothing more is sent, but requests in flight are awaited, so that their answers are stored. A
+    After a failure no request is sent any more, but requests in flight are awaited, so that their answers are stored. A
     question that a content filter refuses has no answer; if the filter refuses all questions, the first refusal is
     raised.
     """
@@ -79,7 +80,7 @@ def _in_threads(conversations: Sequence[Conversation[R]], model: ServedModel) ->
 
 
 def _in_rounds(conversations: Sequence[Conversation[R]], answer: Answer) -> list[R]:
-    """Run conversations in rounds and return the results; each round asks all pending questions together."""
+    """Run conversations in rounds and return the results. Each round asks all pending questions together."""
     results: dict[int, R] = {}
     pending: dict[int, list[PendingQuestion]] = {number: [] for number in range(len(conversations))}
     begun: set[int] = set()
@@ -103,7 +104,7 @@ def _in_rounds(conversations: Sequence[Conversation[R]], answer: Answer) -> list
 
 @cache
 def generator(uri: str) -> Model:
-    """Return the generator of a URI, loaded once per process."""
+    """Return the generator at a URI, loaded once per process."""
     from creperie.models import load_model
 
     # detecting a device imports torch, which a server's client does not need
@@ -114,11 +115,11 @@ def generator(uri: str) -> Model:
         raise ModelError(
             "makers need each answer before the next question, so they cannot use batches",
             where=uri,
-            hint="leave out ?batch=",
+            hint="leave out `?batch=`",
         )
     return model
 
 
 def spent(model: Model) -> dict[str, Any]:
-    """Return the calls, tokens and cost of a model's server in this process; empty for local models."""
+    """Return the calls, tokens and cost that a model on a server has caused in this process; empty for local models."""
     return dict(model.queue.ledger.document()) if isinstance(model, ServedModel) else {}

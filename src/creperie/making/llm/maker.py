@@ -1,4 +1,4 @@
-"""The makers that ask a language model: their checks, their items, and the estimate of what they cost."""
+"""The makers that ask a language model: their checks, their items, and an estimate of their cost."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class LLMMaker(Maker):
 
     @property
     def compose(self) -> str:
-        """The name of the step that writes the new caption; unless as published, that of additions keeps the word
-        count.
+        """The name of the step that writes the new caption. Additions have one of their own that keeps the number of
+        words, except as published.
         """
         matched = self.family == "add" and not self.options.as_published
         return "compose-matched" if matched else "compose"
@@ -94,13 +94,15 @@ class LLMMaker(Maker):
 
     @property
     def ledger(self) -> dict[str, Any]:
-        """The calls, tokens and cost of the job, or of this process if no ledger file is kept. For a local model, which
-        is not loaded for this, the result is its sampling settings.
+        """The calls, tokens and cost of the job or, if no ledger file is kept, of this process. For a local model,
+        which need not be loaded for this, it is the sampling settings.
         """
         return {"sampling": self.sampling} if self.sampling else spent(generator(self.options.model))
 
     def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
-        """For a server, record the cost in a file of this folder whose name is unique to the job."""
+        """For a model on a server, record the cost in a file in this folder. The name of the file is unique to
+        the job.
+        """
         if self.options.model.startswith("api:") and isinstance(served := generator(self.options.model), ServedModel):
             digest = hashlib.sha256(json.dumps(job, sort_keys=True, default=str).encode()).hexdigest()
             served.queue.ledger.keep_in(folder / f"ledger-{digest[:16]}.jsonl")
@@ -125,13 +127,13 @@ class LLMMaker(Maker):
         return Candidate(source.id, text, role, self.template.id, self.name, edit, refused=refused)
 
     def quarantine(self, source: SourceCaption, reply: Reply, step: str, role: Role = "negative") -> Candidate:
-        """Return a rejected candidate with the last, unchanged text of a reply that has no valid answer."""
+        """Return a rejected candidate with the raw text of a reply that has no valid answer."""
         return self.candidate(source, reply.text, role, step, refused=QUARANTINED + reply.why)
 
 
 def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return the original item and the enriched item, in separate subsets; an empty list if the enriched version of a
-    caption is missing.
+    """Return the original item and the enriched item, in separate subsets; an empty list if a caption has no enriched
+    version.
     """
     if len(accepted) != len(item.captions):
         return []
@@ -142,7 +144,8 @@ def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
 
 
 def answering_uri(uri: str) -> str:
-    """Return a model URI without the options that do not change answers, so that a job can resume with a larger budget.
+    """Return a model's URI without the options that do not change answers, so that a job can resume with, for instance,
+    a larger budget.
 
     >>> answering_uri("api:m?base_url=http://x/v1&budget=2")
     'api:m?base_url=http%3A%2F%2Fx%2Fv1'
@@ -155,7 +158,7 @@ def answering_uri(uri: str) -> str:
 
 
 def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return why an enriched caption is rejected (it drops words of its original, or adds none); else None."""
+    """Return why an enriched caption is rejected (it drops words of its original, or adds none); None if it is not."""
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
     return vocabulary_extended(own, candidate)
 
@@ -169,14 +172,16 @@ CHARACTERS_PER_TOKEN = 4.0  #: for English text, approximately
 
 
 def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
-    """Return the calls, tokens and dollars if every first answer is valid, and in the worst case, with all retries."""
+    """Return the calls, tokens and dollars that a maker needs: if every first answer is valid, and in the worst case,
+    with all retries.
+    """
     asked = [(step, s.text) for s in sources if not why_unfit(s.text) for step in usual_steps(maker)]
     rounds = ROUNDS if maker.family == "paraphrase" else 1
     return count(maker.options.model, asked, rounds * TRIES)
 
 
 def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> dict[str, Any]:
-    """Return the estimated cost of questions about captions; in the worst case, each is asked `tries` times."""
+    """Return the estimated cost of questions about captions. In the worst case, each is asked `tries` times."""
     fixed: dict[str, tuple[float, float]] = {}
     calls, tokens_in, tokens_out = 0, 0.0, 0.0
     for step, caption in asked:
@@ -202,7 +207,7 @@ def cost_sentence(estimate: Mapping[str, Any]) -> str:
 
 
 def usual_steps(maker: LLMMaker) -> list[PromptStep]:
-    """Return the questions asked about one caption if no question has to be repeated."""
+    """Return the questions that a maker asks about one caption if none has to be repeated."""
     steps = maker.template.steps
     if maker.family == "paraphrase":
         return [steps["write"], maker.validator]
@@ -218,7 +223,7 @@ def _step_tokens(step: PromptStep) -> tuple[float, float]:
 
 
 def _cost(uri: str, tokens_in: float, tokens_out: float) -> float | None:
-    """Return the cost in dollars: 0 for local models, which are not loaded for this; None if no price was given."""
+    """Return the cost in dollars: 0 for local models, which need not be loaded for this; None if no price is known."""
     if not uri.startswith("api:"):
         return 0.0
     endpoint = getattr(generator(uri), "endpoint", None)

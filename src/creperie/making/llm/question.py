@@ -1,8 +1,8 @@
-"""Questions to a generator: how they are asked, how answers are parsed, and when they are repeated.
+"""Questions to a generator: how they are asked, how answers are parsed, and when questions are repeated.
 
-A *conversation* is a generator function: it yields questions, is sent their replies, and returns a result. If an answer
-cannot be parsed, the question is asked again with a note that says what was wrong; the note also makes the request a
-new one, so that a server or cache does not return the same answer.
+A *conversation* is a Python generator function: it yields questions, is sent their replies, and returns a result. If an
+answer cannot be parsed, the question is asked again with a note that says what was wrong. The note also makes it a new
+request, so that a server or cache does not return the same answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Ask:
-    """A question. `objection` takes the input and the parsed answer and returns what is wrong, or an empty text."""
+    """A question. `objection` is a function of the input and the parsed answer that says what is wrong with it, or
+    returns an empty text.
+    """
 
     step: PromptStep
     given: Given
@@ -35,7 +37,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply to a question: its fields, or the reason why they could not be parsed and the last raw text."""
+    """The reply to a question: its fields or, if they could not be parsed, the reason and the last raw text."""
 
     fields: Fields | None
     text: str
@@ -48,7 +50,7 @@ Conversation = Generator[Sequence[Ask], list[Reply], R]
 
 @dataclass
 class PendingQuestion:
-    """A question that is being asked: how often it has been asked, and the last answer."""
+    """A question that has been asked and has no reply yet: the number of tries, and the last answer."""
 
     ask: Ask
     tries: int = 0
@@ -72,7 +74,7 @@ class PendingQuestion:
         )
 
     def take(self, text: str | None) -> None:
-        """Parse the model's answer; set `reply` if it is valid or was the last try. `text` is None if the model
+        """Parse the model's answer. Set `reply` if the answer is valid or was the last try. `text` is None if the model
         refuses.
         """
         self.tries += 1
@@ -92,7 +94,7 @@ class PendingQuestion:
 
 
 def storable(text: str) -> str:
-    """Return the text with lone surrogates, which files cannot store, replaced by U+FFFD.
+    """Return the text with lone surrogates replaced by U+FFFD, because files cannot store them.
 
     >>> storable("a \\ud800 dog") == "a \\ufffd dog"
     True

@@ -1,4 +1,4 @@
-"""Validation of a benchmark's items by a model: true captions must mean the same, false ones something else."""
+"""Validation of a benchmark's items with a model: true captions must mean the same, false ones something else."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FINDINGS = {
 
 @dataclass(frozen=True)
 class CaptionPair:
-    """Two captions of an item, and whether they should mean the same; `crossed` if they are true of different
+    """Two captions of an item, and whether they should mean the same. `crossed` says that they are true of different
     images.
     """
 
@@ -51,13 +51,13 @@ class CaptionPair:
 
     @property
     def fault(self) -> str:
-        """The code of the verdict that this pair is not as it should be."""
+        """The code of the verdict for the case that this pair does not mean what it should."""
         return "not-equivalent" if self.wanted == "same" else "negative-equivalent"
 
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on a pair. Its code is empty if the pair is as it should be, and `UNDECIDED` if that is unknown."""
+    """The verdict on a pair. Its code is empty if the pair means what it should, and `UNDECIDED` if that is unknown."""
 
     pair: CaptionPair
     code: str = ""
@@ -68,7 +68,7 @@ class PairVerdict:
 
     @property
     def is_fault(self) -> bool:
-        """True if the pair is not as it should be, or if the model's answer about it could not be read."""
+        """True if the pair does not mean what it should, or if the model's answer about it could not be parsed."""
         return self.code not in ("", UNDECIDED)
 
     @property
@@ -96,12 +96,12 @@ class Validation:
 
     @property
     def failed(self) -> set[tuple[str, str]]:
-        """The items with a pair that is not as it should be or has no readable answer, as (subset, item)."""
+        """The items as (subset, item) in which a pair does not mean what it should or has no readable answer."""
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.is_fault}
 
     @property
     def undecided(self) -> set[tuple[str, str]]:
-        """The items, other than failed ones, with a pair that the truth layer cannot decide, as (subset, item)."""
+        """The other items as (subset, item) in which `truth` cannot decide about a pair."""
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code == UNDECIDED} - self.failed
 
     @property
@@ -125,7 +125,7 @@ class Validation:
 
 
 def pairs_of(item: Item) -> Iterator[CaptionPair]:
-    """Yield the first true caption of every image with each other caption of the item, without repeated pairs.
+    """Yield pairs of the first true caption of every image and each other caption of the item, each pair once.
 
     >>> item = Item("1", "s", (), ("a dog", "one dog", "a cat"), ((True, True, False),))
     >>> [(p.first, p.second, p.wanted) for p in pairs_of(item)]
@@ -180,18 +180,18 @@ def validate(
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Validation:
-    """Ask the validator about every pair and return the verdicts. With `out`, write a folder with all verdicts.
+    """Ask a model about every pair of captions and return the verdicts. With `out`, also write them to a folder.
 
-    If the URI is "truth", the truth layer judges without a model. With `nli`, the model is a classifier of natural
-    language inference (`hf:`): true captions of an image must entail each other, a true caption must not entail a false
-    one, and captions of two images must not entail each other.
+    If the URI is "truth", the rules of `creperie.lang.truth` judge without a model. With `nli`, the model is a
+    classifier of natural language inference (`hf:`): true captions of an image must entail each other, a true caption
+    must not entail a false one, and captions of two images must not entail each other.
 
-    If the call is interrupted and repeated, answers from a server are not requested again. `prompts` is a folder with
-    your own validate.toml. With an engine, every worker loads the model once; a server needs none, because one process
-    keeps enough requests in flight.
+    If the call is interrupted and repeated, answers from a server are not requested again. `prompts` is a folder with a
+    validate.toml of the user's. With an engine, every worker loads the model once. A server needs no engine, because
+    one process keeps enough requests in flight.
     """
     if out is not None and Path(out).exists():
-        raise UsageError("this folder exists", where=str(out), hint="choose another, or remove it")
+        raise UsageError("this folder already exists", where=str(out), hint="choose another, or remove it")
     served = uri.startswith("api:")
     if served and engine is not None:
         what = "a validator that waits for a server gains nothing from more workers"
@@ -217,8 +217,9 @@ def validate(
 
 @dataclass(frozen=True)
 class ValidateStage:
-    """A stage that turns pairs into verdicts, one row per pair, by a language model, an entailment classifier or the
-    truth layer."""
+    """A stage of work on an engine that turns pairs into verdicts, one row per pair: by a language model, an entailment
+    classifier, or the rules of `truth`.
+    """
 
     uri: str
     prompts: str = ""
@@ -229,7 +230,7 @@ class ValidateStage:
         return pa.Table.from_pylist([asdict(verdict) for verdict in self.verdicts(pairs)])
 
     def verdicts(self, pairs: Sequence[CaptionPair]) -> list[PairVerdict]:
-        """Return the verdicts on some pairs; identical captions need no model. The model is loaded once per process."""
+        """Return the verdicts on some pairs. Identical captions need no model. The model is loaded once per process."""
         judged = iter(self._judged([p for p in pairs if not is_duplicate(p.first, p.second)]))
         identical = {"same": "identical-positives"}
         return [
@@ -251,7 +252,8 @@ class ValidateStage:
 
 
 def judged_by_truth(pair: CaptionPair) -> PairVerdict:
-    """Return the truth layer's verdict: true captions must not contradict each other, nor entail a false one.
+    """Return the verdict on a pair by the rules of `truth`: true captions must not contradict each other, nor entail a
+    false one.
 
     >>> judged_by_truth(CaptionPair("s", "1", "A man hugs a woman.", "A woman hugs a man.", "different")).code
     'negative-equivalent'
@@ -264,7 +266,7 @@ def judged_by_truth(pair: CaptionPair) -> PairVerdict:
 
 
 def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
-    """Return the verdict on a pair from P(first entails second) and P(second entails first).
+    """Return the verdict on a pair, given P(first entails second) as `forth` and P(second entails first) as `back`.
 
     >>> entailed(CaptionPair("s", "1", "a dog runs", "an animal runs", "different"), 0.97, 0.2).code
     'negative-equivalent'
@@ -275,8 +277,8 @@ def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
 
 
 def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
-    """Write `validation.json`, `verdicts.parquet` (one row per pair) and, for twins, `weighed/`: the benchmark with
-    updated evidence.
+    """Write `validation.json` and `verdicts.parquet` (one row per pair). For twins, also write `weighed/`, the
+    benchmark with its evidence updated.
     """
     rows = [{**asdict(v), **asdict(v.pair), "valid": not v.is_fault} for v in validation.verdicts]
     schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])

@@ -23,7 +23,8 @@ from creperie.making.source import Captions, SourceCaption
 
 
 def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Locate concepts, propose new ones for some of them, compose a caption with each, and return the proposal.
+    """Ask the model to locate concepts, to propose new ones for some of them, and to write a caption with each; return
+    the proposal.
 
     An addition could be recognised by its length, so filler words are removed from the longer caption unless
     `as_published`.
@@ -55,7 +56,7 @@ def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Propo
 
 
 def _choose(maker: LLMMaker, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
-    """Return the concepts to work on, drawn at random; each is used once before any is used again."""
+    """Return the concepts to work on, drawn at random. Each is used once before any is used again."""
     different = list(dict.fromkeys(concepts))
     rng = dice_for(maker.options.seed, maker.name, source.id)
     chosen: list[str] = []
@@ -104,8 +105,8 @@ def _is_nothing_new(given: Given, fields: Fields) -> str:
 
 
 def _may_stay_true(maker: LLMMaker, source: SourceCaption) -> Callable[[Given, Fields], str]:
-    """Return a function that objects to a new concept if the caption with it may be true of the same picture, so that
-    the model is asked again.
+    """Return a function that objects to a new concept if the caption with it may be true of the same picture. The model
+    is then asked again.
     """
 
     def objection(given: Given, fields: Fields) -> str:
@@ -118,8 +119,8 @@ def _may_stay_true(maker: LLMMaker, source: SourceCaption) -> Callable[[Given, F
 
 
 def _names_it_too(old: str, new: str) -> str:
-    """Return why the last nouns of two phrases, singular or plural, may name the same thing; empty if they may not, or
-    are the same noun.
+    """Return why the last nouns of two phrases, singular or plural, may name the same thing. Empty if they may not, or
+    if they are the same noun.
 
     >>> _names_it_too("yellow raincoat", "shoes"), _names_it_too("copper pipe", "steel pipes")
     ('may be true as well: both may be said of one thing', '')
@@ -146,7 +147,7 @@ AGAIN = "That is the caption itself. Word it differently."  #: for prompt files 
 
 
 def is_duplicate(first: str, second: str) -> bool:
-    """Return True if two captions are equal up to case and blanks around them.
+    """Return True if two captions are equal, apart from case and from blanks around them.
 
     >>> is_duplicate("A dog. ", "a dog."), is_duplicate("A dog.", "a dog")
     (True, False)
@@ -155,8 +156,8 @@ def is_duplicate(first: str, second: str) -> bool:
 
 
 def is_superfluous(first: str, second: str) -> bool:
-    """Return True if the two captions share fewer than three words (split at blanks). A caption with fewer words must
-    share them all.
+    """Return True if the second text shares fewer than three words with the first (or, if the first is shorter, not all
+    of its words), so that it is not a version of it. Texts are split at blanks.
 
     >>> is_superfluous("A dog on a mat", "Sure, here you are!"), is_superfluous("two dogs", "Two dogs there")
     (True, False)
@@ -166,18 +167,21 @@ def is_superfluous(first: str, second: str) -> bool:
 
 
 def guard(first: str, second: str) -> str:
-    """Return what SugarCrepe++'s Algorithm 1 finds wrong with a second positive; empty if it finds nothing."""
+    """Return what Algorithm 1 of SugarCrepe++ finds wrong with `second` as a second positive for `first`; empty if
+    nothing.
+    """
     if is_duplicate(first, second):
         return "identical to the source"
     return "superfluous output" if is_superfluous(first, second) else ""
 
 
 def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Run SugarCrepe++'s Algorithms 1 and 2, for a bounded number of rounds, and return the proposal. It contains every
+    """Run Algorithms 1 and 2 of SugarCrepe++ for a bounded number of rounds, and return the proposal. It contains every
     refused attempt with the reason, and the validator's corrections as alternatives.
 
-    After a duplicate, Algorithm 1 asks M{P1; P2}: the first question followed by the duplicate answer. With
-    `duplicates="again"` it asks M{P1} instead, as it does after superfluous output and after the validator's no.
+    After a duplicate, Algorithm 1 asks M{P1; P2}, that is, the first question followed by the duplicate answer. With
+    `duplicates="again"` it asks M{P1}, the first question alone, as it also does after unrelated output and after a
+    refusal by the validator.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
     kept: list[Candidate] = []
@@ -207,8 +211,8 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
 
 
 def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Proposal]:
-    """Return the verdict of Algorithm 2's validator: an empty proposal if it accepts the text. Otherwise `skipped` is
-    set, and the candidate is the validator's correction, if usable, or its unreadable answer.
+    """Ask the validator of Algorithm 2 about a text, and return an empty proposal if it accepts the text. Otherwise
+    `skipped` is set, and the candidate is the validator's correction, if usable, or its unreadable answer.
     """
     step = maker.validator
     reply = (yield [Ask(step, {"first": source.text, "second": text})])[0]
@@ -226,7 +230,7 @@ def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Pr
 
 
 def enrich(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Ask for a more detailed version of each caption, for all captions of an item at once; return the proposal."""
+    """Ask for a more detailed version of each caption of an item, all at once; return the proposal."""
     if source.id in maker.covered:
         return Proposal(skipped="enriched with the first caption of its item")
     item = maker.enriched.get(source.id)
@@ -254,10 +258,10 @@ WORKFLOWS = {
 
 
 def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
-    """Return the maker of this name, `llm:` followed by the name of its prompts."""
+    """Return the maker `llm:NAME`, where NAME is that of its prompts."""
     if not options.model:
         hint = "pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
-        raise UsageError("LLM makers need a generator", hint=hint)
+        raise UsageError(f"the maker {name} needs a model that writes text", hint=hint)
     kind = name.removeprefix("llm:")
     maker = LLMMaker(name, options, read_template(kind, options.prompts), WORKFLOWS[kind.split("-")[0]])
     if options.model.startswith("api:"):

@@ -63,7 +63,7 @@ def draw_plane(sources: Sequence[str], options: FigureOptions) -> Figure:
         kept = np.array([key in staying for key in _keys(before)])
         if not kept.any():
             what = f"has no item in common with {before.name}"
-            raise UsageError(what, where=after[0].name, hint="give a refined version of it")
+            raise UsageError(what, where=after[0].name, hint=f"give a refined version of {before.name}")
     return gap_plane(gaps[:, 0], gaps[:, 1], kept, names=(names[0], names[1]), title=before.name)
 
 
@@ -269,7 +269,7 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
         tally.update(set().union(*(seen.get(key, set()) for key in keys)))
     if not tally:
         what = "annotates none of the benchmark's images"
-        raise UsageError(what, where=str(annotations), hint="give the file of their split")
+        raise UsageError(what, where=str(annotations), hint="give the annotations of the split that has these images")
     return dict(tally.most_common())
 
 

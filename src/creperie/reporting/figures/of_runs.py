@@ -142,7 +142,7 @@ def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
     shared, x, y = aligned(external, ours)
     if len(shared) < 2:
         what = f"has values for {len(shared)} of the runs' models, expected at least 2"
-        raise UsageError(what, where=options.against, hint="name models by their URI")
+        raise UsageError(what, where=options.against, hint="name the models in the file by their URIs")
     names = dict(zip([r.model for r in runs], model_labels(runs), strict=True))
     correlation = pearson(x, np.array(y))
     points = {names[m]: 100 * ours[m] for m in shared}

@@ -114,8 +114,8 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     complete.
     """
     if not hasattr(figure, "savefig"):
-        what = f"`figure=` is {type(figure).__name__}, expected a figure of matplotlib"
-        raise UsageError(what, hint="make one, for instance by creperie.figure")
+        what = f"`figure=` is of type {type(figure).__name__}, expected a figure of matplotlib"
+        raise UsageError(what, hint="make one with `creperie.figure`")
     target = Path(path)
     kind = target.suffix.lower().lstrip(".")
     if kind not in FORMATS:

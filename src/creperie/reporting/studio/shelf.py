@@ -50,7 +50,7 @@ class Shelf:
         """Return the folder of a benchmark."""
         path = self.benches().get(name)
         if path is None:
-            raise UsageError(f"there is no benchmark {name[:80]!r} in this folder", hint="see the start page")
+            raise UsageError(f"there is no benchmark {name[:80]!r} in this folder", hint="choose one on the start page")
         return path
 
     def readable(self) -> tuple[dict[str, Benchmark], dict[str, str]]:
@@ -83,7 +83,7 @@ class Shelf:
         """Return the run in the folder with this name."""
         entry = next((e for e in self.board().entries if e.name == name), None)
         if entry is None:
-            raise UsageError(f"there is no run {name[:80]!r} in this folder", hint="see the page of runs")
+            raise UsageError(f"there is no run {name[:80]!r} in this folder", hint="choose one on the page of runs")
         return self.opened(entry)
 
     def opened(self, entry: LeaderboardEntry) -> Run:

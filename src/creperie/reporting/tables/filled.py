@@ -274,7 +274,7 @@ def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]
         return average(own, column)
     if len(own) > 1:
         places = " and ".join(cell.run for _, cell in own)
-        raise UsageError(f"two runs of {model} fill column {column.title!r}: {places}", hint="give one of them")
+        raise UsageError(f"two runs of {model} fill column {column.title!r}: {places}", hint="leave out one of them")
     return own[0][1]
 
 

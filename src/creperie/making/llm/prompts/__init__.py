@@ -41,13 +41,13 @@ Fields = dict[str, Any]
 
 
 class MalformedError(Exception):
-    """Raised for an answer that cannot be parsed; the message says why in a few words."""
+    """Raised for an answer that cannot be parsed. The message says why in a few words."""
 
 
 def read_answer(text: str, wanted: Mapping[str, str]) -> Fields:
     """Return the fields of an answer, which must contain exactly one JSON object with exactly the wanted fields.
 
-    A code fence or a sentence around the object is accepted, because the answer is still unambiguous.
+    A code fence or a sentence around the object is accepted, because the answer is unambiguous all the same.
 
     >>> read_answer('Here you are: {"new": "owl"}', {"new": "text"})
     {'new': 'owl'}
@@ -123,7 +123,7 @@ def is_na(text: str) -> bool:
 
 
 def schema_of(wanted: Mapping[str, str]) -> dict[str, Any]:
-    """Return the JSON schema of the wanted fields, for servers that enforce a schema."""
+    """Return a JSON schema for the wanted fields, for servers that enforce schemas."""
     text = {"type": "string"}
     types: dict[str, Any] = {
         "text": text,
@@ -140,7 +140,7 @@ LEAST_DEMONSTRATIONS = 7
 
 @dataclass(frozen=True)
 class PromptStep:
-    """One question of a workflow. `demonstrations` are pairs of inputs and answers."""
+    """One question of a workflow. `demonstrations` are pairs of an input and its answer."""
 
     name: str
     temperature: float
@@ -151,7 +151,9 @@ class PromptStep:
     demonstrations: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]
 
     def text(self, given: Mapping[str, Any]) -> str:
-        """Return the whole question. The variable part comes last, so that servers can cache the part before it."""
+        """Return the whole question. What differs between captions comes last, so that servers can cache the part
+        before it.
+        """
         shown = [f"Input: {_json(i)}\nOutput: {_json(o)}" for i, o in self.demonstrations]
         asked = _json({name: given[name] for name in self.given})
         return "\n\n".join([self.head, "Examples:", *shown, f"Now yours.\n\nInput: {asked}\nOutput:"])
@@ -163,8 +165,8 @@ class PromptStep:
 
 @dataclass(frozen=True)
 class Template:
-    """The steps of one workflow by name, and a hash of the prompt file. `again` is the text sent after an answer that
-    only repeats the caption.
+    """The steps of one workflow by name, and a hash of the prompt file. `again` is the text to send after an answer
+    that only repeats the caption.
     """
 
     id: str
@@ -183,7 +185,9 @@ def template_names() -> list[str]:
 
 
 def written_prompts(name: str, caption: str, folder: str = "") -> list[dict[str, Any]]:
-    """Return every question of a prompt file about a caption; values from earlier answers are in angle brackets."""
+    """Return every question of a prompt file about a caption. Values that come from earlier answers are in angle
+    brackets.
+    """
     questions = []
     for step in read_template(name, folder).steps.values():
         given = {field: caption if field in ("caption", "first") else f"<{field}>" for field in step.given}
@@ -192,7 +196,7 @@ def written_prompts(name: str, caption: str, folder: str = "") -> list[dict[str,
 
 
 def read_template(name: str, folder: str = "") -> Template:
-    """Return a prompt file by name, from the user's folder if it has a file of that name.
+    """Return the prompt file with this name, from the user's folder if it has one, else from creperie's.
 
     >>> sorted(read_template("replace-object").steps)
     ['compose', 'locate', 'propose']
@@ -207,7 +211,7 @@ def read_template(name: str, folder: str = "") -> Template:
 
 
 def parse_template(name: str, text: str, where: str = "") -> Template:
-    """Return the template in a prompt file's text; raise a DataError that says what it lacks."""
+    """Return the template that a prompt file's text describes; raise a DataError that says what is missing."""
     where = where or f"{name}.toml"
     try:
         document = tomllib.loads(text)
