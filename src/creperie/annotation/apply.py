@@ -161,7 +161,7 @@ OF_ALL_CAPTIONS = ("decidable", "undecided_because")
 
 def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undecided: str) -> tuple[Item | None, str]:
     """Return an item changed by people's verdicts on it (None if it is removed), and what happened to it. `undecided`
-    is `drop` or `keep`.
+    says what becomes of undecided items: `drop` or `keep`.
     """
     if all(s.how == UNANSWERED for _, s in asked):
         return item, "not judged"
@@ -295,8 +295,8 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
 def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: str = "cli") -> Json:
     """Write the result of a study: the benchmark, with the study's record beside it, or the runs.
 
-    Return the document of the result with the paths that were written. `db` records the event in the audit trail; it is
-    None for results of an exported file.
+    Return the document of the result with the paths that were written. The event is recorded in the audit trail of
+    `db`, which is None for results of an exported file.
     """
     folder = plan.out if done.bench is not None else None
     if done.bench is not None:

@@ -149,7 +149,9 @@ class Desk:
         return self.locked(Slot.id == self.counts.next) if self.counts.next else None
 
     def _last_check(self) -> Slot | None:
-        """Return an attention check that the annotator has left, once all questions have been asked; else None."""
+        """Return an attention check that the annotator has yet to answer, once all questions have been asked; else
+        None.
+        """
         if self.waiting or self.counts.checked >= self.counts.checks:
             return None
         own = (Slot.annotator_id == self.me.id, Slot.kind == ATTENTION, Slot.state == FREE)

@@ -152,7 +152,9 @@ class AnswerEvidence:
 
 
 def evidence_of(record: StudyRecord) -> AnswerEvidence:
-    """Return the answers as votes, with estimates of competence. If the task is a rating, its sign is the vote."""
+    """Return the answers as votes, with estimates of competence. For tasks that rate texts, the vote is the sign of the
+    rating.
+    """
     dimension = task_named(record["task"]).dimensions[0]
     questions = judged(record)
     asked = [*questions, *judged(record, ATTENTION)]

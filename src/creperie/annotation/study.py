@@ -221,7 +221,7 @@ def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) ->
 
 def _candidates(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[Made]:
     """Yield candidates for the n-th question with a known answer, each with the drafts from which it was made. The
-    known answer alternates with n.
+    answer depends on n, so that all answers are equally frequent.
     """
     for own in left:
         turn = n % (len(task.known(own.payload, own.payload)) or 1)

@@ -121,7 +121,7 @@ class ReadingComparison:
         return None
 
     def _exchanges(self) -> bool:
-        """Return whether the differing names are the same in both captions, but in other places."""
+        """Return whether the names that differ between aligned things are the same in both captions, only exchanged."""
         pairs = [(self.own.entities[o].head, self.other.entities[t].head) for t, o in self.aligned.items()]
         apart = [pair for pair in pairs if noun_likeness(*pair) == "apart"]
         return sorted(a for a, _ in apart) == sorted(b for _, b in apart)

@@ -186,7 +186,7 @@ def _is_for_one(thing: Any) -> bool:
 
 
 def _is_about(verb: Any, noun: Any) -> bool:
-    """Return True if the noun may be the subject of a finite verb, whatever the parse says."""
+    """Return True if the noun may be the subject of this finite verb, whatever the parse says."""
     return not any(c.dep_ in ("nsubj", "nsubjpass", "expl") and c != noun and c.tag_[:1] != "W" for c in verb.lefts)
 
 
@@ -303,7 +303,7 @@ def _counted(number: Any) -> Any | None:
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
-    """Return True if a single thing may become several, and the other ones a single one: the two are listed side by
+    """Return True if a single thing and several other things can exchange their numbers: the two are listed side by
     side or one acts on the other, and nothing else in the caption depends on their numbers.
     """
     doc = scene.doc

@@ -260,7 +260,7 @@ Form = tuple[dict[str, Any], bool]
 
 
 def _form(verb: Any, passive: bool) -> Form | str:
-    """Return the form of a verb, or why it cannot be written in the other voice."""
+    """Return the form of a verb, or the reason why it cannot be written in the other voice."""
     helpers = dependents(verb, "aux", "auxpass")
     names = [base_of(h) if h.lower_ not in ("being", "been") else h.lower_ for h in helpers]
     if verb.dep_ == "acl" or names == ["being"]:

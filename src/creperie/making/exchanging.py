@@ -286,8 +286,8 @@ def _is_many(noun: Any) -> bool:
 
 
 def _tells_many(doc: Any) -> bool:
-    """Return True if a caption describes what only several can do, such as standing in a circle, queuing or sharing
-    something.
+    """Return True if a caption describes what a single person or thing cannot do, such as standing in a circle, queuing
+    or sharing something.
     """
     return any(t.lower_ in frames()["of_many"] or lemma(t.text, "VBZ") in frames()["of_many"] for t in doc)
 

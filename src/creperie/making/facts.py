@@ -288,8 +288,8 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
 
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
-    """Yield a fact for each two kinds of things if one is far more numerous: more than twice as many plus one, so that
-    an overlooked thing does not matter.
+    """Yield a fact for each pair of kinds of things of which one is far more numerous: more than twice as many plus
+    one, so that an overlooked thing does not matter.
     """
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):

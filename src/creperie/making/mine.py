@@ -94,8 +94,8 @@ class SpatialMiner(Maker):
         return Candidate(source.id, text, "negative", "mined-foil", NAME, edit, "spatial", {"foil": sure})
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return the item of P1, P2 and the foils most similar to P1. People can choose other foils among the
-        candidates.
+        """Return the item made of the source caption (P1), a second true caption (P2) and the foils most similar to P1.
+        People can choose other foils among the candidates.
         """
         true = [c for c in accepted if c.role == "positive"]
         false = [c for c in accepted if c.role == "negative"][: self.options.foils]

@@ -135,8 +135,8 @@ def is_made(noun: Any) -> bool:
 
 
 def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:
-    """Return True if the sort of a noun is in `lists`, or if the noun is in a list named there. `made` stands for all
-    man-made things.
+    """Return True if `lists` contains the sort of the noun, or the name of a word list with this noun. The entry `made`
+    stands for all man-made things.
     """
     words = {w for name in lists for w in str(frames().get(name, name)).split("|")}
     return (sort or sort_of(noun)) in lists or base_of(noun) in words or ("made" in lists and is_made(noun))

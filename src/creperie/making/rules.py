@@ -244,7 +244,7 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 
 def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
     """Return the verdict of `truth` on a foil. For a replacement, the parse of its caption is used. For a swap, the
-    words are exchanged in the caption's reading, and the swap must not be entailed either when its text is parsed anew.
+    words are exchanged in the caption's reading, and the text of the swap, parsed anew, must not be entailed either.
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)

@@ -252,7 +252,9 @@ class TwinSearch:
         return replace(pair, kind=kind, reason=reason)
 
     def _crossed(self, pair: TwinPair) -> tuple[tuple[str, str], tuple[str, str]]:
-        """Return (left image, right caption) and (right image, left caption)."""
+        """Return the caption of each image's twin with this image: (left image, right caption) and (right image, left
+        caption).
+        """
         left, right = self.sources[pair.left], self.sources[pair.right]
         return (left.images[0], right.text), (right.images[0], left.text)
 
@@ -293,9 +295,9 @@ class TwinSearch:
         return [pair if pair.reason else replace(pair, reason=why_alike(pair)) for pair in pairs]
 
     def _matched(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return all pairs, with those rejected that would use an image or caption for a second time within a kind.
+        """Return all pairs, some of them rejected, so that no image or caption is used twice for one kind of twins.
 
-        Among pairs that compete, those with the same words come first, then those with better evidence.
+        Among pairs that compete, those with the same words are preferred, then those with better evidence.
         """
         kept: set[int] = set()
         for kind in sorted({p.kind for p in pairs if not p.reason}):

@@ -108,7 +108,7 @@ class ItemSpool:
 
 class CandidateFile:
     """The file of all candidates, accepted or not, one row each. A source without candidates has a row with the reason,
-    and so does every kind of which nothing was made.
+    and so does every kind of foil of which a source has none.
     """
 
     def __init__(self, path: Path) -> None:

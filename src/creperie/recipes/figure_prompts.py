@@ -57,8 +57,8 @@ def prompt_places() -> dict[str, tuple[str, ...]]:
 
 
 def prompt_folder(place: str) -> tuple[Path, tuple[str, ...]]:
-    """Return a folder of prompts, and the names of the prompts in it. `place` is such a folder, for which no names are
-    returned, or a file whose prompts are written to one.
+    """Return a folder of prompts, and the names of the prompts that were written to it. If `place` is a file, its
+    prompts are written to a folder; if it is a folder, it is returned without names.
     """
     path = Path(place).expanduser()
     if path.is_file():

@@ -161,7 +161,7 @@ def _claim(out: Path, recipe: Recipe) -> None:
 
 @dataclass(frozen=True)
 class _Stove:
-    """The state of a recipe run: its folder, the given outputs, the engine, and callbacks."""
+    """The state of a recipe run: its folder, the outputs that the user gave, the engine, and callbacks."""
 
     recipe: str
     out: Path
@@ -340,7 +340,7 @@ def _images_digest(stage: RecipeStage, inputs: Sequence[str]) -> str:
 def output_digest(place: str, places: Sequence[str] = ()) -> str:
     """Return a digest of a stage's output: of a benchmark with its images, or of all files except the stage's records.
 
-    `places` are spellings of the run's folder: paths in files are compared without it.
+    `places` are spellings of the path of the run's folder, which is removed from the files first.
     """
     path = Path(place)
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():

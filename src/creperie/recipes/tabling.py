@@ -78,7 +78,7 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
 
 
 def findings_of(job: StageJob) -> RecipeFindings:
-    """Return the results in the inputs other than runs, by the name of the stage that wrote them."""
+    """Return what the inputs hold besides runs, by the name of the stage that wrote it."""
     findings = RecipeFindings()
     piles = {
         PAIRWISE: findings.pairwise,

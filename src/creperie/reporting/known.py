@@ -49,7 +49,9 @@ class KnownResult:
 
 @dataclass(frozen=True)
 class KnownColumn:
-    """All published results with one definition, the highest first."""
+    """All published results that measure the same, the highest first. `definition` says what: benchmark, task, subsets,
+    averaging.
+    """
 
     definition: Definition
     title: str
@@ -65,7 +67,7 @@ class KnownColumn:
 
 @dataclass(frozen=True)
 class KnownPlace:
-    """A run's result in percent, with its interval, and the column of published results with the same definition."""
+    """A run's result in percent, with its interval, and the column of published results with which it is compared."""
 
     column: KnownColumn
     model: str
@@ -99,7 +101,7 @@ class KnownPlace:
 
 @cache
 def known_columns() -> tuple[KnownColumn, ...]:
-    """Return all published results of models, in one column per definition."""
+    """Return all published results of models, in columns of results that measure the same."""
     found: dict[Definition, tuple[Column, dict[tuple[str, str], KnownResult]]] = {}
     printed: set[tuple[str, frozenset[tuple[Definition, str]]]] = set()
     for table in known_tables():
@@ -235,7 +237,7 @@ def export_mieb(run: Run, out: str | Path) -> Path:
 
 
 def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, float]]:
-    """Return a benchmark's published results, grouped by definition. The given runs are inserted and marked by ▶."""
+    """Return a benchmark's published results, column by column. The given runs are inserted and marked by ▶."""
     columns = _columns_of(benchmark)
     if not columns:
         raise unknown("benchmark with published results", benchmark, {c.definition[0] for c in known_columns()})

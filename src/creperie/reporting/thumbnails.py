@@ -43,7 +43,7 @@ class PictureRoots:
 
     @staticmethod
     def of(named: Sequence[str | Path], folders: Sequence[Path]) -> PictureRoots:
-        """Return the rule for these folders. `named` are those that the user named."""
+        """Return the roots made of these folders and of the places that the user named (`named`)."""
         return PictureRoots(tuple(Path(path).resolve() for path in named), tuple(path.resolve() for path in folders))
 
     def hidden(self, bench: Benchmark) -> str:

@@ -1,4 +1,6 @@
-"""Tasks that measure how well people do: they find the negative or choose the caption, and are scored like models."""
+"""Tasks that measure how well people do, scored like models: they find the one false caption, or choose the
+true one.
+"""
 
 from __future__ import annotations
 

@@ -127,7 +127,9 @@ def _show_bias(payload: Payload, order: Order) -> PageForm:
 
 
 def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
-    """Return the rating independent of the order shown: above zero if the true caption is the more reasonable text."""
+    """Return the rating independent of the order shown: above zero if the true caption was rated the more reasonable
+    text.
+    """
     return {"rating": read["rating"] if order[0] == 1 else -read["rating"]}
 
 

@@ -54,8 +54,8 @@ class LLMMaker(Maker):
 
     @property
     def compose(self) -> str:
-        """The name of the step that writes the new caption. Additions have one of their own that keeps the number of
-        words, except as published.
+        """The name of the step that writes the new caption. For additions, it is a step that keeps the number of words,
+        unless `as_published`.
         """
         matched = self.family == "add" and not self.options.as_published
         return "compose-matched" if matched else "compose"

@@ -51,13 +51,17 @@ class CaptionPair:
 
     @property
     def fault(self) -> str:
-        """The code of the verdict for the case that this pair does not mean what it should."""
+        """The code of the verdict for a pair that turns out wrong: the captions should mean the same but do not, or the
+        reverse.
+        """
         return "not-equivalent" if self.wanted == "same" else "negative-equivalent"
 
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on a pair. Its code is empty if the pair means what it should, and `UNDECIDED` if that is unknown."""
+    """The verdict on a pair of captions. Its code is empty if they mean the same, or something different, as they
+    should, and `UNDECIDED` if that is unknown.
+    """
 
     pair: CaptionPair
     code: str = ""
@@ -68,7 +72,9 @@ class PairVerdict:
 
     @property
     def is_fault(self) -> bool:
-        """True if the pair does not mean what it should, or if the model's answer about it could not be parsed."""
+        """True if the captions do not mean the same, or something different, as they should, or if the model's answer
+        could not be parsed.
+        """
         return self.code not in ("", UNDECIDED)
 
     @property
@@ -96,12 +102,12 @@ class Validation:
 
     @property
     def failed(self) -> set[tuple[str, str]]:
-        """The items as (subset, item) in which a pair does not mean what it should or has no readable answer."""
+        """The items with a pair of captions that is wrong or has no readable answer, as (subset, item)."""
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.is_fault}
 
     @property
     def undecided(self) -> set[tuple[str, str]]:
-        """The other items as (subset, item) in which `truth` cannot decide about a pair."""
+        """The other items with a pair of captions about which `truth` cannot decide, as (subset, item)."""
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code == UNDECIDED} - self.failed
 
     @property

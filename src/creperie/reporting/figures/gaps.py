@@ -97,7 +97,7 @@ def gap_plane(
 ) -> Figure:
     """Return a scatter plot of items by their gaps for two attackers, with the grid of cells that refinement balances.
 
-    `bins` is the number of cells per sign and axis, 50 as published; gaps are between −1 and 1.
+    `bins` is the number of cells on each side of zero, 50 as published; gaps are between −1 and 1.
     """
     figure, axes = new_axes(4.8, 5.0)
     axes.set_xticks(np.arange(-bins, bins + 1) / bins, minor=True)
