@@ -498,7 +498,7 @@ def _is_plain(adverb: Any) -> bool:
 
 @cache
 def _is_name(named: str, head: str) -> bool:
-    """Return whether two words together name something that is not a kind of what the second word names, as `hot dog`
-    does.
+    """Return whether two words are the name of something else than a kind of what the second word names: a `hot dog` is
+    no dog.
     """
     return bool(open_wordnet().senses(named, "n")) and not is_above(head, named)

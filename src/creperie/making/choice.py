@@ -50,8 +50,8 @@ class Option:
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
-    """Yield the outcomes with a choice made: the foils that are not chosen are rejected with a reason. `outcomes` is
-    called twice.
+    """Choose among the accepted foils: yield the outcomes with all other foils rejected, each with a reason. `outcomes`
+    is called twice.
     """
     if not isinstance(maker, ParsedMaker) or not maker.chooses:
         yield from outcomes()

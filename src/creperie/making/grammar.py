@@ -51,7 +51,9 @@ class Alternation:
     say: Mapping[str, Callable[[Any, bool], str]]  #: construction → the function that writes it, in the order of items
 
     def propose(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-        """Return a proposal with the other construction and the foils of both, each also in a simplified form."""
+        """Return a proposal with the event in the other construction, and with foils in both constructions, each also
+        in a simplified form.
+        """
         event = self.find(mended(doc, options.parser))
         if isinstance(event, str):
             return Proposal(skipped=event)

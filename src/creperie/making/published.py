@@ -130,8 +130,8 @@ def _alone(token: Any) -> tuple[int, int]:
 
 @cache
 def for_object(noun: str) -> tuple[str, ...]:
-    """Return replacements for a noun: its contrasts or, if there are none, the co-hyponyms of its first sense that is a
-    visible thing.
+    """Return replacements for a noun: those in creperie's lists of contrasts or, if there are none, the co-hyponyms of
+    its first sense that is a visible thing.
     """
     own = contrasts(read_data("contrasts")["objects"], noun)
     if own:
@@ -152,14 +152,18 @@ def for_object(noun: str) -> tuple[str, ...]:
 
 @cache
 def for_attribute(adjective: str) -> tuple[str, ...]:
-    """Return adjectives that exclude this one: its contrasts or, if there are none, its antonyms."""
+    """Return adjectives that exclude this one: those in creperie's lists of contrasts or, if there are none, its
+    antonyms.
+    """
     own = contrasts(facts()["opposites"], adjective)
     return own or _near(adjective, open_wordnet().antonyms(adjective, "a"))
 
 
 @cache
 def for_action(verb: str) -> tuple[str, ...]:
-    """Return replacements for a verb: its contrasts, else its antonyms, else its co-hyponyms."""
+    """Return replacements for a verb: those in creperie's lists of contrasts, else its antonyms, else its
+    co-hyponyms.
+    """
     own = contrasts(read_data("contrasts")["actions"], verb)
     if own:
         return own

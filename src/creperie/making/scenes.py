@@ -142,7 +142,9 @@ def half_truths(name: str, options: MakerOptions, captions: Captions) -> HalfTru
 
 
 def _captions(source: SourceCaption, detail: Sequence[str], seed: int) -> tuple[Candidate, ...]:
-    """Return the three captions. Which thing is named first is random, so each detail is true as often as false."""
+    """Return the three captions of a half-truth item. Which thing is named first is random, so that each detail is true
+    as often as false.
+    """
     things = str(source.tags["about"]).split(", ")
     dice_for(seed, HALF_TRUTHS, f"{source.id} order").shuffle(things)
     a, b = (f"{article_for(thing)} {thing}" for thing in things)

@@ -24,7 +24,7 @@ class StageMatch:
 
 
 def verify_runs(one: Path, two: Path) -> list[StageMatch]:
-    """Return the comparisons of all stages of two runs of a recipe, in order."""
+    """Compare two runs of a recipe, and return one StageMatch per stage, in order."""
     runs = [(folder, read_card(folder)) for folder in (one, two)]
     recipes = [card["recipe"] for _, card in runs]
     if recipes[0] != recipes[1]:

@@ -69,7 +69,7 @@ class TableValue:
 
 @dataclass(frozen=True)
 class RunTable:
-    """A table of rows × columns. It holds no cell where there is no run."""
+    """A table of rows × columns. If no run belongs in a cell, the cell is missing."""
 
     choice: TableChoice
     rows: list[Labels]
