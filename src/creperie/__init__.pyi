@@ -160,7 +160,8 @@ def from_pandas(
     id: str | Sequence[str] = ...,
     tag: str | Sequence[str] = ...,
 ) -> Benchmark:
-    """Return a benchmark from a table in memory: one row per item, columns with true and false captions."""
+    """Return a benchmark made from a table in memory, which has one row per item and columns with true and false
+    captions."""
 
 # from creperie.bench.spec import load as load
 def load(
@@ -175,8 +176,8 @@ def load(
     id: str | Sequence[str] = ...,
     tag: str | Sequence[str] = ...,
 ) -> Benchmark:
-    """Return a benchmark loaded from a catalog name, a folder that creperie wrote, `FORMAT:PATH`, a table of
-    captions, or anything that `from_pandas` takes."""
+    """Load a benchmark: by its name in the catalog, from a folder that creperie wrote, from `FORMAT:PATH`, from a
+    table of captions, or from anything that `from_pandas` takes."""
 
 # from creperie.making.generation import make as make
 def make(

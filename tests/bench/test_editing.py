@@ -37,7 +37,7 @@ def test_items_by_their_tags(bench: Benchmark, wanted: str, ids: list[int]) -> N
 def test_tags_that_are_none(bench: Benchmark) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'kind'"):
         edit(bench, Edit(tag=("kinds=x",)))
-    with pytest.raises(UsageError, match="names no value of a tag"):
+    with pytest.raises(UsageError, match="does not name a tag and its value"):
         edit(bench, Edit(tag=("kind",)))
 
 

@@ -115,10 +115,13 @@ def test_pictures_in_frames_and_files(tmp_path: Path) -> None:
         (7, "int is not a benchmark; pass a name"),
         ([3], r"frame\[0\]: is int, expected a dictionary"),
         ({"caption": ["a"], "foil": ["b", "c"]}, "columns of different lengths: 1, 2"),
-        ({"image": [3], "caption": ["a"], "foil": ["b"]}, "is int, which is not a picture"),
+        ({"image": [3], "caption": ["a"], "foil": ["b"]}, "is of type int, which is not an image"),
         ({"image": [b"GIF8 not a picture"], "caption": ["a"], "foil": ["b"]}, "not a picture in a known format"),
-        (pytest.importorskip("polars").LazyFrame({"caption": ["a"]}), r"is a lazy frame; pass `frame\.collect\(\)`"),
-        ({"x": ["a"]}, "no column of true captions is known; pass `positive='COLUMN'`, one of: x"),
+        (
+            pytest.importorskip("polars").LazyFrame({"caption": ["a"]}),
+            r"is a lazy data frame; pass `frame\.collect\(\)`",
+        ),
+        ({"x": ["a"]}, "no column name says which column has the true captions; pass `positive='COLUMN'`, one of: x"),
     ],
 )
 def test_what_is_not_a_benchmark_is_an_error_in_one_line(objects: Any, line: str) -> None:

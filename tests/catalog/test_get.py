@@ -266,7 +266,7 @@ def test_many_gigabytes_are_asked_for(
     catalog["small"] = entry
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 10**12))
-    with pytest.raises(UsageError, match=r"about 7.0 GB; add `yes=True`"):
+    with pytest.raises(UsageError, match=r"about 7.0 GB; pass `yes=True`"):
         get()
     assert get(large_ok=True).complete
 

@@ -117,12 +117,17 @@ BAD = [
     ("karpathy", "k.json", '{"images": 3}', "'images' is a number, expected a list"),
     ("conceptual-captions", "c.tsv", "a\tb\nc\n", r"c\.tsv:2: has 1 cells, expected a caption and a link"),
     ("flickr-captions", "f.token", "nothing\n", "these files contain no items"),
-    ("csv", "t.csv", "a,b\n1,2\n", "no column of true captions is known; pass `positive='COLUMN'`, one of: a, b"),
+    (
+        "csv",
+        "t.csv",
+        "a,b\n1,2\n",
+        "no column name says which column has the true captions; pass `positive='COLUMN'`, one of: a, b",
+    ),
     ("csv", "t.csv", "caption,caption\n1,2\n", "names the column 'caption' twice"),
     ("csv", "t.csv", "caption,image\nx\n", r"t\.csv:2: has 1 cells, expected 2.*in quotes"),
     ("csv", "t.csv", 'caption\n"x" y\n', r"t\.csv:2: is not a table that can be read .*`no_quotes=True`"),
     ("csv", "t.csv", b"caption\n\xff\n", "is not UTF-8"),
-    ("csv", "t.csv", "caption\n", "holds no row with a caption"),
+    ("csv", "t.csv", "caption\n", "contains no row with a caption"),
     ("jsonl", "t.jsonl", '{"caption": "a"}\n3\n', r"t\.jsonl:2: is a number, expected an object"),
     ("jsonl", "t.jsonl", '{"caption": "a"}\n{"caption": 3}\n', r"t\.jsonl:2: 'caption' is a number, expected text"),
     ("jsonl", "t.jsonl", '{"caption": ["a", {}]}\n', r"t\.jsonl:1: 'caption' is an object, expected text"),
@@ -166,7 +171,7 @@ def test_a_path_that_is_not_there(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["sugarcrepe", "vl-checklist", "crepe", "conceptual-captions", "winoground", "visla"])
 def test_a_folder_without_such_files(tmp_path: Path, name: str) -> None:
     (tmp_path / "LICENSE").write_text("MIT")
-    with pytest.raises(CreperieError, match=f"^{re.escape(str(tmp_path))}: this folder holds no "):
+    with pytest.raises(CreperieError, match=f"^{re.escape(str(tmp_path))}: this folder contains no "):
         read_format(find_format(name), str(tmp_path))
 
 
@@ -199,7 +204,7 @@ def test_hard_positives_must_be_aligned(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.json").write_text(text)
     format = find_format("hard-positives")
-    with pytest.raises(CreperieError, match="has another image"):
+    with pytest.raises(CreperieError, match="names another image"):
         read_format(format, str(tmp_path))
     (tmp_path / "swapped_data" / "a.json").write_text(f"[{row % 'x'}, {row % 'x'}]")
     with pytest.raises(CreperieError, match="has 2 records, but the file it must be aligned with has 1"):

@@ -213,7 +213,7 @@ def test_jsonl_and_parquet_hold_every_item_and_csv_those_of_one_image(tmp_path: 
 
 def test_items_of_two_images_fit_into_jsonl_and_not_into_csv(tmp_path: Path) -> None:
     bench = from_items("pair", [Item("0", "s", ("a", "b"), ("c", "d"), PAIRED, {"x": True})])
-    with pytest.raises(CreperieError, match="has 2 images, and a row of this table holds one; export as jsonl"):
+    with pytest.raises(CreperieError, match="has 2 images, but a row of this table holds only one; export as jsonl"):
         write_format(find_format("csv"), bench, tmp_path / "x.csv")
     empty = from_items("empty", [Item("0", "s", (), ("", "d"), choice(1, 1))])
     with pytest.raises(CreperieError, match="has an empty text"):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Info:
-    """A description of a benchmark for people. An empty text means that the field is not stated."""
+    """A description of a benchmark for readers. A field that is empty is not known."""
 
     title: str = ""
     description: str = ""
@@ -50,7 +50,7 @@ class Info:
 
 @dataclass(frozen=True)
 class ProvenanceStep:
-    """One step of a benchmark's history: the operation, its arguments, and the content hashes of its inputs."""
+    """A step in a benchmark's history: the operation, its arguments, and the content hashes of its inputs."""
 
     op: str
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class ProvenanceStep:
 
 @dataclass(frozen=True)
 class SkippedRecord:
-    """A published record that could not become an item, with the reason."""
+    """A record in the published files from which no item could be made, and the reason."""
 
     subset: str
     id: str
@@ -68,9 +68,10 @@ class SkippedRecord:
 
 @dataclass(frozen=True)
 class Parquet:
-    """A table in Parquet files that is read on demand. `digest` is the content hash stated in its manifest.
+    """A table in Parquet files that is read on demand. `digest` is the content hash from its manifest.
 
-    The files are checked once, before they are first read; `checksums` is None for benchmarks of older versions.
+    The files are checked once, before they are first read. `checksums` is None for a benchmark written by an older
+    version.
     """
 
     files: tuple[Path, ...]
@@ -80,7 +81,7 @@ class Parquet:
 
     @cached_property
     def _checked(self) -> None:
-        """Raise a DataError if a file is damaged."""
+        """Raise a DataError if a file is damaged; on later access, the files are not checked again."""
         if self.checksums is None:
             return
         folder = self.files[0].parent.parent
@@ -113,7 +114,9 @@ class Parquet:
                     yield pa.Table.from_batches([batch]).select(columns)
 
     def read(self, columns: list[str] | None = None, condition: pc.Expression | None = None) -> pa.Table:
-        """Return the table, or some columns and rows of it; raise a DataError if a file is damaged."""
+        """Return the table, or only the named columns and the rows that meet a condition; raise a DataError if a file
+        is damaged.
+        """
         with reading_parquet(self.files[0].parent, self.again):
             return self.dataset.to_table(columns=columns, filter=condition)
 
@@ -152,7 +155,9 @@ HELD = 250_000
 
 @dataclass(frozen=True)
 class Benchmark(Framed):
-    """A named set of items with images and history. The items are a columnar table, read from Parquet as needed."""
+    """A named set of items, with images and a record of its history. The items are a table, which is read from disk as
+    needed.
+    """
 
     name: str
     source: pa.Table | Parquet
@@ -182,14 +187,15 @@ class Benchmark(Framed):
         return table
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return one column; of a benchmark on disk, only this column is read."""
+        """Return one column. Of a benchmark on disk, nothing else is read."""
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             return self.source.read([name]).column(0)
         return self.table.column(name)
 
     def pieces(self, columns: list[str], rows: int = PIECE) -> Iterator[pa.Table]:
-        """Yield tables of the given columns, at most `rows` rows at a time; a benchmark on disk is never read as a
-        whole.
+        """Yield tables of the given columns, with at most `rows` rows each.
+
+        A benchmark on disk is never read as a whole.
         """
         if not isinstance(self.source, Parquet) or "table" in self.__dict__:
             for start in range(0, len(self), rows):
@@ -203,19 +209,19 @@ class Benchmark(Framed):
 
     @property
     def schema(self) -> pa.Schema:
-        """The column names and types; reads no items."""
+        """The names and types of the columns, which are known without reading any items."""
         return self.source.dataset.schema if isinstance(self.source, Parquet) else self.source.schema
 
     @cached_property
     def hash(self) -> str:
-        """The content hash of the items, which a run records to identify the items that it was computed on."""
+        """The content hash of the items. A run records it, to identify the items that it was computed on."""
         if not isinstance(self.source, Parquet):
             return content_hash(self.source)
         return self.source.digest or hash_pieces(self.columns, self.pieces(self.columns))
 
     @cached_property
     def checked_hash(self) -> str:
-        """The content hash of the items as they are read; raise a DataError if the manifest states another one."""
+        """The content hash, computed from the items; raise a DataError if the hash in the manifest is different."""
         names = list(self.columns)
         if not isinstance(self.source, Parquet):
             return self.hash
@@ -249,9 +255,9 @@ class Benchmark(Framed):
         return self.table
 
     def open(self, item: Item | int | str) -> list[Image.Image]:
-        """Return the images of an item (given as such, by its index or by its id).
+        """Return the images of an item, which is given itself, by its index or by its id.
 
-        The images are decoded, upright and RGB, and cropped if the item refers to a region.
+        The images are decoded, in RGB and upright, and cropped if the item refers to a region of them.
         """
         own = item if isinstance(item, Item) else self[item]
         return [open_image(self.images, reference) for reference in own.images]
@@ -270,7 +276,7 @@ class Benchmark(Framed):
     def __getitem__(self, index: str) -> Any: ...
     @explained
     def __getitem__(self, index: int | str | slice) -> Item | Benchmark:
-        """Return the item at an index or with an id; for a slice or the name of a subset, return a benchmark."""
+        """Return the item at an index or with an id. For a slice or the name of a subset, return a benchmark."""
         if isinstance(index, slice):
             rows = pa.array(range(*index.indices(len(self))), pa.int64())
             return self.with_table(self.table.take(rows), "slice", rows=f"{index.start}:{index.stop}:{index.step}")
@@ -293,7 +299,7 @@ class Benchmark(Framed):
 
     @property
     def item_keys(self) -> list[tuple[str, str]]:
-        """The subset and id of every item, in order."""
+        """The (subset, id) of every item, in order."""
         return list(zip(self.column("subset").to_pylist(), self.column("id").to_pylist(), strict=True))
 
     @explained
@@ -301,13 +307,15 @@ class Benchmark(Framed):
         """Return the item with this subset and id; raise a UsageError if there is none."""
         rows = self.table.filter((pc.field("subset") == subset) & (pc.field("id") == id))
         if rows.num_rows == 0:
-            raise UsageError(f"no item {id!r} in subset {subset!r}", where=self.name, hint="check both")
+            raise UsageError(
+                f"no item {id!r} in subset {subset!r}", where=self.name, hint="check the subset and the id"
+            )
         return next(iter(items_of(rows)))
 
     # -- columnar views of ragged lists -------------------------------------------------------------------------
 
     def ragged(self, column: str) -> tuple[np.ndarray, pa.Array]:
-        """Return a list column as (offsets, flat values): item i owns values[offsets[i]:offsets[i+1]]."""
+        """Return a list column as offsets and flat values: item i has the values[offsets[i]:offsets[i + 1]]."""
         array = self.column(column)
         lengths = pc.list_value_length(array).to_numpy()
         offsets = np.zeros(len(lengths) + 1, np.int64)
@@ -321,7 +329,10 @@ class Benchmark(Framed):
     # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
 
     def keeping(self, keep: np.ndarray, op: str, **args: Any) -> Benchmark:
-        """Return the items that a mask keeps, with one more provenance step. Large benchmarks on disk stay on disk."""
+        """Return a benchmark of the items for which the mask `keep` is True; `op` and `args` become a provenance step.
+
+        A large benchmark on disk stays there.
+        """
         source = self.source
         if isinstance(source, Parquet) and "table" not in self.__dict__ and len(self) > HELD:
             if isinstance(source, KeptRows):
@@ -331,8 +342,9 @@ class Benchmark(Framed):
         return self.with_table(self.table.filter(pa.array(keep)), op, **args)
 
     def with_table(self, table: pa.Table | Parquet, op: str, **args: Any) -> Benchmark:
-        """Return a copy of the benchmark with these items, and with one more provenance step that states how many items
-        were left out.
+        """Return a copy of the benchmark with other items; `op` and `args` become a provenance step.
+
+        The step also states how many items were left out.
         """
         changed = replace(self, source=table)
         left = {"leaves": f"{len(changed):,} of {len(self):,}"} if len(changed) < len(self) else {}
@@ -342,16 +354,16 @@ class Benchmark(Framed):
         self, condition: pc.Expression | Sequence[bool] | np.ndarray | Callable[[Item], bool], why: str = ""
     ) -> Benchmark:
         """Return a benchmark of the items that meet a condition: an Arrow expression over the columns, a boolean mask,
-        or a function of an item.
+        or a function of an item. `why` is recorded as the reason.
 
-        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow; for a benchmark on disk, while it is read.
+        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow, for a benchmark on disk while it is read.
         """
         if isinstance(condition, pc.Expression):
             return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)
         mask = np.asarray([condition(item) for item in self] if callable(condition) else condition, bool)
         if len(mask) != len(self):
             what = f"expected a mask of {len(self)} values, found {len(mask)}"
-            raise UsageError(what, where=self.name, hint="give one boolean per item")
+            raise UsageError(what, where=self.name, hint="give a mask with one boolean per item")
         return self.keeping(mask, "filter", condition=f"mask of {len(mask)}", why=why)
 
     def _where(self, condition: pc.Expression) -> pa.Table:
@@ -373,7 +385,7 @@ class Benchmark(Framed):
 
     @explained
     def only(self, *subsets: str | Iterable[str]) -> Benchmark:
-        """Return a benchmark of the items in these subsets, given one by one or as a list."""
+        """Return a benchmark of the items in these subsets, which are given one by one or as a list."""
         wanted = [name for one in subsets for name in ([one] if isinstance(one, str) else one)]
         for name in wanted:
             if not isinstance(name, str) or name not in self.subsets:
@@ -388,7 +400,9 @@ class Benchmark(Framed):
 
     @explained
     def sample(self, n: int, seed: int = 0) -> Benchmark:
-        """Return a benchmark of n items (or all, if fewer) drawn without replacement, in their original order."""
+        """Return a benchmark of `n` items (or all, if there are fewer), drawn without replacement, in their original
+        order.
+        """
         if n < 0:
             raise UsageError(f"cannot sample {n} items", where=self.name, hint="choose 0 or more")
         rng = np.random.Generator(np.random.PCG64(seed))
@@ -397,7 +411,7 @@ class Benchmark(Framed):
         return self.keeping(keep, "sample", n=n, seed=seed)
 
     def head(self, n: int) -> Benchmark:
-        """Return a benchmark of the first n items of every subset."""
+        """Return a benchmark of the first `n` items of every subset."""
         keep = ordinals(value_codes(self.column("subset"))) < n
         return self.keeping(keep, "head", n=n)
 
@@ -427,13 +441,15 @@ def check_shapes(table: pa.Table, where: str) -> None:
 
 
 def held_benchmark(given: Any) -> Benchmark | None:
-    """Return a benchmark: the argument if it is one, or the one that a result such as `Refined` holds; else None."""
+    """Return the argument if it is a benchmark, or the benchmark in a result such as `Refined`; None for anything
+    else.
+    """
     held = given if isinstance(given, Benchmark) else getattr(given, "bench", None)
     return held if isinstance(held, Benchmark) else None
 
 
 def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
-    """Return a benchmark made from items in memory; raise a DataError if two items have the same subset and id."""
+    """Return a benchmark made of items in memory; raise a DataError if two items have the same subset and id."""
     bench = Benchmark(name, table_of(items), **parts)
     check_keys(bench)
     return bench
@@ -458,12 +474,13 @@ def check_keys(bench: Benchmark, hint: str = "give every item of a subset its ow
 
 
 def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) -> Benchmark:
-    """Return several benchmarks joined into one. All of them must use one image store or none, and keys must not clash.
+    """Return several benchmarks joined into one. Their images must be in one store, and their (subset, id) must all
+    differ.
 
-    With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that keys of different benchmarks cannot clash.
+    With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that those of different benchmarks cannot coincide.
     """
     if not parts:
-        raise UsageError("nothing to concatenate", where=name, hint="give at least one benchmark")
+        raise UsageError("no benchmarks to concatenate were given", where=name, hint="give at least one benchmark")
     stores = {_place(b.images): b.images for b in parts if b.images is not NO_IMAGES}
     if len(stores) > 1:
         raise UsageError(
@@ -489,7 +506,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
 
 
 def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
-    """Return the tables, with a tag cast to text if its type differs from table to table."""
+    """Return the tables; a tag whose type differs from table to table is converted to text in all of them."""
     kinds: dict[str, set[pa.DataType]] = {}
     for table in tables:
         for column in table.schema:
@@ -504,7 +521,7 @@ def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
 
 
 def _place(store: ImageStore) -> str:
-    """Return a string that identifies the location of a store: two stores at the same location count as one."""
+    """Return a text that identifies the location of a store; it is equal for two stores at the same location."""
     return str(Path(store.location).resolve()) if store.location else f"store {id(store)}"
 
 
@@ -517,13 +534,15 @@ def _prefixed(bench: Benchmark) -> Benchmark:
 
 
 def image_keys(bench: Benchmark) -> list[str]:
-    """Return the keys of the images that the items refer to: unique, without crop boxes, in order of first use."""
+    """Return the keys of the images that items refer to, each once, without crop boxes, in the order of their first
+    use.
+    """
     references = pc.unique(bench.ragged("images")[1])
     return pc.unique(pc.replace_substring_regex(references, REFERENCE_ENDING, "")).to_pylist()
 
 
 def _give_back() -> None:
-    """Return freed memory to the system, as Arrow and glibc both hold on to some of it, even that of large arrays."""
+    """Return freed memory to the operating system; otherwise, Arrow and glibc keep some of it, even of large arrays."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         from ctypes import CDLL

@@ -1,7 +1,7 @@
 """The documents that come with a saved benchmark: README.md, DATASHEET.md and croissant.json.
 
 README.md starts with the YAML header by which `datasets.load_dataset(folder)` finds the items. DATASHEET.md is a
-datasheet in which creperie answers what it knows and leaves the other questions to the authors. croissant.json is
+datasheet, in which creperie answers the questions that it can and leaves the others to the authors. croissant.json is
 Croissant 1.0 metadata.
 """
 
@@ -59,7 +59,9 @@ _AUDIT = re.compile(r"(<!-- audit -->\n).*?(<!-- end of audit -->)", re.DOTALL)
 
 
 def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
-    """Return the audit stored beside a saved benchmark; None if there is none, or if it was made from other content."""
+    """Return the audit that is stored beside a saved benchmark; None if there is none, or if the items have changed
+    since.
+    """
     if not isinstance(bench.source, Parquet) or not bench.source.files:
         return None
     path = bench.source.files[0].parent.parent / AUDIT_FILE
@@ -70,7 +72,7 @@ def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
 def record_audit(folder: Path, audit: Mapping[str, Any]) -> None:
     """Write an audit beside a saved benchmark, and the audit's verdict into the benchmark's cards.
 
-    Nothing is written if the folder holds other content, holds an audit with more attackers, or is not writable.
+    Nothing is written if the folder is not writable, contains other items, or has an audit with more attackers.
     """
     manifest = folder / MANIFEST_FILE
     if not manifest.is_file() or read_json(manifest).get("hash") != audit["hash"]:
@@ -100,7 +102,7 @@ def licence_id(licence: str) -> str:
 
 
 def size_category(items: int) -> str:
-    """Return the size category of a data set, as Hugging Face names it.
+    """Return the size category of a data set with this number of items, as Hugging Face names it.
 
     >>> size_category(7511)
     '1K<n<10K'
@@ -114,11 +116,11 @@ ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", "
 
 
 def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
-    """Write a second table of items, with the paths of their copied images; return the patterns of the files that
-    `datasets` should read.
+    """Write a second table of the items, with the paths of their copied images, and return the patterns of the files
+    that `datasets` should read.
 
-    Returns an empty list and writes nothing if an image is missing or has an ending that `datasets` does not support.
-    The images are not cropped; if items refer to regions, the column `references` holds the original references.
+    If an image is missing, or `datasets` does not support its file type, nothing is written and the list is empty. The
+    images are not cropped; if items refer to regions of images, these references are in the column `references`.
     """
     import pyarrow.compute as pc
 
@@ -139,7 +141,7 @@ def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
 
 
 def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], pictures: Sequence[str] = ()) -> str:
-    """Return the text of README.md; `pictures` are the files that `datasets` reads where images are included."""
+    """Return the text of README.md. If images are included, `pictures` are the files that `datasets` reads."""
     import yaml
 
     head = yaml.safe_dump(_head(bench, kinds, pictures), allow_unicode=True, sort_keys=False)
@@ -226,7 +228,7 @@ def _cell(text: str) -> str:
 
 
 def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]) -> str:
-    """Return the text of DATASHEET.md: a datasheet that leaves open the questions that creperie cannot answer."""
+    """Return the text of DATASHEET.md, in which the questions that creperie cannot answer stay open."""
     types = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
     tags = {_tag_name(f.name): types.get(f.type, str(f.type)) for f in bench.schema if f.name not in CORE_COLUMNS.names}
     skipped = Counter(record.reason for record in bench.skipped).most_common()
@@ -239,7 +241,7 @@ def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchSh
 
 
 def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
-    """Return all steps in order, including the steps of benchmarks that were concatenated."""
+    """Return all provenance steps in order, with those of the benchmarks that were concatenated."""
     flat: list[ProvenanceStep] = []
     for step in steps:
         for part in step.args.get("history", ()):
@@ -257,7 +259,7 @@ LICENCE_URLS: dict[str, str] = _TABLES["licence_urls"]
 
 
 def croissant(bench: Benchmark, files: Mapping[str, str]) -> dict[str, Any]:
-    """Return the Croissant document. `files` maps files to their sha256."""
+    """Return the Croissant metadata. `files` maps the name of each file to its sha256."""
     info = bench.info
     title = _title(bench)
     return {
@@ -301,7 +303,7 @@ def _records(bench: Benchmark, file: str) -> dict[str, Any]:
 
 
 def _ids(bench: Benchmark) -> dict[str, str]:
-    """Return an identifier for each column name; identifiers contain no blanks."""
+    """Return an identifier without blanks for each column name."""
     ids: dict[str, str] = {}
     for i, name in enumerate(bench.columns):
         plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
@@ -339,7 +341,7 @@ def _url(source: str) -> dict[str, str]:
 
 
 def _today() -> str:
-    """Return the current date, or the date in SOURCE_DATE_EPOCH, which reproducible builds set."""
+    """Return the current date or, in a reproducible build, the date in SOURCE_DATE_EPOCH."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = dt.datetime.fromtimestamp(int(fixed), dt.UTC) if fixed.isdigit() else dt.datetime.now(dt.UTC)
     return now.date().isoformat()

@@ -1,7 +1,7 @@
 """Checks for defects of a benchmark: duplicate, contradictory, empty and unwinnable items, and bad images.
 
-Texts are checked column by column, so a million items take seconds. A finding with severity `error` is a defect of an
-item; `info` is worth knowing.
+Texts are checked column by column, so that a million items take seconds. A finding of severity `error` is a defect of
+an item; one of severity `info` is only worth knowing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CODES: dict[str, str] = packaged_toml("creperie.bench", "codes.toml")
 
 
 def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent) -> list[Finding]:
-    """Return all findings, errors first. With `images`, every image that an item refers to is read and decoded."""
+    """Return all findings, errors first. With `images`, every image that the items refer to is read and decoded."""
     view = View(bench)
     findings: list[Finding] = []
     with progress("check items", len(CHECKS), "checks") as advance:
@@ -39,7 +39,7 @@ def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent)
 
 
 class View:
-    """A benchmark with the columns that several checks use, each computed once."""
+    """A benchmark with columns that several checks need, each of which is computed once."""
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
@@ -51,7 +51,7 @@ class View:
 
     @cached_property
     def encoded(self) -> pa.DictionaryArray:
-        """The captions, dictionary-encoded, so that each distinct text is tested once."""
+        """The captions as a dictionary-encoded array, so that each distinct text is tested once."""
         return self.captions[1].dictionary_encode()
 
     @cached_property
@@ -64,7 +64,7 @@ class View:
 
     @cached_property
     def truth(self) -> np.ndarray:
-        """For each caption, whether it is true of any image."""
+        """For each caption, whether it is true of at least one image."""
         values = self.bench.ragged("match")[1].to_numpy(zero_copy_only=False)
         true = np.zeros(len(self.codes), bool)
         true[self.cell_captions[values]] = True
@@ -89,7 +89,7 @@ class View:
         return Finding(code, severity, *self.key(row), message)
 
     def where(self, test: Callable[[pa.Array], pa.Array]) -> np.ndarray:
-        """Return the indices of the captions whose text passes a test."""
+        """Return the indices of the captions whose texts pass a test."""
         if not len(self.codes):
             return np.zeros(0, np.int64)
         passed = test(self.encoded.dictionary).to_numpy(zero_copy_only=False)
@@ -129,7 +129,7 @@ def _repeated_items(view: View) -> Iterator[Finding]:
 
 
 def _vacuous(view: View) -> Iterator[Finding]:
-    """Yield findings for items whose captions are all true, all false or missing: ranking these tests nothing."""
+    """Yield findings for items without both true and false captions, in which there is nothing to rank."""
     codes, shapes = shape_codes(view.bench)
     subset = view.table.column("subset").combine_chunks().dictionary_encode()
     of = subset.indices.to_numpy(zero_copy_only=False)
@@ -170,7 +170,7 @@ def _skipped(view: View) -> Iterator[Finding]:
 
 
 def _repeated_captions(view: View) -> Iterator[Finding]:
-    """Yield findings for captions that repeat an earlier one of the same item, with the same or the opposite label."""
+    """Yield findings for captions that occur earlier in the same item, with the same or with the opposite label."""
     first = first_rows(pair_codes(view.owners, view.codes))
     offsets = view.captions[0]
     for caption in np.flatnonzero(first != np.arange(len(first))).tolist():
@@ -189,14 +189,16 @@ def _repeated_captions(view: View) -> Iterator[Finding]:
 
 
 def _column(view: View, row: int, caption: int) -> list[bool]:
-    """Return, for each image of the item, whether the caption is true of it."""
+    """Return a column of an item's match matrix: for each image, whether the caption is true of it."""
     width = int(view.captions[0][row + 1] - view.captions[0][row])
     cells: list[bool] = view.table.column("match")[row].as_py()
     return cells[caption - int(view.captions[0][row]) :: width]
 
 
 def _contradictions(view: View) -> Iterator[Finding]:
-    """Yield findings for captions that are true of an image in one item and false of the same image in another."""
+    """Yield findings for captions that are true of an image in one item, and false of the same image in another
+    item.
+    """
     cells, values = view.bench.ragged("match")
     images, references = view.bench.ragged("images")
     if not len(references):
@@ -256,7 +258,7 @@ def _odd_characters(view: View) -> Iterator[Finding]:
 
 
 def _trailing_blanks(view: View) -> Iterator[Finding]:
-    """Yield one finding per subset with the number of true and false captions that end in a blank."""
+    """Yield a finding per subset on how many true and how many false captions end in a blank."""
     blank = np.zeros(len(view.codes), bool)
     blank[view.where(lambda texts: pc.not_equal(pc.utf8_rtrim_whitespace(texts), texts))] = True
     if not blank.any():
@@ -275,7 +277,7 @@ def _trailing_blanks(view: View) -> Iterator[Finding]:
 
 
 def _nearly_equal(view: View) -> Iterator[Finding]:
-    """Yield one finding per item with a true and a false caption that differ only in case, punctuation or spacing."""
+    """Yield a finding per item in which a true and a false caption differ only in case, punctuation or spaces."""
     if not len(view.codes):
         return
     lowered = pc.utf8_lower(view.encoded.dictionary)
@@ -294,7 +296,7 @@ def _nearly_equal(view: View) -> Iterator[Finding]:
 
 
 def _quoted(text: str) -> str:
-    """Return a caption for use in a message: quoted, with line breaks escaped, truncated to 120 characters."""
+    """Return a caption for a message: quoted, cut to 120 characters, and with line breaks as escapes."""
     return json.dumps(cut(text, 120), ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""A set of changes to a benchmark, applied in a fixed order; each change is recorded as a provenance step."""
+"""Changes to a benchmark, which are made in a fixed order; each is recorded as a provenance step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Edit:
 
 
 def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benchmark:
-    """Return the benchmark with the changes applied."""
+    """Return the benchmark after the changes."""
     if change.subset:
         bench = bench.only(change.subset)
     for wanted in change.tag:
@@ -44,11 +44,11 @@ def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benc
 
 
 def with_tag(bench: Benchmark, wanted: str) -> Benchmark:
-    """Return a benchmark of the items whose tag has one of some values, given as `name=value,value`."""
+    """Return a benchmark of the items whose tag has one of the `wanted` values, written as NAME=VALUE,VALUE."""
     name, equals, values = wanted.partition("=")
     tags = [column.removeprefix(TAG_PREFIX) for column in bench.columns if column.startswith(TAG_PREFIX)]
     if not equals:
-        raise UsageError(f"{wanted!r} names no value of a tag", hint="write NAME=VALUE, or NAME=VALUE,VALUE")
+        raise UsageError(f"{wanted!r} does not name a tag and its value", hint="write NAME=VALUE, or NAME=VALUE,VALUE")
     if name not in tags:
         raise unknown("tag", name, tags, where=bench.name)
     shown = [str(whole_number(v)).lower() for v in bench.column(TAG_PREFIX + name).to_pylist()]
@@ -57,7 +57,7 @@ def with_tag(bench: Benchmark, wanted: str) -> Benchmark:
 
 
 def without(bench: Benchmark, codes: Sequence[str], *, progress: Progress = silent) -> Benchmark:
-    """Return a benchmark of the items that have no finding with one of these codes."""
+    """Return a benchmark of the items about which no check finds one of these finding codes."""
     for code in codes:
         if code not in CODES:
             raise unknown("finding", code, CODES)
@@ -72,10 +72,11 @@ Keys = Collection[tuple[str, str]]  #: subset and id of items
 
 
 def reweighed(bench: Benchmark, by: str, doubted: Keys, agreed: Keys = ()) -> Benchmark | None:
-    """Return the benchmark with the tag `evidence` of items updated by a model's verdicts; None if no item has the tag.
+    """Return the benchmark with the tag `evidence` updated by a model's judgement of the items; None if no item has the
+    tag.
 
-    An item in `doubted` loses one level; an `unchecked` item in `agreed` becomes `likely`. `by` is the name of the
-    model.
+    The evidence of an item in `doubted` falls by one level; that of an item in `agreed` rises from `unchecked` to
+    `likely`. `by` is the name of the model.
     """
     items = []
     for item in bench:

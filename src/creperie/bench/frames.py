@@ -1,7 +1,7 @@
 """Benchmarks from objects in memory: data frames, lists of dictionaries, data sets and images.
 
-Images in memory are written once to creperie's cache, under names derived from their content. Saving a benchmark copies
-them into its folder.
+Images in memory are written to creperie's cache, under names derived from their content. When a benchmark is saved,
+they are copied into its folder.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from creperie.core import DataError, UsageError, check_columns, counted, with_op
 
 @with_options(roles=Roles)
 def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "frame", roles: Roles) -> Benchmark:
-    """Return a benchmark from a table in memory: one row per item, columns with true and false captions.
+    """Return a benchmark made from a table in memory, which has one row per item and columns with true and false
+    captions.
 
     `frame` is a pandas or polars data frame, an Arrow table, a `datasets.Dataset`, or a list or torch `Dataset` of
     items, dictionaries or tuples (image, caption, foil, …). Columns with usual names (image, caption, negative, subset,
-    id …) need not be named. An image is a PIL image, an array or tensor, encoded bytes, a path, or a key in `images` (a
-    folder, zip or Parquet file).
+    id and so on) are found by themselves. An image is a PIL image, an array or tensor, encoded bytes, a path, or a key
+    in `images` (a folder, zip or Parquet file).
     """
     if (held := held_benchmark(frame)) is not None:
         return held
@@ -56,7 +57,7 @@ def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "fr
 
 
 def _from_items(items: Sequence[Item], name: str, images: str | Path | None) -> Benchmark:
-    """Return a benchmark from items whose images are keys or paths."""
+    """Return a benchmark of items whose images are keys or paths."""
     keys, store = _pictures([key for item in items for key in item.images], name, images)
     rest = iter(keys)
     return from_items(name, [_with_images(item, [next(rest) for _ in item.images]) for item in items], images=store)
@@ -70,12 +71,12 @@ def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
 
 
 def _with_keys(columns: dict[str, list[Any]], name: str) -> dict[str, list[Any]]:
-    """Return the columns of a frame that has creperie's own columns, with a key in place of each image."""
+    """Return the columns of a frame with creperie's own column names, in which keys take the place of images."""
     return {**columns, "images": [[_picture_key(one, f"{name}['images']") for one in row] for row in columns["images"]]}
 
 
 def _warn_of_losses(bench: Benchmark, roles: Roles) -> None:
-    """Warn if some rows have no image or are not items; the warning states their numbers."""
+    """Warn if rows have no image or are not items, and say how many."""
     without = sum(not images for images in bench.column("images").to_pylist()) if roles.image else 0
     if without:
         warnings.warn(f"{without:,} of {len(bench):,} items have no image", stacklevel=4)
@@ -94,7 +95,7 @@ def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
     if isinstance(frame, Mapping) and any(hasattr(part, "features") for part in frame.values()):
         raise UsageError(f"has several splits: {', '.join(frame)}", where=name, hint="choose one: `frame['…']`")
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
-        raise UsageError("is a lazy frame", where=name, hint="pass `frame.collect()`")
+        raise UsageError("is a lazy data frame", where=name, hint="pass `frame.collect()`")
     if isinstance(frame, Mapping):
         if wrong := [str(column) for column, values in frame.items() if not isinstance(values, Iterable)]:
             what = f"the column {wrong[0]!r} is not a list of values"
@@ -118,7 +119,7 @@ def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
 
 
 def _is_dataset(frame: Any) -> bool:
-    """Return True for objects with a length and integer indices, such as torch datasets."""
+    """Return True for an object with a length and integer indices, such as a torch dataset."""
     known = hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "features")
     return hasattr(frame, "__getitem__") and hasattr(frame, "__len__") and not known
 
@@ -138,8 +139,8 @@ def _columns_of_records(records: Sequence[Any], name: str) -> dict[str, list[Any
 
 
 def _values(series: Any) -> list[Any]:
-    """Return the values of a column as Python objects; values that Arrow cannot represent, such as images, are
-    unchanged.
+    """Return the values in a column as Python objects; images and others that Arrow cannot represent stay as they
+    are.
     """
     if str(getattr(series, "dtype", "")) == "Object":  # of polars, which would give Arrow memory addresses
         return list(series)
@@ -169,8 +170,9 @@ def table_of_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> TableSo
 
 
 def _picture_key(cell: Any, where: str) -> str | None:
-    """Return the key of an image, or None if the cell is empty. An image in memory is cached; a path or key is returned
-    unchanged.
+    """Return the key of an image; None if the cell is empty.
+
+    An image in memory is written to the cache; a path or a key is returned as it is.
     """
     if isinstance(cell, Mapping) and {"bytes", "path"} <= set(cell):  # as `datasets` stores images
         cell = cell["path"] if cell["bytes"] is None else cell["bytes"]
@@ -183,9 +185,9 @@ def _picture_key(cell: Any, where: str) -> str | None:
 def _pictures(
     cells: Sequence[Any], where: str, images: str | Path | None
 ) -> tuple[list[str | None], ImageStore | NoImages]:
-    """Return the keys of images and the store that has them: the given one, the cache, or the paths' common folder.
+    """Return the keys of images and their store: the one given, the cache, or the folder that contains all the files.
 
-    If some paths exist and others do not, the keys of the latter are None and a warning is issued.
+    If some of the paths exist and others do not, the keys of the latter are None, and a warning is issued.
     """
     keys = [_picture_key(cell, f"{where}[{i}]") for i, cell in enumerate(cells)]
     named = {key: split_reference(key) for key in keys if key is not None}

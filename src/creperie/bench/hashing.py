@@ -24,7 +24,7 @@ def content_hash(table: pa.Table) -> str:
 
 
 def hash_pieces(columns: Iterable[str], pieces: Iterable[pa.Table]) -> str:
-    """Return the content hash of a table that is read in pieces; the size of the pieces makes no difference."""
+    """Return the content hash of a table that is read in pieces, of any size."""
     names = list(columns)
     hashing = ContentHash(names)
     waiting: list[pa.Table] = []
@@ -41,7 +41,7 @@ def hash_pieces(columns: Iterable[str], pieces: Iterable[pa.Table]) -> str:
 
 
 class ContentHash:
-    """An incremental content hash, fed with tables of `HASH_CHUNK` rows; only the last table may have fewer rows."""
+    """A content hash that is computed from successive tables of `HASH_CHUNK` rows; only the last may have fewer."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         names = list(CORE_COLUMNS.names) + sorted(n for n in columns if n.startswith(TAG_PREFIX))
@@ -82,7 +82,7 @@ def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
 
 
 def _kind(type_: pa.DataType) -> str:
-    """Return the name of a column type, independent of the element names of list types."""
+    """Return the name of a column type; the names of list elements do not affect it."""
     if pa.types.is_list(type_):
         return f"list<{_kind(type_.value_type)}>"
     return "number" if pa.types.is_floating(type_) or pa.types.is_integer(type_) else str(type_)

@@ -1,4 +1,4 @@
-"""The class `Finding`, and checks of images: is each image present, can it be decoded, is its crop box inside it?"""
+"""The class `Finding`, and checks that each image is present, can be decoded, and contains its crop box."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INFO = "info"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem that a check reports. `subset` and `item` are empty if the problem concerns more than one item."""
+    """A problem that a check has found. `subset` and `item` are empty if it concerns more than one item."""
 
     code: str
     severity: str
@@ -31,7 +31,7 @@ class Finding:
 
 
 def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:
-    """Yield findings about images. Each image is read and decoded once, in several threads, unless `look` is False."""
+    """Yield findings about images. Each is read and decoded once, in several threads, unless `look` is False."""
     offsets, references = bench.ragged("images")
     if not len(references):
         return
@@ -52,7 +52,9 @@ def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = si
 def _look(
     store: ImageStore, uses: dict[str, list[str]], progress: Progress
 ) -> tuple[dict[str, ImageError], dict[str, str]]:
-    """Return the references that cannot be opened, each with its error, and the digest of every image that was read."""
+    """Return the references that cannot be opened, each with its error, and the digest of every image that can be
+    read.
+    """
     bad: dict[str, ImageError] = {}
     digests: dict[str, str] = {}
 
@@ -96,7 +98,7 @@ def _open_all(data: bytes, references: list[str]) -> dict[str, ImageError]:
 def _bad_references(
     bench: Benchmark, offsets: np.ndarray, coded: pa.DictionaryArray, bad: dict[str, ImageError]
 ) -> Iterator[Finding]:
-    """Yield a finding for each image of an item that cannot be opened."""
+    """Yield a finding for each image of an item that cannot be opened (those in `bad`)."""
     names = coded.dictionary.to_pylist()
     broken = np.array([name in bad for name in names], bool)
     codes = coded.indices.to_numpy(zero_copy_only=False)

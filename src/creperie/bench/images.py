@@ -51,7 +51,7 @@ REFERENCE_ENDING = rf"(?:{_BOX}|#)\z"
 
 
 class ImageError(DataError):
-    """Raised for an image that is missing or cannot be decoded; `code` is the code of the finding."""
+    """Raised for an image that is missing or cannot be decoded; `code` is that of the finding to report."""
 
     def __init__(self, code: str, what: str, *, where: object = "", hint: str = "") -> None:
         self.code = code
@@ -67,7 +67,7 @@ def _image_error(code: str, what: str, where: str, hint: str) -> ImageError:
 
 @runtime_checkable
 class ImageStore(Protocol):
-    """A collection of encoded images by key. It can be read from several threads."""
+    """A collection of encoded images, each with a key. Several threads may read from it at once."""
 
     @property
     def location(self) -> str:
@@ -75,7 +75,7 @@ class ImageStore(Protocol):
         ...
 
     def read(self, key: str) -> bytes:
-        """Return the encoded bytes of one image, not cropped; raise an ImageError if there is no such image."""
+        """Return the encoded bytes of an image, without cropping; raise an ImageError if there is no such image."""
         ...
 
     def __contains__(self, key: str) -> bool: ...
@@ -110,12 +110,12 @@ NO_IMAGES = NoImages()
 
 
 def image_reference(key: str, box: Box | None = None) -> str:
-    """Return the reference to an image, or to a region of it: x, y, width, height in pixels.
+    """Return the reference to an image, or to the region of it in `box`: x, y, width, height in pixels.
 
     >>> image_reference("7.jpg", (10, 20.5, 64, 48))
     '7.jpg#xywh=10,20.5,64,48'
 
-    A key that itself ends like a reference gets an empty fragment, so that it is not parsed as one:
+    If the key itself ends like a reference, an empty fragment is added, so that it is not parsed as one:
 
     >>> image_reference("a#")
     'a##'
@@ -151,7 +151,7 @@ def _number(value: float) -> str:
 
 
 def safe_path(folder: Path, key: str) -> Path:
-    """Return the path of a key's file in a folder; raise an ImageError if the key leads out of the folder.
+    """Return the path of the file with this key in a folder; raise an ImageError if it would be outside of the folder.
 
     >>> safe_path(Path("images"), "val2017/7.jpg").as_posix()
     'images/val2017/7.jpg'
@@ -168,7 +168,9 @@ def safe_path(folder: Path, key: str) -> Path:
 def open_image(
     store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS, data: bytes | None = None
 ) -> Image.Image:
-    """Return the image of a reference: decoded, upright, RGB and cropped. `data` are its bytes, if already read."""
+    """Return the image that a reference names, decoded, upright, in RGB and cropped. `data` are its bytes, if already
+    read.
+    """
     key, box = split_reference(reference)
     try:
         picture = decode_image(store.read(key) if data is None else data, max_pixels=max_pixels)
@@ -180,7 +182,7 @@ def open_image(
 
 
 def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
-    """Return the upright RGB image in these encoded bytes."""
+    """Return the image in these encoded bytes, upright and in RGB."""
     from PIL import ImageFile
 
     with _opened(data, max_pixels) as picture:
@@ -191,9 +193,9 @@ def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
 
 
 def picture_type(data: bytes) -> str:
-    """Return the file ending of an encoded image, such as `.jpg`, from its header; nothing is decoded.
+    """Return the file suffix for an encoded image, such as `.jpg`, according to its header; nothing is decoded.
 
-    Raise an ImageError if the format is not a known one or the image has too many pixels.
+    Raise an ImageError if the format is not known, or if the image has too many pixels.
     """
     with _opened(data, MAX_PIXELS) as picture:
         return {"JPEG": ".jpg", "MPO": ".jpg", "TIFF": ".tiff", "JPEG2000": ".jp2"}.get(
@@ -202,7 +204,7 @@ def picture_type(data: bytes) -> str:
 
 
 def picture_bytes(store: ImageStore, key: str) -> bytes:
-    """Return the bytes of an image file, unchanged, for exports and for pages that others see.
+    """Return the bytes of an image file, unchanged, for exports and for web pages.
 
     Raise an ImageError if the image is missing, not an image, too large, or a link that leads out of its folder.
     """
@@ -220,9 +222,9 @@ def picture_bytes(store: ImageStore, key: str) -> bytes:
 
 
 def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
-    """Return the ending and the bytes of an image file that every program displays the same way.
+    """Return the suffix and the bytes of an image file that all programs display in the same way.
 
-    A whole JPEG or PNG without orientation data is returned unchanged; any other image, or a crop, is written as PNG.
+    A JPEG or PNG without orientation data is returned as it is; other images, and crops, are converted to PNG.
     """
     key, box = split_reference(reference)
     data = picture_bytes(store, key)
@@ -236,7 +238,7 @@ def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
 
 @contextmanager
 def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
-    """Yield an image whose header has been read; any exception in the block is raised as an ImageError."""
+    """Yield an image of which only the header has been read; any exception in the block becomes an ImageError."""
     if not data:
         raise ImageError("empty-image", "the file is empty (0 bytes)")
     from PIL import Image
@@ -257,7 +259,7 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
 
 
 def _plain_jpeg(data: bytes) -> bool:
-    """Return whether this is a JPEG without EXIF data, which might rotate it."""
+    """Return whether this is a JPEG without EXIF data, which could say that it has to be rotated."""
     return data[:2] == b"\xff\xd8" and b"Exif\0" not in data[:65536]
 
 
@@ -265,7 +267,7 @@ def _plain_jpeg(data: bytes) -> bool:
 def _readable_formats() -> tuple[str, ...]:
     """Return the accepted formats that this build of Pillow supports.
 
-    This call switches off Pillow's warnings about bad images as well, which are reported as findings instead.
+    It also switches off Pillow's warnings about bad images, since these are reported as findings.
     """
     from PIL import Image
 
@@ -316,7 +318,7 @@ def _rgb(picture: Image.Image) -> Image.Image:
 
 
 def _grey(picture: Image.Image, mode: str) -> Image.Image:
-    """Return a grey image with 8 bits: 16-bit values are scaled, floats must be within 0…1 or 0…255.
+    """Return a grey image with 8 bits. 16-bit values are scaled; floats must be from 0 to 1 or from 0 to 255.
 
     Raise an ImageError for any other range, whose scale is unknown.
     """
@@ -332,12 +334,12 @@ def _grey(picture: Image.Image, mode: str) -> Image.Image:
     elif mode != "F" and low >= 0 and high <= 65535:
         scaled = values / 257.0
     else:
-        raise ImageError("undecodable-image", f"grey values from {low:g} to {high:g} have no known scale")
+        raise ImageError("undecodable-image", f"the scale of grey values from {low:g} to {high:g} is not known")
     return Image.fromarray(np.rint(scaled).astype(np.uint8))
 
 
 def crop(picture: Image.Image, box: Box) -> Image.Image:
-    """Return the region of an image inside a box, which is rounded to pixels and clamped to the image.
+    """Return the region of an image inside a box, which is rounded to whole pixels and limited to the image.
 
     Raise an ImageError if the region is empty.
     """

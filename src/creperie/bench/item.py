@@ -1,4 +1,4 @@
-"""The class `Item`: images, captions, and a matrix that states which caption is true of which image."""
+"""The class `Item`: images, captions, and a matrix that says which caption is true of which image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from creperie.core import DataError, cut
 
 
 class _NoPandas:
-    """An import finder that makes pandas appear not to be installed."""
+    """An import hook that makes pandas look as if it were not installed."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name == "pandas":
@@ -87,7 +87,7 @@ class Item:
     ) -> Item:
         """Return an item with one image or none, and with one or more true and one or more false captions.
 
-        `image` is a path, a key in a benchmark's images, a PIL image or encoded bytes.
+        `image` is a path, a key in a benchmark's image store, a PIL image, or encoded bytes.
 
         >>> Item.pair(image="7.jpg", positive="a red crab", negative=["a red gull", "a blue crab"]).match
         ((True, False, False),)
@@ -117,7 +117,7 @@ class Item:
 
 
 def choice(positives: int, negatives: int) -> Match:
-    """Return the match matrix of one image whose first captions are true and whose other captions are false.
+    """Return the match matrix of one image, of which the first captions are true and the others false.
 
     >>> choice(2, 1)
     ((True, True, False),)
@@ -130,7 +130,7 @@ PAIRED: Match = ((True, False), (False, True))
 
 
 def table_of(items: Iterable[Item]) -> pa.Table:
-    """Return items as a columnar table, the `source` of a Benchmark."""
+    """Return items as a table, which is the `source` of a Benchmark."""
     columns: dict[str, list[Any]] = {name: [] for name in CORE_COLUMNS.names}
     tags: dict[str, list[Tag | None]] = {}
     for count, item in enumerate(items):
@@ -160,7 +160,9 @@ Keys = tuple[list[str], list[str]]
 
 
 def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
-    """Return a core column as an array; raise a DataError that names the item if a value has the wrong type."""
+    """Return the values of a core column as an array; raise a DataError that names the item if one has the wrong
+    type.
+    """
     try:
         array = pa.array(values, column.type)
         leaves = array.flatten() if pa.types.is_list(column.type) else array
@@ -202,7 +204,7 @@ def _unstorable(column: str, value: object, why: str, subset: object, id_: objec
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether the text can be encoded in UTF-8, that is, has no unpaired surrogates."""
+    """Return whether a text can be encoded in UTF-8, which is impossible with unpaired surrogates."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -211,7 +213,7 @@ def is_unicode(text: str) -> bool:
 
 
 def tag_array(values: Sequence[Tag | None]) -> pa.Array:
-    """Return the column of a tag as an array of booleans, numbers or strings; mixed values become strings."""
+    """Return the values of a tag as an array of booleans, numbers or strings; if they are mixed, all become strings."""
     kinds = {
         bool if isinstance(v, bool) else float if isinstance(v, (int, float)) else str for v in values if v is not None
     }
@@ -223,12 +225,12 @@ def tag_array(values: Sequence[Tag | None]) -> pa.Array:
 
 
 def whole_number(tag: Tag) -> Tag:
-    """Return a float with an integral value as an int; any other tag unchanged."""
+    """Return a float without a fractional part as an int, and any other tag as it is."""
     return int(tag) if isinstance(tag, float) and tag.is_integer() else tag
 
 
 def items_of(table: pa.Table) -> Iterable[Item]:
-    """Yield the items of a table, converted in batches."""
+    """Yield the items in a table, which is converted in batches."""
     names = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
     for batch in table.to_batches(max_chunksize=8192):
         core = [batch.column(n).to_pylist() for n in CORE_COLUMNS.names]

@@ -34,13 +34,14 @@ class PartOptions(ImageOptions):
     def __post_init__(self) -> None:
         if self.limit is not None and not (0 < self.limit < 1 or (self.limit >= 1 and self.limit == int(self.limit))):
             what = f"`limit={self.limit:g}` is neither a number of items nor a share"
-            raise UsageError(what, hint="write 100 for a hundred items of each subset, 0.1 for a tenth")
+            raise UsageError(what, hint="write 100 for a hundred items of each subset, or 0.1 for a tenth")
         if self.limit is not None and self.limit >= 1:
             object.__setattr__(self, "limit", int(self.limit))
 
     @property
     def typed(self) -> str:
-        """Images and subsets as options of a command; the limit is left out, so that the next command takes all items.
+        """The images and subsets, written as options for the next command. The limit is left out, so that it uses all
+        items.
 
         >>> PartOptions(subsets=("swap", "add"), limit=9).typed
         ' --subset swap,add'
@@ -58,7 +59,7 @@ class DrawOptions(PartOptions):
 
 @dataclass(frozen=True)
 class NamingOptions:
-    """Options with the name and the licence of a new benchmark."""
+    """Options for the name and the licence of a new benchmark."""
 
     name: str = option("", "The benchmark's name (default: that of its source).")
     licence: str = option(
@@ -66,14 +67,14 @@ class NamingOptions:
     )
 
     def named(self, bench: Benchmark) -> Benchmark:
-        """Return the benchmark with this name and licence; one that is not given stays the same."""
+        """Return the benchmark with this name and this licence; if either is not given, it is not changed."""
         title = "" if self.name else bench.info.title  # of the published set, which a part under another name is not
         info = replace(bench.info, licence=self.licence or bench.info.licence, title=title)
         return replace(bench, name=self.name or bench.name, info=info)
 
 
 def load_part(spec: BenchmarkSpec, part: PartOptions, seed: int | None = None) -> Benchmark:
-    """Return the part of a benchmark selected by the options."""
+    """Load a benchmark and return the part of it that the options select."""
     bench = spec if isinstance(spec, Benchmark) else load(spec, images=part.images)
     if part.limit:  # before the subsets, so that a subset has the same items when selected alone
         bench = limited(bench, part.limit, seed)
@@ -81,8 +82,10 @@ def load_part(spec: BenchmarkSpec, part: PartOptions, seed: int | None = None) -
 
 
 def limited(bench: Benchmark, limit: float, seed: int | None = None) -> Benchmark:
-    """Return at most `limit` items of every subset (if below 1, this share of them, rounded up) in their order: the
-    first ones or, with a seed, a random sample.
+    """Return at most `limit` items of every subset: the first ones or, with a seed, a random sample in the original
+    order.
+
+    A limit below 1 is the fraction of each subset to keep, rounded up to whole items.
     """
     if seed is None and limit >= 1:
         return bench.head(int(limit))

@@ -1,4 +1,4 @@
-"""The roles of the columns of a table."""
+"""The roles of a table's columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from creperie.core import option
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of a table by role. There may be several columns of captions, or two images with a caption each."""
+    """The columns of a table by role. There may be several caption columns, or two image columns with one caption
+    column each.
+    """
 
     image: tuple[str, ...] = option((), "Column with the image file; two for two images.", whole=True)
     positive: tuple[str, ...] = option((), "Columns with true captions: caption,caption2.", whole=True)
@@ -24,5 +26,5 @@ class Roles:
         return list(dict.fromkeys(name for names in vars(self).values() for name in names))
 
     def document(self) -> dict[str, list[str]]:
-        """Return the columns of each role that has any, by the name of the role."""
+        """Return the columns of each role, for the roles that have any."""
         return {role: list(names) for role, names in vars(self).items() if names}

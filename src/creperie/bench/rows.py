@@ -1,4 +1,6 @@
-"""Integer codes of ragged rows: equal rows have equal codes, so that millions are compared without a Python loop."""
+"""Integer codes for rows of any length. Equal rows have equal codes, so that millions can be compared without a Python
+loop.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def number_list_codes(offsets: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def pair_codes(*parts: np.ndarray) -> np.ndarray:
-    """Return an integer code for each row of several code columns; equal rows have equal codes.
+    """Return an integer code for each row, given several columns of codes; equal rows have equal codes.
 
     >>> pair_codes(np.array([0, 0, 1]), np.array([5, 5, 5])).tolist()
     [0, 0, 1]
@@ -78,7 +80,7 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
 
 
 def owners(offsets: np.ndarray) -> np.ndarray:
-    """Return, for each flat value of a ragged column, the index of the row that the value belongs to.
+    """Return the row that each flat value of a list column belongs to, given the offsets of the rows.
 
     >>> owners(np.array([0, 2, 2, 3])).tolist()
     [0, 0, 2]

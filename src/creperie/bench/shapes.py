@@ -14,7 +14,7 @@ from creperie.bench.rows import list_codes, pair_codes
 
 @dataclass(frozen=True)
 class MatchShape:
-    """A match matrix, and the number of items that share it. Rows are images; without images there is one row."""
+    """A match matrix and the number of items that have it. Its rows are images; without images, there is one row."""
 
     images: int
     captions: int
@@ -23,7 +23,7 @@ class MatchShape:
 
     @property
     def text(self) -> str:
-        """The matrix as text, in the notation of papers.
+        """The matrix as text, in the usual notation.
 
         >>> MatchShape(2, 2, ((True, False), (False, True)), 400).text
         '[[1,0],[0,1]]'
@@ -67,7 +67,7 @@ def match_shapes(bench: Benchmark) -> list[MatchShape]:
 
 
 def match_chance(bench: Benchmark) -> dict[str, float]:
-    """Return the image-to-text accuracy of random guessing on each subset."""
+    """Return the image-to-text accuracy that random guessing has on each subset."""
     totals: dict[str, float] = {}
     sizes: dict[str, int] = {}
     for part in _parts(bench):
@@ -83,6 +83,6 @@ def match_chance(bench: Benchmark) -> dict[str, float]:
 
 
 def _parts(bench: Benchmark) -> Iterator[Benchmark]:
-    """Yield the benchmark in pieces that fit into memory, with only the columns that shapes depend on."""
+    """Yield the benchmark in pieces that fit into memory, with only the columns that shapes are computed from."""
     for piece in bench.pieces(["subset", "images", "match"]):
         yield Benchmark(bench.name, piece)

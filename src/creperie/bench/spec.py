@@ -18,7 +18,7 @@ TABLE_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def is_file_name(text: str) -> bool:
-    """Return whether a text can be a file name: not too long and without invalid characters.
+    """Return whether a text can be a file name: it is not too long and has no invalid characters.
 
     >>> is_file_name("out/mine"), is_file_name("a\\0b"), is_file_name("x" * 5000)
     (True, False, False)
@@ -37,14 +37,14 @@ BenchmarkSpec = Any
 
 
 def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
-    """Return a benchmark: the argument if it is one, the one that a result holds, or what `load` makes of it."""
+    """Return the argument if it is a benchmark, the benchmark in a result, or what `load` returns for anything else."""
     return held_benchmark(bench) or load(bench)
 
 
 @with_options(roles=Roles)
 def load(spec: BenchmarkSpec, *, images: str | Path | None = None, roles: Roles) -> Benchmark:
-    """Return a benchmark loaded from a catalog name, a folder that creperie wrote, `FORMAT:PATH`, a table of captions,
-    or anything that `from_pandas` takes.
+    """Load a benchmark: by its name in the catalog, from a folder that creperie wrote, from `FORMAT:PATH`, from a table
+    of captions, or from anything that `from_pandas` takes.
 
     `images` is the folder, zip or Parquet file with the images, if they are not part of the benchmark. For a table
     (.csv, .tsv, .jsonl, .parquet), `positive`, `negative` and so on name its columns: `load("my.csv", image="file",

@@ -1,4 +1,4 @@
-"""Saving and loading a benchmark: a folder with Parquet, a manifest and the documents that describe the data set.
+"""Saving and loading a benchmark as a folder with Parquet files, a manifest, and documents that describe the data set.
 
 out/mine/
   creperie.json           the manifest: name, hash, counts, provenance, location of the images
@@ -56,10 +56,10 @@ WRITTEN = (MANIFEST_FILE, "run.json", "shard.json")
 
 @contextmanager
 def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
-    """Yield a hidden folder that is renamed to `path` when the block ends, so that `path` appears complete or not at
-    all.
+    """Yield a hidden folder that is renamed to `path` when the block ends, so that `path` is either complete or absent.
 
-    With `replace_old`, an existing folder that creperie wrote is replaced; any other raises a UsageError.
+    With `replace_old`, a folder that creperie wrote may be replaced. For any other folder that exists, raise a
+    UsageError.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would replace the target of a link, not the link
     check_target(path, replace_old, WRITTEN)
@@ -74,7 +74,7 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
 
 
 def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
-    """Rename a finished folder; try again if another process creates or removes the target at the same time."""
+    """Rename the finished folder `draft`; if another process creates or removes the target meanwhile, try again."""
     while draft.exists():
         check_target(path, replace_old, WRITTEN)
         old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
@@ -91,10 +91,10 @@ def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
 def save(
     bench: Any, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: Progress = silent
 ) -> Benchmark:
-    """Write a benchmark, or the one that a result holds, into a folder; return the benchmark as loaded from there.
+    """Write a benchmark, or the benchmark in a result, into a folder, and return it as loaded from there.
 
-    Images are copied even without `copy_images` if they would be lost otherwise: those that have no location, are in
-    the folder to be replaced, or are in creperie's cache.
+    Even without `copy_images`, images are copied if they would be lost otherwise: if they have no location, or are in
+    creperie's cache or in the folder that is replaced.
     """
     from creperie.bench.stores import pictures_in_memory
 
@@ -117,7 +117,7 @@ def save(
 
 
 def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
-    """Write a benchmark's manifest and cards into the folder."""
+    """Write a benchmark's manifest and the documents that describe it into a folder."""
     from creperie.bench.cards import write_cards
 
     manifest = manifest_of(bench, images)
@@ -126,7 +126,7 @@ def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
 
 
 def item_files(folder: Path) -> list[str]:
-    """Return the files with the items of a saved benchmark, by their paths in its folder."""
+    """Return the paths, relative to its folder, of the files with the items of a saved benchmark."""
     return sorted(f"data/{path.name}" for path in (folder / "data").glob("*.parquet"))
 
 
@@ -162,9 +162,11 @@ def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
 
 
 def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify: bool = False) -> Benchmark:
-    """Return a benchmark that `save` wrote. Only the manifest is read now; items are read when they are used.
+    """Return the benchmark in a folder that `save` wrote. Only the manifest is read now; items are read when they are
+    used.
 
-    `images` replaces the stored image location. With `verify`, raise a DataError if the items do not match the hash.
+    `images` replaces the store that the manifest names. With `verify`, raise a DataError if the items do not match the
+    hash.
     """
     root = Path(folder)
     path = root / MANIFEST_FILE
@@ -192,7 +194,7 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
 def _from_manifest(
     document: Mapping[str, Any], root: Path, checksums: Mapping[str, str] | None
 ) -> tuple[Benchmark, int, str]:
-    """Return the benchmark that a manifest states, the number of its items, and the location of its images."""
+    """Return the benchmark that a manifest describes, the number of its items, and the location of its images."""
     files = tuple(root / name for name in item_files(root))
     bench = Benchmark(
         name=_text(document["name"]),
@@ -209,7 +211,7 @@ def _from_manifest(
 
 
 def _again(steps: Any) -> str:
-    """Return a hint on how to create a benchmark again, taken from the last step of its provenance."""
+    """Return a hint on how to make a benchmark again, according to the last step of its provenance."""
     if not steps:
         return AGAIN
     step = steps[0] if steps[0]["op"] == "get" and steps[-1]["op"] == "read" else steps[-1]
@@ -230,7 +232,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _own_images(root: Path, stored: str) -> ImageStore:
-    """Return the image store that a manifest names. If the store is inside the folder, its links are not followed."""
+    """Return the image store that a manifest names. Links in a store inside the benchmark's folder are not followed."""
     from creperie.bench.stores import open_store
 
     place = root / stored
@@ -255,7 +257,7 @@ def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
 
 
 def relative_place(location: str, target: Path) -> str:
-    """Return the location of the images relative to the benchmark folder; absolute if on another drive."""
+    """Return the location of the images relative to the folder `target`; it is absolute if it is on another drive."""
     try:
         return os.path.relpath(location, target) if location else ""
     except ValueError:  # another drive

@@ -1,7 +1,7 @@
 """Image stores: a folder, a zip or tar file, or Parquet files with an image column.
 
-All stores are lazy (nothing is listed or read before it is needed) and safe to read from several threads. They can be
-pickled: another process opens them again.
+In all stores, nothing is listed or read before it is needed, and several threads may read at once. Stores can be
+pickled; another process then opens them again.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _SMALLER = f"save it smaller: at most {MAX_BYTES:,} bytes are read"
 
 
 def pictures_in_memory() -> Path:
-    """Return the cache folder for images given in memory; files are named after their content."""
+    """Return the cache folder for images that were given in memory; its files are named after their content."""
     folder = cache_home() / "images"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def keep_picture(picture: Any, where: str = "") -> str:
-    """Store a PIL image, an array or encoded bytes in creperie's cache, unless it is there, and return its key.
+    """Write a PIL image, an array or encoded bytes to creperie's cache, unless it is there already, and return its key.
 
     Raise an ImageError if the bytes are not an image.
     """
@@ -53,7 +53,9 @@ def keep_picture(picture: Any, where: str = "") -> str:
 
 
 def _from_array(picture: Any) -> Any:
-    """Return an array or tensor (channels first or last, bytes or 0 to 1) as a PIL image; anything else unchanged."""
+    """Return an array or tensor (channels first or last; bytes, or numbers from 0 to 1) as a PIL image; other objects
+    as they are.
+    """
     import numpy as np
     from PIL import Image
 
@@ -69,14 +71,14 @@ def _from_array(picture: Any) -> Any:
 
 
 def _encoded(picture: Any, where: str) -> bytes:
-    """Return a PIL image, an array or a tensor as PNG, which is lossless."""
+    """Return a PIL image, an array or a tensor encoded as PNG, which is lossless."""
     from PIL import Image
 
     if hasattr(picture, "__array__") and not isinstance(picture, Image.Image):
         picture = _from_array(picture)
     if not isinstance(picture, Image.Image):
         raise DataError(
-            f"is {type(picture).__name__}, which is not a picture",
+            f"is of type {type(picture).__name__}, which is not an image",
             where=where,
             hint="give PIL images, arrays of bytes or of 0 to 1, encoded bytes, paths, or keys with `images=`",
         )
@@ -88,8 +90,8 @@ def _encoded(picture: Any, where: str) -> bytes:
 def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
     """Return the store at a location: a folder, a zip file, tar files, or Parquet with an image column.
 
-    A key is looked up as it is; then without its leading folders, one after the other (`val2017/7.jpg`, `7.jpg`); then
-    in the top folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
+    A key is looked up as it is, then without its leading folders, one by one (`val2017/7.jpg`, `7.jpg`), and then in
+    the top-level folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
     """
     path = Path(location)
     name = path.name.lower()
@@ -115,7 +117,7 @@ def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImage
 
 
 class KeyedImageStore(ABC):
-    """The base class of stores. It resolves keys to entries; subclasses find and read entries by their exact names."""
+    """The base class of stores. It finds the entry for a key; subclasses read entries by their exact names."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -143,7 +145,7 @@ class KeyedImageStore(ABC):
         """Return the names of all entries."""
 
     def resolve(self, key: str) -> str:
-        """Return the name of the entry for a key; raise an ImageError if there is none, or more than one."""
+        """Return the name of the entry for a key; raise an ImageError unless there is exactly one."""
         parts = key.split("/")
         for start in range(len(parts)):
             name = "/".join(parts[start:])
@@ -186,7 +188,8 @@ def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
 class FolderStore(KeyedImageStore):
     """A store of the files in a folder and its subfolders.
 
-    Links are followed if the user named the folder. In a benchmark from elsewhere, no link may lead out of the folder.
+    With `follow_links`, for folders that the user named, links are followed; otherwise, no link may lead out of the
+    folder.
     """
 
     def __init__(self, path: Path, *, follow_links: bool = True) -> None:
@@ -204,7 +207,7 @@ class FolderStore(KeyedImageStore):
             return False  # a name that no file in the folder can have: too long, not encodable, or leading out of it
 
     def leads_out(self, key: str) -> bool:
-        """Return whether the file of a key is a link to a place outside the folder."""
+        """Return whether the file with this key is a link to a place outside of the folder."""
         return not safe_path(self.path, self.resolve(key)).resolve().is_relative_to(self._root)
 
     def _bytes(self, name: str) -> bytes:
@@ -262,14 +265,14 @@ class Archive(KeyedImageStore):
 
 
 def _entry_name(name: str) -> str:
-    """Return the normalised name of an archive entry, without `./`; an empty string for metadata files of macOS."""
+    """Return the normalised name of an archive entry, without `./`; empty for a metadata file of macOS."""
     path = PurePosixPath(name)
     hidden = any(part.startswith("._") or part == "__MACOSX" for part in path.parts)
     return "" if hidden else "/".join(p for p in path.parts if p not in (".", "/"))
 
 
 class ZipStore(Archive):
-    """A store of the entries of a zip file. A lock serialises reading but not decoding, which is the slower part."""
+    """A store of the entries of a zip file. One thread reads at a time, while others decode, which takes longer."""
 
     @cached_property
     def _zip(self) -> zipfile.ZipFile:
@@ -303,9 +306,9 @@ class ZipStore(Archive):
 
 
 class TarStore(Archive):
-    """A store of the files in tar files that are not compressed, such as WebDataset shards.
+    """A store of the files in uncompressed tar files, such as WebDataset shards.
 
-    If a sample lists its images in a JSON file, as those of `export_webdataset` do, the listed names are valid, too.
+    If a sample lists its images in a JSON file, as `export_webdataset` writes it, the names in this list are keys, too.
     """
 
     def __init__(self, path: Path, files: tuple[Path, ...]) -> None:
@@ -334,7 +337,9 @@ class TarStore(Archive):
 
 
 def tar_samples(file: Path) -> Iterator[tuple[str, list[tarfile.TarInfo], Callable[[tarfile.TarInfo], bytes]]]:
-    """Yield each sample of a tar file: its name (up to the first dot), its files, and a function to read one."""
+    """Yield each sample of a tar file: its name (up to the first dot), its files, and a function that reads one of
+    them.
+    """
     try:
         with tarfile.open(file, "r:") as tar:
             members = (m for m in tar if m.isfile())
@@ -345,7 +350,7 @@ def tar_samples(file: Path) -> Iterator[tuple[str, list[tarfile.TarInfo], Callab
 
 
 def images_listed(sample: bytes) -> list[str]:
-    """Return the names of images in the JSON document of a sample; an empty list if the sample has none."""
+    """Return the names of images that the JSON document of a sample lists; empty if it lists none."""
     try:
         names = json.loads(sample)["images"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -354,7 +359,7 @@ def images_listed(sample: bytes) -> list[str]:
 
 
 def parquet_shards(folder: Path) -> tuple[Path, ...]:
-    """Return the Parquet files with an image column in a folder or its subfolder `data`, where data sets keep them."""
+    """Return the Parquet files in a folder, or in its subfolder `data`, if they have an image column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -366,7 +371,9 @@ def parquet_shards(folder: Path) -> tuple[Path, ...]:
 
 
 def image_columns(schema: Any) -> list[str]:
-    """Return the image columns of an Arrow schema in the layout of `datasets`: struct<bytes, path>, or lists."""
+    """Return the image columns of an Arrow schema: those of type struct<bytes, path>, as `datasets` has it, or lists of
+    it.
+    """
     import pyarrow as pa
 
     def is_image(type_: Any) -> bool:
@@ -380,8 +387,8 @@ def image_columns(schema: Any) -> list[str]:
 class ParquetStore(Archive):
     """A store of the images in the image columns of Parquet files.
 
-    The name of an image is the `path` stored with it. If there is none, it is `<column>/<row>` (rows are counted over
-    all files), and in list columns `<column>/<row>/<index>`. These numbered names can be used for any image.
+    The name of an image is the `path` stored with it. Without one, it is `<column>/<row>` (rows are counted over all
+    files) or, in a column of lists, `<column>/<row>/<index>`. Every image can also be found by this numbered name.
     """
 
     _cache_bytes = 256 * 2**20
@@ -426,14 +433,16 @@ class ParquetStore(Archive):
             self._names[column].append(names)
 
     def _leaf(self, f: int, g: int, column: str, leaf: str) -> Any:
-        """Return one column of a row group, with either the bytes or the path of its images, as `leaf` says."""
+        """Return the bytes or the paths (`leaf`) of the images in one column of a row group."""
         schema = self._readers[f].schema
         paths = [schema.column(i).path for i in range(len(schema))]
         chosen = [p for p in paths if p.split(".")[0] == column and p.endswith(f".{leaf}")]
         return self._readers[f].read_row_group(g, columns=chosen).column(0).combine_chunks()
 
     def row_names(self, column: str) -> list[list[str]]:
-        """Return the names of the images in every row; numbered names replace those that different images share."""
+        """Return the names of the images in every row; a name that different images share is replaced by numbered
+        names.
+        """
         _ = self._entries
         different = set(self.repeated())
         return [[numbered if name in different else name for name, numbered in names] for names in self._names[column]]
@@ -463,8 +472,8 @@ class ParquetStore(Archive):
         return self._group(f, g, column)[i].as_py()
 
     def _group(self, f: int, g: int, column: str) -> Any:
-        """Return one column of a row group. Groups used recently are cached, since neighbouring rows are often read in
-        sequence.
+        """Return the images in one column of a row group; recently used groups are cached, since neighbours are often
+        read next.
         """
         import pyarrow as pa
 

@@ -1,8 +1,8 @@
 """Download one file over HTTP, with retries and a check of the content.
 
-A file is called `NAME.part` while it is downloaded. It is renamed to `NAME` only when it is complete and has passed the
-check, so a file called `NAME` is never partial. A part is continued only if a checksum will show that both halves
-belong together.
+While a file is downloaded, it is called `NAME.part`. It is renamed to `NAME` only when it is complete and has passed
+the check, so that `NAME` is never incomplete. An interrupted download is continued only if a checksum can show that the
+two parts belong together.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PICTURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"M
 
 @dataclass(frozen=True)
 class Limits:
-    """The timeouts, retries and size limits of a download, in seconds and bytes."""
+    """The timeouts (in seconds), retries and size limits (in bytes) of a download."""
 
     connect: float = 10.0
     read: float = 30.0
@@ -50,7 +50,7 @@ class Limits:
 
 
 class FetchError(DataError):
-    """Raised when a file cannot be fetched; `gone` is True if the server says that there is no such file."""
+    """Raised when a file cannot be fetched. `gone` is True if the server says that the file does not exist."""
 
     def __init__(self, what: str, *, where: object = "", hint: str = "", gone: bool = False) -> None:
         self.gone = gone
@@ -58,7 +58,9 @@ class FetchError(DataError):
 
 
 class _PassingError(Exception):
-    """Raised by a failed attempt that should be retried; `wait` is the delay in seconds if the server asked for one."""
+    """Raised by an attempt that failed but should be retried; `wait` is the delay in seconds if the server asks for
+    one.
+    """
 
     def __init__(self, what: str, wait: float | None = None) -> None:
         self.wait = wait
@@ -66,12 +68,12 @@ class _PassingError(Exception):
 
 
 class StoppedError(Exception):
-    """Raised in a worker when the user or the failure of another worker has stopped the download."""
+    """Raised in a worker when the download is stopped, by the user or because another worker failed."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """A file that is complete on disk: its path, address, size and checksum, and whether it was fetched just now."""
+    """A complete file on disk: its path, address, size and checksum, and whether it was fetched just now."""
 
     path: Path
     url: str
@@ -82,7 +84,7 @@ class Received:
 
 @dataclass
 class Fetcher:
-    """A downloader with one HTTP client, which is created on first use. Several threads may use one downloader."""
+    """A downloader with one HTTP client, which is created on first use. Several threads may share it."""
 
     limits: Limits
     mirror: str = ""
@@ -103,7 +105,7 @@ class Fetcher:
             return self.client
 
     def fetch(self, file: File, folder: Path, advance: Advance) -> Received:
-        """Return a file, which is downloaded unless it is already there. Its addresses are tried in order."""
+        """Return a file, downloading it unless it is already in the folder. Its addresses are tried in order."""
         target = safe_path(folder, file.saved_as)
         if target.is_file() and target.stat().st_size:
             digest = _digest(target, file)
@@ -129,7 +131,7 @@ class Fetcher:
         )
 
     def _complete(self, url: str, file: File, part: Path, advance: Advance) -> str:
-        """Request a file until it is complete and matches what was published; return its sha256 ("" for images)."""
+        """Request a file until it is complete and has the published checksum; return its sha256 ("" for images)."""
         at = _positions(advance)
         failed = tries = 0
         continued = False
@@ -157,7 +159,7 @@ class Fetcher:
                     raise StoppedError from None
 
     def _attempt(self, url: str, file: File, part: Path, have: int, at: Callable[[int], None]) -> None:
-        """Request what is missing after the first `have` bytes and append it to the part."""
+        """Request the rest of a file, of which `have` bytes are on disk, and append it to them."""
         import httpx
 
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
@@ -178,7 +180,7 @@ class Fetcher:
             raise FetchError(f"cannot be fetched ({e})", where=url, hint=_AGAIN) from None
 
     def _take(self, answer: httpx.Response, out: BinaryIO, url: str, file: File, at: Callable[[int], None]) -> None:
-        """Write the body of a response as it arrives, so that what has arrived is not lost if the connection drops."""
+        """Write a response to disk as it arrives, so that nothing is lost if the connection breaks."""
         most = file.size or (self.limits.most_picture if file.picture else self.limits.most)
         start, since = out.tell(), time.monotonic()
         for chunk in answer.iter_bytes():
@@ -212,7 +214,7 @@ def open_fetcher(limits: Limits, mirror: str = "") -> Iterator[Fetcher]:
 
 
 def mirrored(url: str, mirror: str) -> str:
-    """Return the address of a file on a mirror, whose top folders are host names; without a mirror, the address itself.
+    """Return the address of a file on a mirror, whose top-level folders are host names; without a mirror, return `url`.
 
     >>> mirrored("https://example.org/a/b.json", "http://127.0.0.1:8000/")
     'http://127.0.0.1:8000/example.org/a/b.json'
@@ -224,14 +226,16 @@ def mirrored(url: str, mirror: str) -> str:
 
 
 def is_picture(path: Path) -> bool:
-    """Return whether a file starts like an image. (Some servers answer 200 with a login page.)"""
+    """Return whether a file starts like an image, since some servers send a login page with status 200 instead."""
     with path.open("rb") as f:
         head = f.read(16)
     return head.startswith(PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
 
 
 def _positions(advance: Advance) -> Callable[[int], None]:
-    """Return a callback that takes the number of bytes on disk and advances a progress bar by what was added."""
+    """Return a function that is called with the number of bytes on disk, and advances a progress bar by the
+    difference.
+    """
     told = 0
 
     def at(size: int) -> None:

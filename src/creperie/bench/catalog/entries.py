@@ -26,7 +26,7 @@ class File:
 
 @dataclass(frozen=True)
 class ImageSource:
-    """A place to fetch single images from, for the image keys that match `pattern`."""
+    """A place from which single images can be fetched; it has the images whose keys match `pattern`."""
 
     name: str
     folder: str
@@ -36,7 +36,7 @@ class ImageSource:
     mean_bytes: int
 
     def find(self, key: str) -> File | None:
-        """Return the file of an image key, or None if the key does not match the pattern of this source."""
+        """Return the file with the image `key`; None if the key does not match the pattern of this source."""
         match = re.search(self.pattern, key)
         if match is None:
             return None
@@ -48,7 +48,7 @@ class ImageSource:
 class Images:
     """The images that a benchmark needs.
 
-    `inside` is True if the images come with the text files; `by_hand` describes images that have no address.
+    `inside` is True if the images come with the text files. `by_hand` says how to get images that have no address.
     """
 
     sources: tuple[ImageSource, ...] = ()
@@ -70,7 +70,7 @@ class Images:
 
 @dataclass(frozen=True)
 class CatalogSource:
-    """Where a benchmark comes from, pinned to a commit if one is stated."""
+    """Where a benchmark comes from, and the commit if the release is pinned to one."""
 
     repository: str = ""
     commit: str = ""
@@ -85,7 +85,9 @@ class CatalogSource:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """A row of the taxonomy: the tested properties of compositionality, the minimal difference, and the phenomena."""
+    """A benchmark's row in the taxonomy: the properties of compositionality it tests, the minimal difference, and the
+    phenomena.
+    """
 
     properties: Mapping[str, tuple[str, ...]]
     difference: str
@@ -125,7 +127,9 @@ class CatalogEntry:
 
     @property
     def how(self) -> str:
-        """How a user gets the benchmark: by `download`, as an `own copy`, or by `import` if creperie has no reader."""
+        """How to get the benchmark: by `download`, as an `own copy`, or by `import` if creperie has no reader for
+        it.
+        """
         if not self.format:
             return "import"
         return "download" if self.files and not self.own_copy else "own copy"
@@ -138,7 +142,7 @@ class CatalogEntry:
 
 
 def total_size(files: Iterable[File]) -> int | None:
-    """Return the total size of the files in bytes; None if the size of one is not known."""
+    """Return the total size of the files in bytes; None if any size is not known."""
     sizes = [f.size for f in files]
     return None if None in sizes else sum(s or 0 for s in sizes)
 

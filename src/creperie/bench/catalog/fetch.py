@@ -1,4 +1,6 @@
-"""Parallel downloads by a few worker threads: a failure stops all of them, unless the file is optional or an image."""
+"""Parallel downloads by a few worker threads. If a file cannot be fetched, all stop, unless it is optional or an
+image.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +22,23 @@ LAST_WORDS = 1.0
 
 @dataclass
 class Fetched:
-    """The result of fetching a list of files; `missing` maps the name of each missing file to the error."""
+    """The result of fetching several files; `missing` maps the name of each missing file to its error."""
 
     received: dict[str, Received] = field(default_factory=dict)
     missing: dict[str, FetchError] = field(default_factory=dict)
 
 
 def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch text files, with progress in bytes, and return the result. A missing required file raises its error."""
+    """Fetch text files, with progress in bytes, and return the result. If a required file is missing, raise its
+    error.
+    """
     label = f"download {counted(len(files), 'file')}"
     with progress(label, total_size(files), "bytes") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch images, with progress in files, and return the result, which records missing images; one that is missing
-    does not stop the others.
-    """
+    """Fetch images, with progress in files, and return the result. A missing image does not stop the others."""
     with progress("fetch images", len(files), "images") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
@@ -56,7 +58,7 @@ class _FetchJob:
             self.advance(1)
 
     def can_do_without(self, error: FetchError) -> bool:
-        """Return whether the file is an image, or an optional file that the server does not have."""
+        """Return whether this error can be ignored: the file is an image, or optional and not on the server."""
         return self.file.picture or (self.file.optional and error.gone)
 
 
@@ -114,7 +116,7 @@ def _collect(done: queue.SimpleQueue[Outcome], count: int, give_up_after: int) -
 
 
 def fetching_into(folder: Path) -> AbstractContextManager[None]:
-    """Return a context manager that prevents other processes from fetching into the folder."""
+    """Return a context manager that keeps other processes from fetching into the same folder."""
     lock = folder.parent / f".{folder.name}.fetching"
     hint = "wait until it is done, then run the same command again"
     return locked(lock, "another creperie process is fetching into this folder", where=folder, hint=hint)

@@ -1,4 +1,6 @@
-"""Getting a benchmark by name: its files are downloaded or taken from the user's copy, read, and saved as a folder."""
+"""Getting a benchmark by name: its files are downloaded, or taken from the user's copy, and saved as a benchmark
+folder.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CatalogPictures:
-    """The images of a benchmark: the store to use (None: the one that the format found), and how many are there.
+    """The images of a benchmark: the store to use (None: the one that the format found), and how many images are
+    present.
 
-    `missing` lists the images that could not be fetched, each with the reason and the items that need it.
+    `missing` lists the images that could not be fetched, each with the reason why and the items that need it.
     """
 
     store: ImageStore | None = None
@@ -37,7 +40,7 @@ class CatalogPictures:
 
 
 def own_images(bench: Benchmark, place: str) -> CatalogPictures:
-    """Return the images in a folder, zip or Parquet file that the user has named."""
+    """Return the images in a folder, zip file or Parquet file that the user has named (`place`)."""
     from creperie.bench.benchmark import image_keys
     from creperie.bench.stores import open_store
 
@@ -48,7 +51,9 @@ def own_images(bench: Benchmark, place: str) -> CatalogPictures:
 
 
 def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
-    """Return the images that came with the text. If some that are wanted are missing, a note says how to get them."""
+    """Return the images that came with the text files. If images are `wanted` and some are missing, a note says how to
+    get them.
+    """
     from creperie.bench.benchmark import image_keys
 
     keys = image_keys(bench)
@@ -58,7 +63,9 @@ def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> Cat
 
 
 def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, File | None], list[File]]:
-    """Return the file of each image key (None: no address is known), and the list of those files not on disk."""
+    """Return the file of each image key (None if its address is not known), and the list of those that are not on
+    disk.
+    """
     from creperie.bench.benchmark import image_keys
 
     files = {key: entry.images.find(key) for key in image_keys(bench)}
@@ -69,7 +76,7 @@ def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, Fi
 def fetch_pictures(
     fetcher: Fetcher, entry: CatalogEntry, bench: Benchmark, *, large_ok: bool, progress: Progress
 ) -> CatalogPictures:
-    """Fetch the images of all items that have an address and are not on disk yet, and return the result."""
+    """Fetch the images that are not on disk yet, as far as their addresses are known, and return the result."""
     from creperie.bench.stores import open_store
 
     folder = images_folder(entry)
@@ -93,7 +100,7 @@ def fetch_pictures(
 
 
 def items_by_image(bench: Benchmark, keys: set[str]) -> dict[str, list[str]]:
-    """Return the items (as subset/id) that need each of these images."""
+    """Return, for each of the image keys, the items that need it, as subset/id."""
     from creperie.bench.images import split_reference
 
     users: dict[str, list[str]] = {}
@@ -125,7 +132,7 @@ class DownloadOptions:
 
 @dataclass(frozen=True)
 class Downloaded:
-    """The result of a download. It is complete if every image that has an address was fetched."""
+    """The result of `get_benchmark`. It is complete if all images with a known address are on disk."""
 
     entry: CatalogEntry
     folder: Path
@@ -199,7 +206,7 @@ def _pictures(
 
 
 def mirror_of(wish: DownloadOptions) -> str:
-    """Return the address of the mirror from the options or $CREPERIE_MIRROR, or an empty string."""
+    """Return the address of the mirror that the options or $CREPERIE_MIRROR name; empty if there is none."""
     url = wish.mirror or os.environ.get("CREPERIE_MIRROR", "")
     if url and not url.startswith(("http://", "https://")):
         raise UsageError("the mirror is not a URL", where=url, hint="begin it with http:// or https://")
@@ -218,7 +225,7 @@ def check_downloadable(entry: CatalogEntry) -> None:
 
 
 def _is_ours(target: Path, entry: CatalogEntry) -> bool:
-    """Return whether the folder was written by `get_benchmark`, for the same benchmark."""
+    """Return whether the folder was written by `get_benchmark` for this benchmark."""
     if not (target / MANIFEST_FILE).is_file():
         return False
     try:

@@ -1,4 +1,4 @@
-"""The folders in which creperie stores what it fetched.
+"""The folders in which creperie stores what it has fetched.
 
 $CREPERIE_HOME            else $XDG_DATA_HOME/creperie, else ~/.local/share/creperie
   data/NAME/              a benchmark as creperie writes it
@@ -42,7 +42,7 @@ def images_folder(entry: CatalogEntry) -> Path:
 
 
 def installed_benchmarks(entry: CatalogEntry) -> Path | None:
-    """Return the folder of a benchmark that `data get` has written; None if there is none."""
+    """Return the folder of a benchmark that was fetched by `creperie data get`; None if there is none."""
     folder = benchmark_folder(entry)
     return folder if (folder / MANIFEST_FILE).is_file() else None
 
@@ -59,7 +59,7 @@ def find_installed(name: str) -> Path:
 
 
 def how_to_get(entry: CatalogEntry) -> str:
-    """Return a short instruction on how to download or import a benchmark."""
+    """Return a short instruction that says how to download or import a benchmark."""
     if entry.how == "download":
         return f"run `creperie data get {entry.name}`"
     if entry.how == "import":

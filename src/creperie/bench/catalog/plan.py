@@ -20,8 +20,9 @@ MARGIN = 200 * 10**6
 
 @dataclass(frozen=True)
 class DownloadPlan:
-    """The files and images still to be fetched. Until the text is on disk, `images` is the number in the catalog (an
-    upper bound).
+    """The files and images that are still to be fetched.
+
+    Until the text is on disk, the exact number of images is unknown: `images` is then the number in the catalog.
     """
 
     entry: CatalogEntry
@@ -51,12 +52,14 @@ def missing(files: Iterable[File], folder: Path) -> list[File]:
 
 
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
-    """Raise a UsageError if a download does not fit on the disk, or if it exceeds `LARGE` bytes without `large_ok`."""
+    """Raise a UsageError if a download of `needed` bytes does not fit on the disk, or is larger than `LARGE` without
+    `large_ok`.
+    """
     if needed > LARGE and not large_ok:
         raise UsageError(
-            f"the images are about {size_text(needed)}",
+            f"the images take about {size_text(needed)}",
             where=folder,
-            hint="add `yes=True` to fetch them all the same, or `images='none'` for the text alone",
+            hint="pass `yes=True` to fetch them anyway, or `images='none'` for the text alone",
         )
     free = shutil.disk_usage(next(p for p in (folder, *folder.absolute().parents) if p.exists())).free
     if needed + MARGIN > free:

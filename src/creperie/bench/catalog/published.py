@@ -1,4 +1,4 @@
-"""The published files of a benchmark: downloading them or finding them in the user's copy, and reading them."""
+"""The published files of a benchmark: how they are downloaded or found in the user's copy, and read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Published:
-    """The published files of a benchmark: `path` is what to read, `files` describes them (name, size, checksum)."""
+    """The published files of a benchmark. `path` is the file or folder to read; `files` are name, size and checksum of
+    each.
+    """
 
     path: Path
     files: tuple[Mapping[str, Any], ...]
@@ -28,7 +30,7 @@ class Published:
 
 
 def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Published:
-    """Download the files of a benchmark and return them; files that are already on disk are only checked."""
+    """Download the files of a benchmark and return them; those that are already on disk are only verified."""
     folder = downloads_folder(entry)
     todo = missing(entry.files, folder)
     check_room(folder, sum(f.size or 0 for f in todo), large_ok=True)
@@ -44,18 +46,18 @@ def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Publi
 
 
 def downloaded(entry: CatalogEntry) -> Published:
-    """Return the files of an earlier download, without a description of each."""
+    """Return the files of an earlier download, without their sizes and checksums."""
     folder = downloads_folder(entry)
     return Published(folder / entry.read if entry.read else folder, ())
 
 
 def own_copy(entry: CatalogEntry, copy: Path) -> Published:
-    """Return the files in the user's copy: the published folder, or the repository that contains it.
+    """Return the files in the user's copy, which is the published folder or the repository that contains it.
 
     Its notes list the files that differ from the pinned release, and those that are missing.
     """
     if not copy.exists():
-        raise UsageError("does not exist", where=copy, hint="`from=` takes the folder or file you downloaded")
+        raise UsageError("does not exist", where=copy, hint="pass the folder or file you downloaded as `from=`")
     if copy.is_file():
         return Published(copy, (_described(copy.name, copy, ""),))
     folder = _published_folder(entry, copy)
@@ -70,7 +72,9 @@ def own_copy(entry: CatalogEntry, copy: Path) -> Published:
 
 
 def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
-    """Return the folder of the copy that holds the files: its top, `data`, or the folder that the repository uses."""
+    """Return the folder of the user's copy that has the files: the copy itself, its `data`, or the repository's folder
+    for them.
+    """
     expected = [f.saved_as for f in entry.files] or ([entry.read] if entry.read else [])
     if not expected:
         return copy
@@ -106,7 +110,7 @@ def _described(name: str, path: Path, sha256: str) -> dict[str, Any]:
 
 
 def read_published(entry: CatalogEntry, text: Published) -> Benchmark:
-    """Return the benchmark read from the files, with its catalog name, description and provenance."""
+    """Return the benchmark that these files contain, with its name, description and provenance from the catalog."""
     from creperie.bench.benchmark import Info, ProvenanceStep
     from creperie.bench.formats import find_format, read_format
 

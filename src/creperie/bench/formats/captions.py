@@ -36,7 +36,7 @@ def _benchmark(name: str, files: list[tuple[str, Path]], rows: Iterable[Row | Sk
 
 
 def _records(document: Any, name: str, path: Path) -> Iterator[Record]:
-    """Yield the objects of the list called `name` in a document; without a name, the document is the list."""
+    """Yield the objects in the list called `name` of a document; without a name, the document itself is the list."""
     if name and not isinstance(document, dict):
         what = f"the document is {kind_of(document)}, expected an object"
         raise DataError(what, where=path, hint="give the file as published")
@@ -101,7 +101,7 @@ def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecor
 
 
 def _split_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row of an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}."""
+    """Return the row for an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}."""
     sentences = record.fields.get("sentences")
     if not isinstance(sentences, list):
         raise record.error(f"'sentences' is {kind_of(sentences)}, expected a list")
@@ -114,7 +114,9 @@ def _split_row(record: Record, name: str) -> Row | SkippedRecord:
 
 
 def _listed_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row of a record in the retrieval files made from Karpathy's: {"image", "caption": text or texts}."""
+    """Return the row for a record in retrieval files that were made from Karpathy's: {"image", "caption": text or
+    texts}.
+    """
     several = isinstance(record.fields.get("caption"), list)
     captions = texts_of(record, "caption", least=0) if several else [text_of(record, "caption")]
     return _row(record.key, stem_of(name).rsplit("/", 1)[-1], text_of(record, "image"), captions)
@@ -144,7 +146,9 @@ def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]
 
 
 def _flickr8k_splits(folder: Path) -> dict[str, str]:
-    """Return the split (train, dev or test) of each image, if the split lists of Flickr8k are in the folder."""
+    """Return the split (train, dev or test) of each image; empty if the lists of Flickr8k's splits are not in the
+    folder.
+    """
     splits: dict[str, str] = {}
     for split in ("train", "dev", "test"):
         path = folder / f"Flickr_8k.{split}Images.txt"
@@ -154,7 +158,9 @@ def _flickr8k_splits(folder: Path) -> dict[str, str]:
 
 
 def _flickr_line(line: str) -> tuple[str, str] | None:
-    """Return the image and caption on a line in any of the three published notations; None if the line fits none."""
+    """Return the image and the caption on a line, in any of the three published notations; None if it is in none of
+    them.
+    """
     if token := _TOKEN_LINE.fullmatch(line):
         return token[1], token[3]
     bars = line.split("| ", 2)

@@ -1,4 +1,4 @@
-"""CREPE: a caption and hard negatives for a region of an image; productivity and systematicity."""
+"""CREPE: captions with hard negatives for regions of images, in two sets: productivity and systematicity."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ from creperie.core import UsageError, packaged_toml, query_options, unknown
 
 @dataclass(frozen=True)
 class FormatSource:
-    """A file or folder with options, written like `valse:data/valse?valid=all`."""
+    """A file or folder to read, with options, written like `valse:data/valse?valid=all`."""
 
     path: Path
     options: Mapping[str, str] = field(default_factory=dict)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """Return the value of an option; it must be one of `choices`, whose first entry is the default."""
+        """Return the value of an option, which must be one of `choices`; the first of these is the default."""
         value = self.options.get(name, choices[0])
         if value not in choices:
             raise unknown(f"value of option {name!r}", value, choices)
@@ -35,7 +35,7 @@ _BESIDE = ("images", "images.zip")
 def with_images_beside(bench: Benchmark, path: Path) -> Benchmark:
     """Return the benchmark with the images that are stored beside its files, if there are any.
 
-    The images are looked for in a folder or archive with a usual name, then at the paths that the items state.
+    They are looked for in a folder or archive with a usual name, and then at the paths in the items.
     """
     folder = path if path.is_dir() else path.parent
     for place in (root / name for root in (folder, folder / "data") for name in _BESIDE):
@@ -52,7 +52,7 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True)
 class Format:
-    """A published format: a function that reads its files into a benchmark, and one that writes a benchmark as its
+    """A published format: a function that reads files into a benchmark, and a function that writes a benchmark as such
     files.
 
     `write` is None for a format that can only be read.
@@ -70,7 +70,7 @@ class Format:
 def described(
     name: str, read: Callable[[FormatSource], Benchmark], write: Callable[[Benchmark], Files] | None = None
 ) -> Format:
-    """Return a format with its title, description, aliases and options from `formats.toml`."""
+    """Return the format called `name`, with its title, description, aliases and options from `formats.toml`."""
     about = _about()[name]
     lists = {key: tuple(about.get(key, ())) for key in ("aliases", "options")}
     return Format(name, about["title"], about["about"], read, write, **lists)
@@ -86,8 +86,9 @@ def _about() -> Mapping[str, Any]:
 
 
 def parse_source(format: Format, text: str) -> FormatSource:
-    """Return the source for a text `PATH?option=value&option=value`; there are no options if the whole text is an
-    existing path.
+    """Return the source that a text `PATH?option=value&option=value` describes.
+
+    If the whole text is the path of an existing file, it has no options.
     """
     path, mark, query = text.rpartition("?")
     if not mark or Path(text).exists():

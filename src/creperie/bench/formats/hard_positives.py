@@ -1,6 +1,6 @@
-"""Hard positives: the captions of earlier benchmarks, each with a variant in which a changed word leaves it true.
+"""Hard positives: the captions of earlier benchmarks, each with a variant that stays true although a word was changed.
 
-There are two aligned files: `data/NAME.json` with the caption and its negative, `swapped_data/NAME.json` with the hard
+Each item is in two aligned files: `data/NAME.json` has the caption and its negative, `swapped_data/NAME.json` the hard
 positive.
 """
 
@@ -30,7 +30,7 @@ def _read(source: FormatSource) -> Benchmark:
 
 
 def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
-    """Return the pairs of aligned files as (name, original, swapped)."""
+    """Return the pairs of aligned files as (name, file with the negatives, file with the hard positives)."""
     path = source.path
     if path.is_file():
         given = source.options.get("swapped")
@@ -67,7 +67,10 @@ def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: 
     for first, second in zip(originals, swapped, strict=True):
         image = image_of(first, "image_path")
         if image != image_of(second, "image_path"):
-            raise second.error(f"has another image than its partner ({image[:80]!r})", "take files of one release")
+            raise second.error(
+                f"names another image than its partner in the other file ({image[:80]!r})",
+                "take both files from one release",
+            )
         # The negative of the second file is the one the published evaluation scores.
         captions = (text_of(first, "true_caption"), text_of(second, "true_caption"), text_of(second, "false_caption"))
         text_of(first, "false_caption")

@@ -1,4 +1,5 @@
-"""Hit or Be Hit. The data is available only on request; this module defines creperie's layout of it, one row per item.
+"""Hit or Be Hit. The data are available only on request, so this module defines a layout of its own, with one row per
+item.
 
     id, image, caption_1, caption_2, foil_1, foil_2, construction, simplified, source
 

@@ -51,7 +51,7 @@ SCHEMA = pa.schema(
 
 
 def check_images(bench: Benchmark) -> None:
-    """Raise a UsageError if it is not known where the images of a benchmark are, which an export needs."""
+    """Raise a UsageError if the benchmark's images, which an export needs, are not available."""
     if not bench.images.location:
         raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
 
@@ -59,7 +59,7 @@ def check_images(bench: Benchmark) -> None:
 def export_image_parquet(
     bench: Benchmark, out: str | Path, *, force: bool = False, progress: Progress = silent
 ) -> list[Path]:
-    """Write `data/test-*.parquet` and return the files; `datasets.load_dataset(DIR)` opens their images."""
+    """Write the items with their images as `data/test-*.parquet`, for `datasets.load_dataset`, and return the files."""
     check_images(bench)
     folder = Path(out)
     read = lru_cache(TOGETHER)(lambda reference: _picture(bench, reference))
@@ -89,13 +89,13 @@ def _row(item: Item, read: Callable[[str], bytes]) -> dict[str, Any]:
 
 
 def _picture(bench: Benchmark, reference: str) -> bytes:
-    """Return the bytes of the image file; a crop is cut out and stored losslessly."""
+    """Return the bytes of an image file; if the reference has a crop box, the crop is stored losslessly."""
     key, box = split_reference(reference)
     return picture_bytes(bench.images, key) if box is None else picture_file(bench.images, reference)[1]
 
 
 def is_image_parquet(folder: Path) -> bool:
-    """Return whether a folder holds what `export_image_parquet` writes."""
+    """Return whether a folder contains the files that `export_image_parquet` writes."""
     files = sorted((folder / "data").glob("*.parquet")) if folder.is_dir() else []
     try:
         schema = pq.read_schema(files[0]) if files else pa.schema([])

@@ -1,4 +1,4 @@
-"""Published benchmarks whose records are described by templates in `listed.yaml`. They can be read, not written."""
+"""Published benchmarks whose records are described by templates in `listed.yaml`; they can only be read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _FLAGS = {"true": True, "false": False}
 
 
 class _Strict(string.Formatter):
-    """A `str.format` that accepts only texts and integers: any other value in a record is an error in the file."""
+    """A `str.format` that accepts only texts and integers, since any other value in a record is an error in the
+    file.
+    """
 
     def format_field(self, value: Any, spec: str) -> str:
         if not isinstance(value, (str, int)) or isinstance(value, bool):
@@ -34,7 +36,9 @@ class _Strict(string.Formatter):
 
 
 def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
-    """Return a template filled with a record; several texts if the template refers to a list field (`*name`)."""
+    """Return a template with a record's fields filled in; several texts if it refers to a field with a list
+    (`*name`).
+    """
     before, star, name = template.partition("*")
     try:
         texts = record.fields[name] if star else [template]
@@ -93,7 +97,9 @@ def _item(record: Record, part: Mapping[str, Any], file: str) -> Item | None:
 
 
 def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the foils of FOIL it!, each with the caption that it was made from; the two have the same id."""
+    """Yield the foils of FOIL it!, each with the caption that it was made from; a foil and its caption have the same
+    id.
+    """
     document = read_json(path, strict=True)
     rows = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -106,10 +112,9 @@ def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the descriptions of ImageCoDe, published as {folder: {number: description}}, with the images of their
-    folder.
+    """Yield the descriptions of ImageCoDe, each with the images of its folder.
 
-    The images are sorted by the number in their file name.
+    They are published as {folder: {number: description}}. Images are sorted by the number in their file name.
     """
     document = read_json(path, strict=True)
     if not isinstance(document, dict) or not all(isinstance(descriptions, dict) for descriptions in document.values()):

@@ -1,4 +1,6 @@
-"""Parsing of cells that contain a Python list or set of strings, as some benchmarks publish their negatives."""
+"""Parsing of cells that contain a Python list or set of strings. Some benchmarks publish their negatives in this
+way.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _TOKEN = re.compile(rf"\s*({_STRING})\s*(,|$)")
 
 
 def _string(literal: str) -> str | None:
-    """Return the value of a Python string literal that matches `_STRING`; None if it is not valid."""
+    """Return the value of a Python string literal that matches `_STRING`; None if Python does not accept it."""
     if "\\" not in literal:
         return literal[1:-1]
     try:
@@ -27,9 +29,9 @@ def _string(literal: str) -> str | None:
 
 
 def literal_texts(text: str, record: Record, name: str) -> list[str]:
-    """Return the strings of a Python list or set literal in a cell. Sets are sorted, because they have no order.
+    """Return the strings in a cell that is a Python list or set literal. Those of a set are sorted, as it has no order.
 
-    Only brackets and string literals are accepted, so nothing else is ever evaluated.
+    Only brackets and string literals are accepted, so that nothing is ever executed.
     """
     inside = text.strip()
     if inside == "set()":

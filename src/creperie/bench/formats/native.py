@@ -28,7 +28,7 @@ NEEDED = ("id", "subset", "images", "captions", "match")
 
 
 def is_native(names: Sequence[str], kind: str) -> bool:
-    """Return whether a table of this kind has the columns that creperie writes."""
+    """Return whether these are the column names of a table of this kind that creperie writes."""
     return kind in ("jsonl", "parquet") and set(NEEDED) <= set(names)
 
 
@@ -51,7 +51,9 @@ def _line_items(table: TableSource) -> pa.Table:
 
 
 def items_of_columns(columns: Mapping[str, Sequence[Any]], where: str) -> list[Item]:
-    """Return the items of a table in memory with creperie's columns; tags are in the column `tags` or in `tag.NAME`."""
+    """Return the items in a table in memory with creperie's columns; tags are in the column `tags` or in columns
+    `tag.NAME`.
+    """
     own = [name for name in columns if name.startswith(TAG_PREFIX)]
     grown = Columns()
     for i, id_ in enumerate(columns["id"]):
@@ -133,7 +135,9 @@ def write_jsonl(bench: Benchmark) -> Files:
 
 
 def write_delimited(bench: Benchmark, kind: Literal["csv", "tsv"]) -> Files:
-    """Return a file with one row per item: id, subset, image, positive, positive_2, …, negative, …, tag.name."""
+    """Return a CSV or TSV file with one row per item: id, subset, image, positive, positive_2, …, negative, …,
+    tag.name.
+    """
     items = list(bench)
     positives = max(len(_positives(item)) for item in items)
     negatives = max(len(item.captions) - len(_positives(item)) for item in items)
@@ -153,7 +157,7 @@ def write_delimited(bench: Benchmark, kind: Literal["csv", "tsv"]) -> Files:
 def _positives(item: Item) -> list[str]:
     if len(item.match) != 1:
         raise UsageError(
-            f"has {len(item.images)} images, and a row of this table holds one",
+            f"has {len(item.images)} images, but a row of this table holds only one",
             where=f"item {item.subset}/{item.id}",
             hint="export as jsonl, which holds every item",
         )
@@ -167,7 +171,7 @@ def _numbered(name: str, count: int) -> list[str]:
 def _row(item: Item) -> dict[str, Any]:
     if not all(item.captions) or not item.id or not item.subset:
         raise UsageError(
-            "has an empty text, which in this table would be a missing one",
+            "has an empty text, which this table cannot tell from a missing one",
             where=f"item {item.subset}/{item.id}",
             hint="export as jsonl, which holds every item",
         )

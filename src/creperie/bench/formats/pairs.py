@@ -45,7 +45,7 @@ def _rows(name: str, item: Callable[[Record, str], Item], file: str) -> Callable
 
 
 def _split(name: str) -> str:
-    """Return the subset of a file: its name without the folder and the numbering of shards.
+    """Return the subset of a file: its name without folders, suffix and the numbering of shards.
 
     >>> _split("data/test-00000-of-00001.parquet"), _split("train.json")
     ('test', 'train')

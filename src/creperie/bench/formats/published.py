@@ -1,4 +1,4 @@
-"""Reading the record files of published benchmarks into items, and writing items as such files."""
+"""Reading items from the record files of published benchmarks, and writing items as such files."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from creperie.core import DataError, UsageError
 
 @dataclass(frozen=True)
 class NoItem:
-    """A record that, by the benchmark's own rules, is not an item, with the reason why."""
+    """The result for a record that is not an item by the benchmark's own rules, with the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """One file of a benchmark: relative name, path, subset, kind, and a function from records to items.
+    """A file of a benchmark: its relative name, path, subset and kind, and a function that turns a record into an item.
 
-    Without a kind, the file's extension says how the file is read.
+    Without a kind, the file is read according to its extension.
     """
 
     name: str
@@ -49,7 +49,9 @@ def reader(
     deep: bool = False,
     subset: Callable[[str, Path], str] = lambda name, path: stem_of(name),
 ) -> Callable[[FormatSource], Benchmark]:
-    """Return the function that reads a format in which every wanted file is one subset and every record one item."""
+    """Return a function that reads a format in which every file (if `wanted`) is a subset and every record is an
+    item.
+    """
 
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, wanted, what, deep=deep)
@@ -59,7 +61,7 @@ def reader(
 
 
 def read_parts(name: str, parts: Sequence[PublishedFile]) -> Benchmark:
-    """Return a benchmark read from its files."""
+    """Return the benchmark whose items are in these files."""
     items: list[Item] = []
     skipped: list[SkippedRecord] = []
     count = 0
@@ -85,7 +87,7 @@ def finished(
     files: Iterable[tuple[str, Path]],
     skipped: Sequence[SkippedRecord] = (),
 ) -> Benchmark:
-    """Return the benchmark of a format from the items in its files; raise a DataError if two have the same key."""
+    """Return a benchmark of the items read from these files; raise a DataError if two have the same subset and id."""
     table = items if isinstance(items, pa.Table) else table_of(items)
     digests = {file: file_digest(path) for file, path in files}
     if not len(table):
@@ -102,8 +104,9 @@ Place = tuple[str, RecordKind, Callable[[Item], Mapping[str, Any]]]
 
 
 def writer(place: Callable[[str], Place]) -> Callable[[Benchmark], Files]:
-    """Return the function that writes a format as one file per subset; `place` returns the file name, kind and record
-    function for a subset.
+    """Return a function that writes a benchmark as one file per subset.
+
+    `place` returns the name of a subset's file, its kind, and a function from items to records.
     """
 
     def write(bench: Benchmark) -> Files:
@@ -122,12 +125,13 @@ def writer(place: Callable[[str], Place]) -> Callable[[Benchmark], Files]:
 
 
 def lines_writer(row: Callable[[Item], Mapping[str, Any]]) -> Callable[[Benchmark], Files]:
-    """Return the function that writes a format as one JSON Lines file per subset, with one line per item."""
+    """Return a function that writes a benchmark as one JSON Lines file per subset, with one item per line."""
     return writer(lambda subset: (f"{subset}.jsonl", "lines", row))
 
 
 def texts_by_truth(item: Item, positives: int, negatives: int | None) -> tuple[list[str], list[str]]:
-    """Return an item's true and false captions; raise a UsageError if their numbers are not the given ones.
+    """Return an item's true and false captions; raise a UsageError unless there are `positives` and `negatives` of
+    them.
 
     `negatives=None` allows any number of false captions.
     """

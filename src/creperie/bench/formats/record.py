@@ -1,4 +1,4 @@
-"""One published record, and functions that return a record's fields and check their types."""
+"""One published record, and functions that read its fields and check their types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _EXACT = 2**53
 
 @dataclass(slots=True)
 class Record:
-    """A published record: its key or index in the file, its value, its fields by name, and its location for errors."""
+    """A published record: its key or index in the file, its value, its fields by name, and its location for error
+    messages.
+    """
 
     key: str
     value: Any
@@ -64,19 +66,19 @@ def checked_text(record: Record, name: str, value: Any) -> str:
 
 
 def image_of(record: Record, name: str) -> str:
-    """Return the image reference for a field that names an image."""
+    """Return the reference to the image that a field names."""
     key = text_of(record, name)
     return image_reference(key) if "#" in key else key
 
 
 def image_key(item: Item, number: int = 0) -> str:
-    """Return the key of an item's image, without the crop box."""
+    """Return the key of an item's image `number`, without its crop box."""
     reference = item.images[number]
     return split_reference(reference)[0] if "#" in reference else reference
 
 
 def texts_of(record: Record, name: str, least: int = 1) -> list[str]:
-    """Return a field that is a list of at least `least` texts; raise a DataError if it is not."""
+    """Return a field that is a list of at least `least` texts; raise a DataError if it is anything else."""
     values = _field(record, name)
     if not isinstance(values, list):
         raise record.error(f"{name!r} is {kind_of(values)}, expected a list of texts")
@@ -86,7 +88,7 @@ def texts_of(record: Record, name: str, least: int = 1) -> list[str]:
 
 
 def number_of(record: Record, name: str) -> float:
-    """Return a field that is a finite number, or text that can be parsed as one."""
+    """Return the number in a field: a finite number, or a text that can be parsed as one."""
     value = record.fields.get(name)
     try:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
@@ -99,18 +101,18 @@ def number_of(record: Record, name: str) -> float:
 
 
 def id_of(record: Record) -> str:
-    """Return the field `id`, an integer or text, as text; the record's key if there is no such field."""
+    """Return the field `id` (a text or an integer) as text; if there is no such field, the record's key."""
     value = record.fields.get("id", record.key)
     return str(value) if type(value) is int else checked_text(record, "id", value)
 
 
 def whole_id(text: str) -> int | str:
-    """Return an id as an integer if it is written as one, else as text: the inverse of `id_of`."""
+    """Return an id as an integer if it is written as one, else as text. This is the inverse of `id_of`."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 and str(int(text)) == text else text
 
 
 def tag_of(value: Any) -> Tag | None:
-    """Return a scalar as a tag, or None for any other value. Integers that a float cannot represent become text."""
+    """Return a scalar as a tag, and None for anything else. Integers that a float cannot represent become texts."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int):

@@ -46,7 +46,7 @@ def kind_of_rows(path: Path) -> RecordKind:
 
 
 def read_records(path: Path, kind: RecordKind | None = None, first: int = 0) -> list[Record]:
-    """Return the records of one file. `first` is the number of rows in earlier files of the same data set."""
+    """Return the records in a file. `first` is the number of records in earlier files of the same data set."""
     if kind is None and path.suffix.lower() == ".parquet":
         return _parquet_records(path, first)
     kind = kind or kind_of_rows(path)
@@ -99,7 +99,7 @@ def _table_records(path: Path, kind: str) -> list[Record]:
 
 
 def _parquet_records(path: Path, first: int) -> list[Record]:
-    """Return one record per row of a Parquet file. For image columns only the path is read, not the image."""
+    """Return one record per row of a Parquet file. Of images in the table, only the paths are read."""
     import pyarrow as pa
 
     from creperie.bench.stores import image_columns
@@ -118,14 +118,15 @@ def _parquet_records(path: Path, first: int) -> list[Record]:
 
 
 def picture_key(cell: Any, column: str, row: int) -> str:
-    """Return the key of an image in an image column: the path stored with it, else its column and row."""
+    """Return the key of an image in an image column: the path stored with it or, without one, its column and row."""
     path = cell.get("path") if isinstance(cell, dict) else None
     return path or f"{column}/{row}"
 
 
 def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns: Sequence[str] = ()) -> bytes:
-    """Return the content of a file with these (key, record) pairs. A table gets the given columns, or without any,
-    those of the first record.
+    """Return the content of a file with these (key, record) pairs.
+
+    A table has the given columns or, if none are given, those of the first record.
     """
     if kind == "lines":
         return b"".join(json_bytes(value) for _, value in records)

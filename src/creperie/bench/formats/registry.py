@@ -29,7 +29,7 @@ def _formats(module: str) -> tuple[Format, ...]:
 
 
 def find_format(name: str) -> Format:
-    """Return the format with this name or alias; plug-ins are searched only if no built-in format has it."""
+    """Return the format with this name or alias. Plug-ins are searched only if no built-in format has it."""
     wanted = name.lower()
     for module, names in MODULES.items():
         if wanted in names:
@@ -48,10 +48,9 @@ def _plugin(name: str, loaded: object) -> Format:
 
 
 def read_format(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
-    """Return the benchmark read from a file or folder, given as `PATH?option=value`.
+    """Return the benchmark in a file or folder, which is given as `PATH?option=value`.
 
-    Without `images`, images stored beside the files are used: those in images or images.zip, or at the paths that the
-    items state.
+    Without `images`, images beside the files are used: those in `images` or `images.zip`, or at the paths in the items.
     """
     source = parse_source(format, path)
     bench = format.read(source)
@@ -61,7 +60,7 @@ def read_format(format: Format, path: str, images: ImageStore | None = None) -> 
 def write_format(format: Format, bench: Benchmark, target: str | Path, *, force: bool = False) -> list[Path]:
     """Write a benchmark in a published format, atomically, and return the paths of the files.
 
-    `target` is a folder, or a file if its name has the ending of the only file that is written.
+    `target` is a folder. If only one file is written, it may also be a file with the same suffix.
     """
     if format.write is None:
         raise UsageError(f"the format {format.name!r} is read-only", hint="export as jsonl, which holds every item")
@@ -84,8 +83,9 @@ def _check_inside(name: str) -> None:
 
 
 def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:
-    """Write all files into a folder and return their paths. The folder must be new unless `force` is set; other files
-    in it are kept.
+    """Write all files into a folder and return their paths.
+
+    The folder must be new unless `force` is set; other files that it contains are kept.
     """
     if folder.is_dir() and force:
         with tempfile.TemporaryDirectory(prefix=".creperie.", dir=folder) as draft:

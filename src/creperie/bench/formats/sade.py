@@ -1,4 +1,4 @@
-"""The branches of SADE, in creperie's own layout: one JSON object per item. The authors' own layout is not documented.
+"""The branches of SADE, in a layout of creperie's own, since the authors' is not documented: one JSON object per item.
 
     {"branch": "content-coco", "image": "7.jpg", "references": ["dog , red ball", "A man reads.", "A bus waits."]}
     {"branch": "comprehensive", "images": ["a.png", "b.png"], "references": ["true of a", "true of b"]}

@@ -29,11 +29,11 @@ Rows = Iterator[tuple[str, Sequence[Any]]]
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table: its location, its column names, and a function that yields (location, values of the wanted columns) per
-    row.
+    """A table: its location, its column names, and a function that yields the rows as (location, values of some
+    columns).
 
-    `text` is True if all cells are text, so that an empty cell means a missing value. `images` is the store of images
-    that the table itself contains.
+    `text` is True if all cells are text, so that an empty cell means a missing value. `images` is the store of the
+    images that the table contains.
     """
 
     where: str
@@ -44,7 +44,7 @@ class TableSource:
 
 
 def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = True) -> TableSource:
-    """Return the table in a file of the kind csv, tsv, jsonl or parquet."""
+    """Return the table in a csv, tsv, jsonl or parquet file, as `kind` says."""
     if kind in ("csv", "tsv"):
         return _delimited(path, delimiter or ("," if kind == "csv" else "\t"), quotes)
     return table_of_records(str(path), lambda: _json_records(path)) if kind == "jsonl" else _parquet(path)
@@ -64,7 +64,7 @@ def _delimited(path: Path, delimiter: str, quotes: bool) -> TableSource:
 
 
 def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mapping[str, Any]]]]) -> TableSource:
-    """Return a table whose rows are objects; its columns are the keys of the first `_LOOKED_AT` objects."""
+    """Return a table of JSON objects; its columns are the keys of the first `_LOOKED_AT` objects."""
     names: dict[str, None] = {}
     for _, record in islice(records(), _LOOKED_AT):
         names.update(dict.fromkeys(record))
@@ -80,7 +80,9 @@ def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mappi
 
 
 def _json_records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (location, record) for each record of a file with one JSON object per line, or with one list of them."""
+    """Yield (location, record) for the records in a file with one JSON object per line, or with a single list of
+    objects.
+    """
     first = True
     for number, text in read_lines(path):
         if not text.strip():
@@ -106,7 +108,7 @@ def _object(value: Any, where: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _parquet(path: Path) -> TableSource:
-    """Return the table of a Parquet file. For image columns only the path is read, not the image."""
+    """Return the table in a Parquet file. Of images in the table, only the paths are read."""
     from creperie.bench.stores import ParquetStore, image_columns
 
     with reading_parquet(path):

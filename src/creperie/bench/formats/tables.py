@@ -31,7 +31,7 @@ _GUESSES = {
 
 
 def kind_of_file(path: Path) -> str:
-    """Return the kind of table in a file, by its ending; raise a UsageError if the ending is not known."""
+    """Return which kind of table a file contains, by its suffix; raise a UsageError if the suffix is not known."""
     kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
     if kind is None:
         raise UsageError(
@@ -49,7 +49,7 @@ def read_table(
     quotes: bool = True,
     progress: Progress = silent,
 ) -> Benchmark:
-    """Return a benchmark read from a table. Roles that are not given are guessed from the column names."""
+    """Return the benchmark in a table. Columns whose role is not given are guessed by their names."""
     if not path.is_file():
         raise UsageError("there is no such file", where=path, hint="check the path")
     table = open_table(path, kind, delimiter=delimiter, quotes=quotes)
@@ -65,7 +65,7 @@ def benchmark_of_table(
 ) -> Benchmark:
     """Return a benchmark whose items are the rows of a table; rows that are not items become skipped records.
 
-    `detail` is stored in the provenance.
+    `detail` is recorded in the provenance.
     """
     chosen = resolve(roles, table)
     columns = Columns(typed=table.text)
@@ -77,7 +77,9 @@ def benchmark_of_table(
             skipped += [left_out] if left_out else []
             advance(1)
     if not columns.count:
-        raise DataError("holds no row with a caption", where=table.where, hint="name its column: `positive='COLUMN'`")
+        raise DataError(
+            "contains no row with a caption", where=table.where, hint="name the column of captions: `positive='COLUMN'`"
+        )
     step = ProvenanceStep("import", {**detail, "columns": chosen.document()})
     bench = Benchmark(name, columns.table(), info=Info(title=name), provenance=(step,), skipped=tuple(skipped))
     check_keys(bench)
@@ -93,7 +95,9 @@ class _Row:
     text: bool
 
     def add_to(self, columns: Columns, roles: Roles, number: int, subset: str) -> SkippedRecord | None:
-        """Add the item of this row to the columns; return a skipped record if the row is not an item, else None."""
+        """Add the item in this row to the columns and return None; if the row is not an item, return a skipped
+        record.
+        """
         images = [text for name in roles.image for text in self.texts(name)]
         true = [text for name in roles.positive for text in self.texts(name)]
         false = [text for name in roles.negative for text in self.texts(name)]
@@ -108,7 +112,7 @@ class _Row:
         return None
 
     def texts(self, name: str) -> list[str]:
-        """Return the texts of a cell that is text or a list of texts; missing values are left out."""
+        """Return the texts in a cell, which is a text or a list of texts; missing values are left out."""
         cell = self.cells[name]
         values = [v for v in cell if v is not None] if isinstance(cell, list) else [] if cell is None else [cell]
         for value in values:
@@ -152,7 +156,9 @@ def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false
 
 
 def resolve(roles: Roles, table: TableSource) -> Roles:
-    """Return the roles with existing columns: the given ones, and for other roles those with obvious names."""
+    """Return the roles with the columns of this table: those given, and for other roles the columns with usual
+    names.
+    """
     given = {f.name: _existing(getattr(roles, f.name), f.name, table) for f in fields(Roles)}
     # If captions are named, only the image, subset and id columns are guessed.
     named = bool(given["positive"] or given["negative"])
@@ -171,7 +177,9 @@ def resolve(roles: Roles, table: TableSource) -> Roles:
         if len(table.names) == 1 and (separator := re.search("[;|\t]", shown)):
             shown += f". Is {separator.group()!r} the separator? A .csv file has commas, a .tsv file tabs"
         raise UsageError(
-            "no column of true captions is known", where=table.where, hint=f"pass `positive='COLUMN'`, one of: {shown}"
+            "no column name says which column has the true captions",
+            where=table.where,
+            hint=f"pass `positive='COLUMN'`, one of: {shown}",
         )
     for role in ("subset", "id"):
         if len(given[role]) > 1:

@@ -1,4 +1,4 @@
-"""The files of a published benchmark: finding them in a folder, and what their names mean."""
+"""Functions that find the files of a published benchmark in a folder and interpret their names."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def file_digest(path: Path) -> str:
 
 
 def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
-    """Return the wanted files of a benchmark as (relative path, path), sorted. If `path` is a file, it is the only one.
+    """Return the files of a benchmark whose names are `wanted`, sorted, as (relative path, path). A `path` to a file is
+    the only one.
 
-    If a folder contains none, its subfolder `data` is searched, where repositories usually keep them.
+    If the folder contains none, its subfolder `data` is searched, where repositories usually have them.
     """
     try:
         if path.is_file():
@@ -34,7 +35,9 @@ def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bo
                 return files
     except (OSError, ValueError) as e:
         raise unreadable(path, e) from None
-    raise DataError(f"this folder holds no {what}", where=path, hint="give the folder or the file that holds them")
+    raise DataError(
+        f"this folder contains no {what}", where=path, hint="give the folder or the file that contains them"
+    )
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -43,7 +46,9 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _names(root: Path, deep: bool) -> Iterator[str]:
-    """Yield the relative paths of the files in a folder, without hidden ones; with `deep`, also of its subfolders."""
+    """Yield the relative paths of the files in a folder, except hidden ones; with `deep`, also of those in
+    subfolders.
+    """
     if not root.is_dir():
         return
     for folder, subfolders, files in os.walk(root):
@@ -54,7 +59,7 @@ def _names(root: Path, deep: bool) -> Iterator[str]:
 
 
 def is_data_json(name: str) -> bool:
-    """Return whether a file name is that of a JSON file of records, not of one that describes a data set."""
+    """Return whether a file name is that of a JSON file with records, and not of one that describes a data set."""
     stem = name.rsplit("/", 1)[-1].lower()
     about = ("croissant", "creperie.json", "layout.json", "dataset_info", "package.json", "corpus.json")
     return stem.endswith(".json") and not stem.startswith(about) and "metadata" not in stem

@@ -1,4 +1,6 @@
-"""VALSE: a caption and a foil for six linguistic phenomena. An item is valid if enough annotators chose the caption."""
+"""VALSE: pairs of a caption and a foil, for six linguistic phenomena. An item is valid if enough annotators chose the
+caption.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VISLA: two positives and a negative per item, in a generic and a spatial file."""
+"""VISLA: two positives and a negative per item. There are two files, a generic and a spatial one."""
 
 from __future__ import annotations
 

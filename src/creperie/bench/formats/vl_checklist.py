@@ -23,7 +23,9 @@ def _item(record: Record, subset: str) -> Item:
 
 
 def _first(record: Record, name: str) -> str:
-    """Return the first text. Some records (SWiG) have three, of which the benchmark's own code uses only the first."""
+    """Return the first text in a field. Some records (SWiG) have three, of which the benchmark's own code uses only the
+    first.
+    """
     texts = record.value[1].get(name)
     if not isinstance(texts, list) or not texts:
         raise record.error(f"{name!r} is {kind_of(texts)}, expected a list with a text")

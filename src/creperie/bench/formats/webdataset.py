@@ -24,10 +24,10 @@ from creperie.core import DataError, Progress, parse_json, silent
 def export_webdataset(
     bench: Benchmark, out: str | Path, *, force: bool = False, progress: Progress = silent
 ) -> list[Path]:
-    """Write `test-000000.tar` … and return the files.
+    """Write `test-000000.tar` and so on, and return the files.
 
-    A sample has `json` (id, subset, images, captions, match, tags), `txt` (its first true caption) and its images:
-    `jpg` or `png`, after the first `1.jpg` …
+    A sample consists of `json` (id, subset, images, captions, match, tags), `txt` (its first true caption) and its
+    images: the first as `jpg` or `png`, further ones as `1.jpg` and so on.
     """
     check_images(bench)
     folder = Path(out)
