@@ -153,9 +153,8 @@ def measure_text_tower(folder: Path, captions: Sequence[str]) -> list[str]:
     keys = text_keys(captions)
     sheet, shelf = Sheet(len(captions)), ResultStore().shelf(model.fingerprint, "text")
     with timed(took, "pipeline"), Driver(model, pace_for(model)) as driver:
-        encode_texts(
-            driver, captions, sheet, lambda r: shelf.add(keys[r], sheet.vectors[r], sheet.cut[r]), lambda n: None
-        )
+        sheet.keep = lambda r: shelf.add(keys[r], sheet.vectors[r], sheet.cut[r])
+        encode_texts(driver, captions, sheet)
         shelf.close()
     mean = np.mean([len(t.ids) for t in tokens.values()])
     rate = len(captions) / took["pipeline"]

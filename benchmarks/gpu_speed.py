@@ -310,16 +310,13 @@ def end_to_end(
     def open_picture(row: int) -> Any:
         return decode_image(pictures[row])
 
-    def nothing(rows: Any) -> None:
-        return None
-
     rng = np.random.default_rng(2)
     start = time.perf_counter()
     with Driver(model, pace_for(model)) as driver:
         shown, read = Sheet(len(pictures)), Sheet(len(captions))
         ready = prepare_images(driver, open_picture, shown)
-        encode_texts(driver, captions, read, nothing, nothing)
-        encode_images(driver, ready, shown, nothing, nothing)
+        encode_texts(driver, captions, read)
+        encode_images(driver, ready, shown)
     rows = rng.integers(0, len(pictures), (ROWS, 1)), rng.integers(0, len(captions), (ROWS, 2))
     scores = np.einsum("nid,njd->nj", shown.vectors[rows[0]], read.vectors[rows[1]])
     taken = time.perf_counter() - start

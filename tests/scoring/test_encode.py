@@ -20,14 +20,10 @@ from creperie.scoring.sheet import PairJob, Sheet
 CAPTIONS = [f"a {'very ' * (i % 7)}small dog number {i}" for i in range(60)]
 
 
-def ignore(_: object) -> None:
-    return None
-
-
 def encoded(model: Any, texts: Sequence[str], pace: BatchSize | None = None, sheet: Sheet | None = None) -> Sheet:
     sheet = sheet or Sheet(len(texts))
     with Driver(model, pace or pace_for(model)) as driver:
-        encode_texts(driver, texts, sheet, ignore, ignore)
+        encode_texts(driver, texts, sheet)
     return sheet
 
 
@@ -152,7 +148,7 @@ def test_out_of_memory_halves_a_group_of_images_and_goes_on(texts_model: Callabl
     jobs = [PairJob(k, np.array([2 * k, 2 * k + 1]), ["a dog", "a cat " * 7]) for k in range(11)]
     sheet = Sheet(22)
     with Driver(model, own) as driver:
-        score_pairs(driver, lambda row: row, jobs, sheet, ignore, ignore)
+        score_pairs(driver, lambda row: row, jobs, sheet)
     assert sheet.vectors.tolist() == [k // 2 for k in range(22)]
     assert sheet.cut.tolist() == [0, 2] * 11  # 14 words, a context of 12
     assert tried == [8, 4, 2, 2, 2, 2, 2, 1]
@@ -244,7 +240,7 @@ def test_plain_models_get_batches_too(unit_vector: Callable[..., np.ndarray], pi
     images = Sheet(8)
     with Driver(model, pace(images=3)) as driver:
         ready = prepare_images(driver, lambda row: Image.open(pictures / f"{row}.png"), images)
-        encode_images(driver, ready, images, ignore, ignore)
+        encode_images(driver, ready, images)
     assert images.done.all()
     assert model.batches[4:] == [3, 3, 2]
 
@@ -262,7 +258,7 @@ def test_images_come_in_order_whatever_decodes_first(
     model = dual_model()
     sheet = Sheet(8)
     with Driver(model, pace(images=3, in_flight=in_flight)) as driver:
-        encode_images(driver, prepare_images(driver, slow_first, sheet), sheet, ignore, ignore)
+        encode_images(driver, prepare_images(driver, slow_first, sheet), sheet)
     expected = model.encode_images([Image.open(pictures / f"{i}.png") for i in range(8)])
     np.testing.assert_array_equal(sheet.vectors, expected)
 
@@ -284,7 +280,7 @@ def test_preprocessing_that_fails_is_a_fault(dual_model: Callable[..., Any], pic
     model.prepare_image = picky
     sheet = Sheet(8)
     with Driver(model, pace()) as driver:
-        encode_images(driver, prepare_images(driver, numbered, sheet), sheet, ignore, ignore)
+        encode_images(driver, prepare_images(driver, numbered, sheet), sheet)
     assert [(f.row, f.code) for f in sheet.faults] == [(3, "unprepared-image")]
     assert sheet.faults[0].message.endswith("preprocessing fails: ValueError: height and width must be > 0")
     assert sheet.done.sum() == 7

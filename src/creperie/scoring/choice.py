@@ -19,7 +19,7 @@ from creperie.bench import Benchmark, ImageError, Item, open_image, save
 from creperie.core import Progress, UsageError, silent, write_text
 from creperie.models import ChoiceQuestion, Chooser, Chosen, Rewordable, orders_of
 from creperie.scoring.answer_log import CUT_OFF, UNREAD, Written, code_of, gather_first, reason, written
-from creperie.scoring.filler import FilledScores, Filler
+from creperie.scoring.filler import FilledScores, Filler, StoredSheet
 from creperie.scoring.findings import cell_findings
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.sheet import Fault, Sheet
@@ -115,7 +115,7 @@ def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
 def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tuple[Sheet, list[Fault]]:
     keys = [c.key(filler.plan) + bytes([k]) for c in cases for k in range(len(c.captions))]
     digests = np.frombuffer(b"".join(hashlib.sha256(k).digest() for k in keys), np.uint8).reshape(len(keys), -1)
-    sheet, shelf = filler.stored("pair", digests)
+    sheet = StoredSheet(filler, "pair", digests)
     broken = {f.row: f for f in filler.plan.broken}
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
@@ -133,7 +133,6 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
         with filler.timings.stage("load model"):
             model: Any = filler.handle.model
         _check_shots(model, filler.plan, cases)
-        keep = filler.keeper(shelf, sheet)
         with filler.timed("pairs", int(sum(len(cases[i].captions) for i in missing))) as advance:
             groups = [missing[at : at + TOGETHER] for at in range(0, len(missing), TOGETHER)]
 
@@ -150,14 +149,14 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
                 )
                 for i, answered in zip(group, asked, strict=True):
                     rows = np.arange(starts[i], starts[i + 1])
-                    unread += _write(sheet, rows, answered, keep)
+                    unread += _write(sheet, rows, answered)
                     advance(len(rows))
-    filler.close_sheet("pair", shelf, sheet)
+    sheet.close()
     return sheet, unread
 
 
-def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault, keep: Any) -> list[Fault]:
-    """Write the scores of an answer into these rows of the sheet, and return a fault for each unparsable answer."""
+def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault) -> list[Fault]:
+    """Write the scores of an answer into rows of the sheet; return the faults of unparsable answers."""
     first = int(rows[0])
     if isinstance(answer, Fault):
         sheet.give_up([Fault(int(row), answer.code, answer.message) for row in rows])
@@ -168,7 +167,7 @@ def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault, keep: Any) -> 
     done = sheet.put(rows, answer.scores())
     unread = answer.void(UNREAD)
     if not unread:
-        keep(done)
+        sheet.keep(done)
     return [Fault(first, UNREAD, message) for message in unread]
 
 

@@ -58,7 +58,6 @@ class Ahead(Generic[T]):
 
 TOKENISE = 4096  #: captions per call of the tokenizer
 SWITCH = 0.0002  #: the interpreter's thread switch interval in seconds, on a GPU
-Keep = Callable[[np.ndarray], None]  #: called with the finished rows of a batch
 OpenImage = Callable[..., Any]  #: returns the decoded image of a row; raises a DataError if there is none
 
 

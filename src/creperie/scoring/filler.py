@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -31,7 +31,7 @@ from creperie.scoring.passes import (
 )
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.sheet import Fault, PairJob, Sheet
-from creperie.scoring.store import ResultStore, VectorShelf
+from creperie.scoring.store import ResultStore
 
 #: up to this many missing images are decoded first, to avoid loading a model for unreadable ones
 FEW = 100
@@ -96,11 +96,9 @@ class Filler:
     # -- sheets --------------------------------------------------------------------------------------------------
 
     def vectors(self, *, images: bool, captions: bool) -> tuple[Sheet, Sheet]:
-        """Return the sheet of image vectors and that of caption vectors. Images are decoded while captions are
-        encoded.
-        """
-        image_sheet, image_shelf = self.stored("image", self.plan.image_keys if images else self.plan.image_keys[:0])
-        text_sheet, text_shelf = self.stored("text", self.plan.text_keys if captions else self.plan.text_keys[:0])
+        """Return the sheets of all images' and all captions' vectors; images are decoded while captions are encoded."""
+        image_sheet = StoredSheet(self, "image", self.plan.image_keys if images else self.plan.image_keys[:0])
+        text_sheet = StoredSheet(self, "text", self.plan.text_keys if captions else self.plan.text_keys[:0])
         self.probe(image_sheet, lambda model, row: model.encode_images([self.plan.open(row)])[0])
         self.probe(text_sheet, lambda model, row: model.encode_texts([self.plan.texts[row]])[0])
         if images:
@@ -111,29 +109,29 @@ class Filler:
             with self._driver() as driver:
                 ready = prepare_images(driver, self.plan.open, image_sheet)
                 if not text_sheet.done.all():
-                    with self._bar("captions", text_sheet) as advance:
-                        encode_texts(driver, self.plan.texts, text_sheet, self.keeper(text_shelf, text_sheet), advance)
+                    with self._bar("captions", text_sheet):
+                        encode_texts(driver, self.plan.texts, text_sheet)
                 if not image_sheet.done.all():
-                    with self._bar("images", image_sheet) as advance:
-                        encode_images(driver, ready, image_sheet, self.keeper(image_shelf, image_sheet), advance)
-        self.close_sheet("image", image_shelf, image_sheet)
-        self.close_sheet("text", text_shelf, text_sheet)
+                    with self._bar("images", image_sheet):
+                        encode_images(driver, ready, image_sheet)
+        image_sheet.close()
+        text_sheet.close()
         return image_sheet, text_sheet
 
     def blind(self) -> Sheet:
         """Return a sheet with one number per caption, computed without images."""
-        sheet, shelf = self.stored("blind", self.plan.text_keys)
+        sheet = StoredSheet(self, "blind", self.plan.text_keys)
         self.probe(sheet, lambda model, row: model.score_texts([self.plan.texts[row]])[0])
         if not sheet.done.all():
-            with self._driver() as driver, self._bar("captions", sheet) as advance:
-                score_texts(driver, self.plan.texts, sheet, self.keeper(shelf, sheet), advance)
-        self.close_sheet("blind", shelf, sheet)
+            with self._driver() as driver, self._bar("captions", sheet):
+                score_texts(driver, self.plan.texts, sheet)
+        sheet.close()
         return sheet
 
     def pairs(self, cells: PairCells) -> Sheet:
         """Return a sheet with one number or vector per pair of an image and a caption."""
         kind, image, caption = cells.kind, cells.first, cells.second
-        sheet, shelf = self.stored(kind, cells.keys)
+        sheet = StoredSheet(self, kind, cells.keys)
         join = ABILITIES[kind].method
         self.probe(
             sheet,
@@ -150,46 +148,27 @@ class Filler:
                 for number, rows in _by_number(image[missing], missing)
             ]
             names = [key.tobytes().hex() for key in cells.keys] if kind == "pair" else []
-            with self._driver() as driver, self._bar("pairs", sheet) as advance:
+            with self._driver() as driver, self._bar("pairs", sheet):
                 if hasattr(driver.model, "judge"):
-                    judge_pairs(
-                        driver, self.plan.open, jobs, sheet, self.keeper(shelf, sheet), advance, self.log, names
-                    )
+                    judge_pairs(driver, self.plan.open, jobs, sheet, self.log, names)
                 else:
-                    score_pairs(driver, self.plan.open, jobs, sheet, self.keeper(shelf, sheet), advance)
-        self.close_sheet(kind, shelf, sheet)
+                    score_pairs(driver, self.plan.open, jobs, sheet)
+        sheet.close()
         return sheet
 
     def between(self, cells: PairCells) -> Sheet:
         """Return a sheet with one number per pair of captions."""
         first, second, texts = cells.first, cells.second, self.plan.texts
-        sheet, shelf = self.stored("between", cells.keys)
+        sheet = StoredSheet(self, "between", cells.keys)
         self.probe(sheet, lambda model, row: model.score_text_pairs([texts[first[row]]], [texts[second[row]]])[0])
         missing = np.flatnonzero(~sheet.done)
         if len(missing):
-            with self._driver() as driver, self._bar("caption pairs", sheet) as advance:
-                pairs = [(texts[first[r]], texts[second[r]]) for r in missing]
-                score_text_pairs(driver, pairs, missing, sheet, self.keeper(shelf, sheet), advance)
-        self.close_sheet("between", shelf, sheet)
+            with self._driver() as driver, self._bar("caption pairs", sheet):
+                score_text_pairs(driver, [(texts[first[r]], texts[second[r]]) for r in missing], missing, sheet)
+        sheet.close()
         return sheet
 
     # -- pieces --------------------------------------------------------------------------------------------------
-
-    def stored(self, kind: str, keys: np.ndarray) -> tuple[Sheet, _Kept]:
-        """Return a sheet with the stored results, and where to store new ones. Without permission to store, both are
-        empty.
-        """
-        sheet = Sheet(len(keys))
-        if not self.handle.stored:
-            self.work[kind] = CacheUse(len(keys), 0)
-            return sheet, _Kept(None, keys, refused=True)
-        shelf = self.store.shelf(self.handle.fingerprint, kind)
-        if len(keys):
-            with self.timings.stage("look up"):
-                stored = shelf.find(keys)
-                sheet.put(stored.rows, stored.vectors, stored.cut)
-            self.work[kind] = CacheUse(len(keys), len(stored.rows))
-        return sheet, _Kept(shelf, keys)
 
     def probe(self, sheet: Sheet, ask: Callable[[Any, int], Any]) -> None:
         """If the model was given in memory, recompute a few stored results; raise a ModelError if they have changed."""
@@ -211,33 +190,15 @@ class Filler:
                     hint="pass `cache=False`, or another name as `cache=`, or delete them with `creperie cache clear`",
                 )
 
-    def close_sheet(self, kind: str, kept: _Kept, sheet: Sheet) -> None:
-        kept.close()
-        if kind in self.work:
-            self.work[kind] = replace(self.work[kind], failed=len({f.row for f in sheet.faults}))
-
-    def keeper(self, kept: _Kept, sheet: Sheet) -> Callable[[np.ndarray], None]:
-        def keep(rows: np.ndarray) -> None:
-            if not len(rows) or kept.refused or kept.shelf is None:
-                return
-            try:
-                with self.timings.stage("keep"):
-                    kept.shelf.add(kept.keys[rows], sheet.vectors[rows], sheet.cut[rows])
-            except OSError as e:  # a full or read-only disk: the scores are still valid
-                kept.refused = True
-                self.notes.append(
-                    f"the store at {self.store.root} cannot be written ({e.strerror}): results are not cached"
-                )
-
-        return keep
-
     def _driver(self) -> Driver:
         with self.timings.stage("load model"):
             model = self.handle.model
         return Driver(model, pace_for(model, self.batch_size), self.timings)
 
-    def _bar(self, what: str, sheet: Sheet) -> AbstractContextManager[Advance]:
-        return self.timed(what, int((~sheet.done).sum()))
+    @contextmanager
+    def _bar(self, what: str, sheet: Sheet) -> Iterator[None]:
+        with self.timed(what, int((~sheet.done).sum())) as sheet.advance:
+            yield
 
     @contextmanager
     def timed(self, what: str, count: int) -> Iterator[Advance]:
@@ -259,20 +220,40 @@ class Filler:
                 sheet.give_up([Fault(int(row), e.code, str(e))])
 
 
-@dataclass
-class _Kept:
-    """Where finished rows are stored: a shelf and the keys of the rows. `shelf` is None if nothing may be stored."""
+class StoredSheet(Sheet):
+    """A sheet that begins with the results in the store and writes new ones there, unless the model forbids it."""
 
-    shelf: VectorShelf | None
-    keys: np.ndarray
-    refused: bool = False
+    def __init__(self, filler: Filler, kind: str, keys: np.ndarray) -> None:
+        super().__init__(len(keys))
+        self._filler, self._kind, self._keys = filler, kind, keys
+        self._shelf = filler.store.shelf(filler.handle.fingerprint, kind) if filler.handle.stored else None
+        self._refused = False
+        if self._shelf is not None and len(keys):
+            with filler.timings.stage("look up"):
+                stored = self._shelf.find(keys)
+                self.put(stored.rows, stored.vectors, stored.cut)
+        if self._shelf is None or len(keys):
+            filler.work[kind] = CacheUse(len(keys), int(self.done.sum()))
+
+    def keep(self, rows: np.ndarray) -> None:
+        if self._shelf is None or self._refused or not len(rows):
+            return
+        try:
+            with self._filler.timings.stage("keep"):
+                self._shelf.add(self._keys[rows], self.vectors[rows], self.cut[rows])
+        except OSError as e:  # a full or read-only disk: the scores are still valid
+            self._refused = True
+            self._filler.notes.append(
+                f"the store at {self._filler.store.root} cannot be written ({e.strerror}): results are not cached"
+            )
 
     def close(self) -> None:
-        try:
-            if self.shelf is not None:
-                self.shelf.close()
-        except OSError:
-            self.refused = True
+        """Write what is left to the store and record how many rows could not be computed."""
+        if self._shelf is not None:
+            with suppress(OSError):
+                self._shelf.close()
+        if self._kind in (work := self._filler.work):
+            work[self._kind] = replace(work[self._kind], failed=len({f.row for f in self.faults}))
 
 
 def _by_number(numbers: np.ndarray, rows: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:

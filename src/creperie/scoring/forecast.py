@@ -154,7 +154,7 @@ def _time_texts(driver: Driver, texts: Sequence[str]) -> None:
     sheet = Sheet(len(texts))
     work = encode_texts if hasattr(driver.model, "encode_texts") else score_texts
     with driver.timings.stage("encode captions"):
-        work(driver, texts, sheet, _nothing, _nothing)
+        work(driver, texts, sheet)
     driver.timings.counts["captions"] += len(texts)
 
 
@@ -163,9 +163,5 @@ def _time_images(driver: Driver, plan: ScoringPlan, rows: Sequence[int]) -> None
     with driver.timings.stage("encode images"):
         ready = prepare_images(driver, lambda row: plan.open(rows[row]), sheet)
         if rows:
-            encode_images(driver, ready, sheet, _nothing, _nothing)
+            encode_images(driver, ready, sheet)
     driver.timings.counts["images"] += len(rows)
-
-
-def _nothing(_: object) -> None:
-    return None

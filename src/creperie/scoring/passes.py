@@ -13,19 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import Advance
 from creperie.models import Chosen, StagedImages, StagedTexts, Tokens
 from creperie.scoring.answer_log import AnswerLog, code_of, gather_first, reason, written
-from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
+from creperie.scoring.driver import Ahead, Driver, OpenImage
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 
 WINDOW = 32_768  #: captions that are tokenised and sorted by length together
 
 
-def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
-    """Fill a sheet with the vectors of captions; while the model encodes some of them, the next ones are tokenised."""
+def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
+    """Fill a sheet with the vectors of captions; the model encodes one part of them while the next is tokenised."""
     if not isinstance(driver.model, StagedTexts):
-        _plain(driver, texts, sheet, keep, advance, driver.model.encode_texts)
+        _plain(driver, texts, sheet, driver.model.encode_texts)
         return
     starts = range(0, len(texts), WINDOW)
     ready = Ahead(driver.tokeniser, lambda start: driver.tokenise(texts[start : start + WINDOW]), starts, limit=2)
@@ -37,25 +36,17 @@ def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep,
             _text_batches(driver, tokens, start, sheet, first), driver.model.forward_texts, "tokens"
         ):
             rows, prepared, vectors = batch
-            keep(sheet.put(rows, driver.unit(vectors), np.array([t.cut for t in prepared], np.int32)))
-            advance(len(rows))
-        advance(_copy_repeats(tokens, start, sheet, keep, first))
+            sheet.finish(rows, driver.unit(vectors), np.array([t.cut for t in prepared], np.int32))
+        _copy_repeats(tokens, start, sheet, first)
 
 
-def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet, keep: Keep, advance: Advance) -> None:
-    """Fill a sheet with one number per caption, using a model that scores texts without images."""
-    _plain(driver, texts, sheet, keep, advance, driver.model.score_texts)
+def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
+    """Fill a sheet with one number per caption, from a blind scorer."""
+    _plain(driver, texts, sheet, driver.model.score_texts)
 
 
-def _plain(
-    driver: Driver,
-    texts: Sequence[str],
-    sheet: Sheet,
-    keep: Keep,
-    advance: Advance,
-    forward: Callable[[Sequence[str]], np.ndarray],
-) -> None:
-    """Fill a sheet with the results of `forward`, for a model that does not prepare inputs in a step of its own.
+def _plain(driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable[[Sequence[str]], np.ndarray]) -> None:
+    """Fill a sheet with a model that has no separate methods for preparing and encoding.
 
     Captions are sorted by length, and the batches do not depend on which rows are done already.
     """
@@ -68,8 +59,7 @@ def _plain(
             driver.timings.counts.update({"tokens batches": 1})
             with driver.timings.stage("forward captions"):
                 vectors = driver.forward("captions", forward, [texts[r] for r in rows], len(rows))
-            keep(sheet.put(rows, vectors if vectors.ndim == 1 else driver.unit(vectors)))
-            advance(len(rows))
+            sheet.finish(rows, vectors if vectors.ndim == 1 else driver.unit(vectors))
 
 
 def _text_batches(
@@ -101,10 +91,8 @@ def _context(driver: Driver, lengths: np.ndarray) -> int:
     return max(int(lengths.max(initial=0)), driver.model.fingerprint.context or 0)
 
 
-def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep, first: dict[bytes, int]) -> int:
-    """Copy the vectors of captions to others with the same tokens, so that ties are exact; return the number of
-    copies.
-    """
+def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]) -> None:
+    """Copy vectors to other captions with the same tokens, so that ties are exact."""
     repeats, sources = [], []
     for i, t in enumerate(tokens, start):
         source = first[t.ids.tobytes()]
@@ -113,8 +101,7 @@ def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep
             sources.append(source)
     if repeats:
         rows = np.array(repeats)
-        keep(sheet.put(rows, sheet.vectors[sources], np.array([tokens[r - start].cut for r in repeats], np.int32)))
-    return len(repeats)
+        sheet.finish(rows, sheet.vectors[sources], np.array([tokens[r - start].cut for r in repeats], np.int32))
 
 
 AHEAD_BYTES = 512 << 20  #: limit for prepared images that wait for the model
@@ -131,17 +118,16 @@ def prepare_images(driver: Driver, open_image: OpenImage, sheet: Sheet) -> Ahead
     return ready
 
 
-def encode_images(driver: Driver, ready: Ahead[tuple[int, Any]], sheet: Sheet, keep: Keep, advance: Advance) -> None:
+def encode_images(driver: Driver, ready: Ahead[tuple[int, Any]], sheet: Sheet) -> None:
     """Fill a sheet with the vectors of images."""
     staged = isinstance(driver.model, StagedImages)
     forward = driver.model.forward_images if staged else driver.model.encode_images
-    for rows, _, vectors in driver.through(_image_batches(driver, ready, sheet, advance), forward, "images"):
-        keep(sheet.put(rows, driver.unit(vectors)))
-        advance(len(rows))
+    for rows, _, vectors in driver.through(_image_batches(driver, ready, sheet), forward, "images"):
+        sheet.finish(rows, driver.unit(vectors))
 
 
 def _image_batches(
-    driver: Driver, ready: Ahead[tuple[int, Any]], sheet: Sheet, advance: Advance
+    driver: Driver, ready: Ahead[tuple[int, Any]], sheet: Sheet
 ) -> Iterator[tuple[np.ndarray, list[Any], int]]:
     at = 0
     while at < len(sheet):
@@ -150,9 +136,8 @@ def _image_batches(
         at += size
         with driver.timings.stage("wait for images"):
             taken = ready.take(missing)
-        sheet.faults += [p for _, p in taken if isinstance(p, Fault)]
+        sheet.lose([p for _, p in taken if isinstance(p, Fault)])
         good = [(row, p) for row, p in taken if not isinstance(p, Fault)]
-        advance(len(taken) - len(good))
         if good:
             yield np.array([row for row, _ in good]), [p for _, p in good], len(good)
 
@@ -166,12 +151,10 @@ TEXT_PAIRS = 512  #: caption pairs scored between two writes to the store
 IMAGES = 64
 
 
-def score_pairs(
-    driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet, keep: Keep, advance: Advance
-) -> None:
-    """Fill a sheet with the scores of pairs, image by image; each image is processed only once for all its captions."""
+def score_pairs(driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet) -> None:
+    """Fill a sheet of pairs, image by image; each image is processed once for all its captions."""
     if hasattr(driver.model, "forward_groups"):
-        _grouped_pairs(driver, open_image, jobs, sheet, keep, advance)
+        _grouped_pairs(driver, open_image, jobs, sheet)
         return
     staged = hasattr(driver.model, "forward_pairs")
     tokens = _job_tokens(driver, jobs) if staged else {}
@@ -181,11 +164,10 @@ def score_pairs(
         with driver.timings.stage("wait for images"):
             (image,) = ready.take(1)
         if isinstance(image, Fault):
-            sheet.faults += [Fault(int(r), image.code, image.message) for r in job.rows]
-            advance(len(job.rows))
+            sheet.lose(job.faults(image))
             continue
         read = [tokens[t] for t in job.texts] if staged else list(job.texts)
-        _pair_batches(driver, image, job.rows, read, sheet, keep, advance)
+        _pair_batches(driver, image, job.rows, read, sheet)
 
 
 def judge_pairs(
@@ -193,8 +175,6 @@ def judge_pairs(
     open_image: OpenImage,
     jobs: Sequence[PairJob],
     sheet: Sheet,
-    keep: Keep,
-    advance: Advance,
     log: AnswerLog,
     keys: Sequence[str],
 ) -> None:
@@ -222,11 +202,12 @@ def judge_pairs(
         for row, _, one in answered:
             if code := code_of(one):
                 sheet.give_up([Fault(row, code, reason(one))])
+                sheet.advance(1)
             else:
-                keep(sheet.put(np.array([row]), np.array(one.shares[:1], np.float32)))
-        lost = [(job, unseen[job.image]) for job in group if job.image in unseen]
-        sheet.faults += [Fault(int(row), fault.code, fault.message) for job, fault in lost for row in job.rows]
-        advance(sum(len(job.rows) for job in group))
+                sheet.finish(np.array([row]), np.array(one.shares[:1], np.float32))
+        for job in group:
+            if job.image in unseen:
+                sheet.lose(job.faults(unseen[job.image]))
 
 
 def _job_tokens(driver: Driver, jobs: Sequence[PairJob]) -> dict[str, Tokens]:
@@ -235,9 +216,7 @@ def _job_tokens(driver: Driver, jobs: Sequence[PairJob]) -> dict[str, Tokens]:
     return dict(zip(texts, driver.tokenise(texts), strict=True))
 
 
-def _pair_batches(
-    driver: Driver, image: Any, rows: np.ndarray, read: Sequence[Any], sheet: Sheet, keep: Keep, advance: Advance
-) -> None:
+def _pair_batches(driver: Driver, image: Any, rows: np.ndarray, read: Sequence[Any], sheet: Sheet) -> None:
     model = driver.model
     join = next(getattr(model, n) for n in ("forward_pairs", "score_pairs", "encode_pairs") if hasattr(model, n))
     forward = functools.partial(join, image)
@@ -246,13 +225,10 @@ def _pair_batches(
         with driver.timings.stage("forward pairs"):
             values = driver.forward("captions", forward, part, len(part))
         cut = np.array([getattr(t, "cut", 0) for t in part], np.int32)
-        keep(sheet.put(rows[i : i + driver.pace.captions], values, cut))
-        advance(len(part))
+        sheet.finish(rows[i : i + driver.pace.captions], values, cut)
 
 
-def score_text_pairs(
-    driver: Driver, pairs: Sequence[tuple[str, str]], rows: np.ndarray, sheet: Sheet, keep: Keep, advance: Advance
-) -> None:
+def score_text_pairs(driver: Driver, pairs: Sequence[tuple[str, str]], rows: np.ndarray, sheet: Sheet) -> None:
     """Fill a sheet with one number per pair of captions."""
     for start in range(0, len(pairs), TEXT_PAIRS):
         first, second = zip(*pairs[start : start + TEXT_PAIRS], strict=True)
@@ -261,14 +237,11 @@ def score_text_pairs(
             cut[:] = [[t.cut for t in driver.model.prepare_texts(side)] for side in (first, second)]
         with driver.timings.stage("forward pairs"):
             values = driver.model.score_text_pairs(first, second)
-        keep(sheet.put(rows[start : start + TEXT_PAIRS], np.asarray(values, np.float32), cut.max(axis=0)))
-        advance(len(first))
+        sheet.finish(rows[start : start + TEXT_PAIRS], np.asarray(values, np.float32), cut.max(axis=0))
 
 
-def _grouped_pairs(
-    driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet, keep: Keep, advance: Advance
-) -> None:
-    """Fill a sheet with the scores of pairs, several images at a time. Other threads decode and prepare the images."""
+def _grouped_pairs(driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet) -> None:
+    """Fill a sheet of pairs, several images at a time. Images are decoded and prepared in other threads."""
     tokens = _job_tokens(driver, jobs)
 
     def score(group: Sequence[tuple[PairJob, Any]]) -> list[np.ndarray]:
@@ -283,13 +256,12 @@ def _grouped_pairs(
             images = ready.take(min(driver.pace.groups, len(jobs) - at))
         both = list(zip(jobs[at : at + len(images)], images, strict=True))
         at += len(images)
-        lost = [(job, image) for job, image in both if isinstance(image, Fault)]
-        sheet.faults += [Fault(int(r), fault.code, fault.message) for job, fault in lost for r in job.rows]
-        advance(sum(len(job.rows) for job, _ in lost))
+        for job, image in both:
+            if isinstance(image, Fault):
+                sheet.lose(job.faults(image))
         good = [(job, image) for job, image in both if not isinstance(image, Fault)]
         with driver.timings.stage("forward pairs"):
             parts = driver.parts("groups", score, good, len(good)) if good else []
         for (job, _), values in zip(good, itertools.chain(*parts), strict=True):
             cut = np.array([tokens[t].cut for t in job.texts], np.int32)
-            keep(sheet.put(job.rows, np.asarray(values, np.float32), cut))
-            advance(len(job.rows))
+            sheet.finish(job.rows, np.asarray(values, np.float32), cut)

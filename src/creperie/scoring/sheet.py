@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.core import ModelError
+from creperie.core import Advance, ModelError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,23 @@ class PairJob:
     rows: np.ndarray
     texts: Sequence[str]
 
+    def faults(self, fault: Fault) -> list[Fault]:
+        """Return one fault per pair for an image that cannot be read."""
+        return [Fault(int(row), fault.code, fault.message) for row in self.rows]
+
 
 class Sheet:
-    """A table of one vector or number per row, filled batch by batch. Rows marked as done are not computed again."""
+    """A table of one vector or number per row, filled batch by batch. Rows marked as done are not computed again.
+
+    `advance` is told how many rows were computed or lost.
+    """
 
     def __init__(self, rows: int) -> None:
         self.done = np.zeros(rows, bool)
         self.cut = np.zeros(rows, np.int32)
         self.vectors = np.zeros((rows, 0), np.float32)
         self.faults: list[Fault] = []
+        self.advance: Advance = lambda rows: None
         self._filled = False
 
     def give_up(self, faults: Iterable[Fault]) -> None:
@@ -44,8 +52,21 @@ class Sheet:
             self.faults.append(fault)
             self.done[fault.row] = True
 
+    def lose(self, faults: Sequence[Fault]) -> None:
+        """Record the faults of rows that cannot be computed in this run; another run tries them again."""
+        self.faults += faults
+        self.advance(len(faults))
+
     def __len__(self) -> int:
         return len(self.done)
+
+    def finish(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
+        """Take the computed vectors of a batch."""
+        self.keep(self.put(rows, vectors, cut))
+        self.advance(len(rows))
+
+    def keep(self, rows: np.ndarray) -> None:
+        """Store finished rows beyond this process; a plain sheet does not."""
 
     def put(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> np.ndarray:
         """Store the vectors of a batch and return the rows that are valid. A row with NaN or infinity gets a fault
