@@ -11,18 +11,18 @@ from creperie.core import counted, decimal
 
 def show_studies(studies: Sequence[dict[str, Any]]) -> None:
     rows = [[s["study"], s["task"], s["benchmark"], s["state"], f"{s['done']} / {s['slots']}"] for s in studies]
-    print_table(["study", "task", "benchmark", "state", "answers"], rows, right=["answers"])
+    print_table(["study", "task", "benchmark", "state", "answers"], rows)
 
 
 def show_overview(seen: dict[str, Any]) -> None:
     say(f"[bold]{seen['study']}[/] ({seen['task']}, {seen['state']}): {seen['done']} of {seen['slots']} answers")
-    rows = [[s["subset"], str(s["done"]), str(s["slots"])] for s in seen["subsets"]]
-    print_table(["subset", "done", "of"], rows, right=["done", "of"])
+    rows = [[s["subset"], s["done"], s["slots"]] for s in seen["subsets"]]
+    print_table(["subset", "done", "of"], rows)
     people = [
         [
             a["annotator"],
-            str(a["answers"]),
-            str(a["skipped"]),
+            a["answers"],
+            a["skipped"],
             decimal(a["median_seconds"], 1),
             f"{a['attention_passed']} / {a['attention_asked']}",
             decimal(a["competence"], 2),
@@ -31,7 +31,7 @@ def show_overview(seen: dict[str, Any]) -> None:
         for a in seen["annotators"]
     ]
     columns = ["annotator", "answers", "skipped", "median s", "attention", "accuracy", "flags"]
-    print_table(columns, people, right=columns[1:-1])
+    print_table(columns, people)
     show_agreement(seen["agreement"], seen["disagreements"])
     if seen["rule_breakers"]:
         say("people who break the study's rules, so that `annotate apply` refuses:")
@@ -50,12 +50,12 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
             r["who"],
             decimal(r["value"]),
             f"{decimal(r['low'])} to {decimal(r['high'])}",
-            str(r["n"]),
+            r["n"],
         ]
         for r in rows
     ]
     columns = ["about", "coefficient", "who", "value", "95 % interval", "questions"]
-    print_table(columns, cells, right=["value", "95 % interval", "questions"])
+    print_table(columns, cells)
     say(f"{counted(disagreements, 'question')} with different answers")
 
 
@@ -82,15 +82,15 @@ def show_applied(document: dict[str, Any]) -> None:
             say(f"  {n} {fate}")
     if document.get("table"):
         columns = list(document["table"][0])
-        rows = [[decimal(v, 2) if isinstance(v, float) else str(v) for v in row.values()] for row in document["table"]]
-        print_table(columns, rows, right=columns[2:])
+        rows = [[decimal(v, 2) if isinstance(v, float) else v for v in row.values()] for row in document["table"]]
+        print_table(columns, rows)
     if "results" in document:
         rows = [
-            [r["model"], r["task"], r["subset"], str(r["n"]), decimal(r["accuracy"])]
+            [r["model"], r["task"], r["subset"], r["n"], decimal(r["accuracy"])]
             for r in document["results"]
             if r["subset"] == "all"
         ]
-        print_table(["run", "task", "subset", "n", "accuracy"], rows, right=["n", "accuracy"])
+        print_table(["run", "task", "subset", "n", "accuracy"], rows)
     say(f"from the record with digest {document['export']}")
     for path in [document["folder"], *document["written_runs"]]:
         if path:

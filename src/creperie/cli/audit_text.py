@@ -65,15 +65,14 @@ def _attack_table(audit: Audit) -> None:
         best = max(ran, key=lambda r: (r.leaks or not r.cue, r.measure.accuracy, r.attacker == "ensemble"))
         label, most = f"{subset} {view}".strip(), max(r.measure.n for r in ran)
         bits = max(r.measure.bits for r in ran)
-        rows.append([label, f"{most:,}", *[_cell(r) for r in mine], _interval(best), f"{bits:.2f}"])
+        rows.append([label, most, *[_cell(r) for r in mine], _interval(best), f"{bits:.2f}"])
         fewer = [f"{r.measure.n:,} " if r and r.measure.n < most else "" for r in mine]
         if any(fewer):
-            rows.append(["  on", "", *fewer, f"{best.measure.n:,}", ""])
+            rows.append(["  on", "", *fewer, best.measure.n, ""])
     heads = [name.replace("-", "\n", 1) for name in names]
     print_table(
         ["subset", "n", *heads, "headline\n95 %", "bits"],
         rows,
-        right=["n", *heads, "bits"],
         title="Blind accuracy, % (* leaks)",
     )
 
@@ -96,11 +95,11 @@ def _cue_table(audit: Audit) -> None:
             start = len(caption) - AROUND if cue.text in TAILS else caption.lower().find(cue.text) - AROUND // 2
             caption = "…" + caption[start:] if start > 0 else caption
             shown = cue.text if cue.kind == "style" else f"“{cue.text}”"
-            counts = [f"{cue.positives:,}", f"{cue.negatives:,}", f"{100 * cue.accuracy:.1f}"]
+            counts = [cue.positives, cue.negatives, f"{100 * cue.accuracy:.1f}"]
             rows.append([subset, shown, *counts, repr(caption)])
     if rows:
         columns = ["subset", "cue", "in true", "in false", "alone, %", "for example"]
-        print_table(columns, rows, right=columns[2:5], brief="for example", title="What tells true from false captions")
+        print_table(columns, rows, brief="for example", title="What tells true from false captions")
         say()
 
 
@@ -112,7 +111,7 @@ def _likeness_table(audit: Audit) -> None:
             values = [couple.measures.get(m) for m in measures]
             rows.append([alike.subset, couple.kind, *[f"{v.mean:.3f}" if v and v.n else "–" for v in values]])
     if rows:
-        print_table(["subset", "pair", *measures], rows, right=measures, title="How alike captions are (mean)")
+        print_table(["subset", "pair", *measures], rows, title="How alike captions are (mean)")
         say()
 
 
@@ -122,10 +121,9 @@ def show_comparison(first: str, second: str, rows: Sequence[PairwiseRow]) -> Non
     print_table(
         columns,
         [
-            [r.kind, r.attacker, f"{r.n:,}", f"{r.first:.3f}", f"{r.second:.3f}", f"{100 * r.better:.1f}"]
-            + [f"{100 * r.low:.1f}–{100 * r.high:.1f}", f"{r.ties:,}"]
+            [r.kind, r.attacker, r.n, f"{r.first:.3f}", f"{r.second:.3f}", f"{100 * r.better:.1f}"]
+            + [f"{100 * r.low:.1f}–{100 * r.high:.1f}", r.ties]
             for r in rows
         ],
-        right=columns[2:],
         title="Negatives of the same source, pairwise",
     )

@@ -90,13 +90,13 @@ def _show(store: ResultStore, entries: list[StoreEntry], damaged: int, torn: int
         (
             e.uri,
             e.dtype,
-            *(f"{e.kinds[k].records:,}" if k in e.kinds else "" for k in kinds),
+            *(e.kinds[k].records if k in e.kinds else "" for k in kinds),
             size_text(e.bytes),
             e.key[:8],
         )
         for e in entries
     ]
-    print_table(["model", "dtype", *kinds, "size", "key"], rows, right=(*kinds, "size"), brief="model")
+    print_table(["model", "dtype", *kinds, "size", "key"], rows, brief="model")
     say("{} in {}", size_text(sum(e.bytes for e in entries)), str(store.root))
     if torn:
         say(f"[dim]{torn:,} bytes at the ends of files belong to incomplete batches, which are not used[/dim]")

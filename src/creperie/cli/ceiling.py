@@ -44,16 +44,16 @@ def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> C
     def show() -> None:
         cells = [
             [
-                *(Path(r["benchmark"]).name, r["subset"], f"{r['n']:,}", f"{r['same_words']:,}"),
-                *(percent(r["order_blind"]), percent(r["order_blind_half"]), f"{r['half_truths']:,}"),
+                *(Path(r["benchmark"]).name, r["subset"], r["n"], r["same_words"]),
+                *(percent(r["order_blind"]), percent(r["order_blind_half"]), r["half_truths"]),
             ]
             for r in rows
         ]
-        print_table(COLUMNS, cells, right=COLUMNS[2:])
+        print_table(COLUMNS, cells)
         say("[dim]% of items, image-to-text (itt)[/dim]")
         if accuracies:
-            shown = [[r["model"], r["task"], r["subset"], f"{r['n']:,}", *map(percent, _shares(r))] for r in accuracies]
-            print_table(ACCURACIES, shown, right=ACCURACIES[3:], title="half-truths, % right")
+            shown = [[r["model"], r["task"], r["subset"], r["n"], *map(percent, _shares(r))] for r in accuracies]
+            print_table(ACCURACIES, shown, title="half-truths, % right")
 
     return CommandResult({"ceilings": rows, "half_truth_accuracy": accuracies}, show)
 

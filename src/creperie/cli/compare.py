@@ -94,14 +94,14 @@ def _show(comparisons: Comparisons) -> None:
 def _show_rows(comparisons: Comparisons, benchmark: str, a: str, b: str) -> None:
     own = [r for r in comparisons.rows if (r.benchmark, r.comparison.a, r.comparison.b) == (benchmark, a, b)]
     if table_width() >= ALL_FIT:
-        print_table(COLUMNS, [_cells(row) for row in own], right=COLUMNS[2:])
+        print_table(COLUMNS, [_cells(row) for row in own])
         return
     short = {"accuracy A": "A, %", "accuracy B": "B, %", "only A / only B": "only A / B"}
     heads = [short.get(name, name) for name in NARROW]
     for task in dict.fromkeys(row.task for row in own):
         say("{}", task)
         rows = [dict(zip(COLUMNS, _cells(row), strict=True)) for row in own if row.task == task]
-        print_table(heads, [[row[name] for name in NARROW] for row in rows], right=heads[1:])
+        print_table(heads, [[row[name] for name in NARROW] for row in rows])
     say("[dim]p and McNemar's p: in a wider terminal, or with --json[/dim]")
 
 
@@ -109,7 +109,7 @@ def _cells(row: ComparisonRow) -> list[str]:
     c = row.comparison
     difference = points(c.difference, c.low, c.high)
     only = f"{c.mcnemar.only_a:,} / {c.mcnemar.only_b:,}"
-    figures = [f"{c.n:,}", percent(c.accuracy_a), percent(c.accuracy_b), difference]
+    figures = [c.n, percent(c.accuracy_a), percent(c.accuracy_b), difference]
     return [row.task, row.subset, *figures, p_value(c.p), p_value(c.p_holm), only, p_value(c.mcnemar.p)]
 
 
@@ -139,7 +139,7 @@ def _show_correlations(comparisons: Comparisons) -> None:
         r = c.correlation
         interval = "" if math.isnan(r.low) else f"[{r.low:.2f}, {r.high:.2f}]"
         rows.append((c.a, c.b, r.kind, f"{r.n}", f"{r.value:.3f}", interval, p_value(r.p)))
-    print_table(["", "against", "kind", "models", "r", "95 %", "p"], rows, right=("models", "r", "p"))
+    print_table(["", "against", "kind", "models", "r", "95 %", "p"], rows)
 
 
 def _moved(gain: int) -> str:

@@ -161,7 +161,7 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> Command
     def show() -> None:
         say(f"[bold]{recipe.title}[/bold], profile {recipe.profile}, into {folder}\n")
         columns = ["stage", "does", "state", "items ≤", "calls", "cost", "time", "note"]
-        print_table(columns, [_plan_row(line) for line in lines], right=["items ≤", "calls", "cost", "time"])
+        print_table(columns, [_plan_row(line) for line in lines])
         rest = " without what is marked ?" if len(known) < len(lines) else ""
         say(f"\n{calls:,} calls, {_dollars(document['cost'])}, about {_span(sum(known))} on one slow core{rest}")
         if lacks:
@@ -178,8 +178,8 @@ def _plan_row(line: PlanLine) -> list[str]:
         line.stage.name,
         line.stage.does,
         line.state,
-        f"{e.items:,}" if e.items is not None else "?",
-        f"{e.calls:,}" if e.calls else "",
+        "?" if e.items is None else e.items,
+        e.calls or "",
         _dollars(e.cost) if e.calls or e.cost is None else "",
         "" if done else _span(e.seconds),
         e.note,
@@ -213,7 +213,7 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
 
     say(f"[bold]{title}[/bold]\n")
     rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _numbers_of(s)] for s in served]
-    print_table(["stage", "does", "", "time", "what came of it"], rows, right=["time"])
+    print_table(["stage", "does", "", "time", "what came of it"], rows)
     written = [s for s in served if s.does == "table" and s.state in ("cooked", "unchanged")]
     few = [key for s in written for key in s.summary["tables"] if len(s.summary["tables"]) <= SHOWN]
     for key in main or few:

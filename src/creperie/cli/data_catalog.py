@@ -129,7 +129,7 @@ def _formats() -> list[dict[str, str]]:
 
 def _show_list(chosen: list[CatalogEntry], formats: list[str]) -> None:
     rows = [[e.name, _items(e), e.licence, chance_text(e.chance), _here(e)] for e in chosen]
-    print_table(["name", "items", "licence", "chance %", "here"], rows, right=["items"])
+    print_table(["name", "items", "licence", "chance %", "here"], rows)
     click.echo(
         f"""
 items: ~ as the authors state
@@ -143,11 +143,11 @@ More:  `creperie data list NAME` shows all about one, `--taxonomy` what each tes
 def _show_taxonomy(chosen: list[CatalogEntry]) -> None:
     kinds = [(e.name, e.taxonomy) for e in chosen]
     rows = [
-        [name, t.tested, t.difference, ", ".join(t.phenomena), t.type, f"{t.size:,}" if t.size else "", TUNED[t.tuned]]
+        [name, t.tested, t.difference, ", ".join(t.phenomena), t.type, t.size or "", TUNED[t.tuned]]
         for name, t in kinds
     ]
     heads = ["name", "compositional property", "minimal difference", "phenomena", "type", "size", "tuned on"]
-    print_table(heads, rows, right=["size"])
+    print_table(heads, rows)
     say("\nsize and tuned on: as Hit or Be Hit (Table 1) states them, of the whole family; models fine-tuned on it.")
 
 

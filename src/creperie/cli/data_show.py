@@ -138,14 +138,14 @@ def _show_counts(document: dict[str, Any]) -> None:
 def _show_subsets(document: dict[str, Any]) -> None:
     say()
     levels = document["chance"]
-    rows = [[name, f"{n:,}", f"{levels[name]:.1%}"] for name, n in document["subsets"].items()]
+    rows = [[name, n, f"{levels[name]:.1%}"] for name, n in document["subsets"].items()]
     if len(rows) != 1:
-        rows.append(["all", f"{document['items']:,}", f"{levels['all']:.1%}"])
-    print_table(["subset", "items", "guessing"], rows, right=["items", "guessing"])
+        rows.append(["all", document["items"], f"{levels['all']:.1%}"])
+    print_table(["subset", "items", "guessing"], rows)
     say()
     shapes = document["shapes"]
-    rows = [[f"{s['items']:,}", str(s["images"]), str(s["captions"]), cut(s["match"], 60)] for s in shapes[:6]]
-    print_table(["items", "images", "captions", "match"], rows, right=["items", "images", "captions"])
+    rows = [[s["items"], s["images"], s["captions"], cut(s["match"], 60)] for s in shapes[:6]]
+    print_table(["items", "images", "captions", "match"], rows)
     if len(shapes) > 6:
         say(f"[dim]… and {len(shapes) - 6} more shapes[/dim]")
 
@@ -157,9 +157,9 @@ def _show_tags(document: dict[str, Any]) -> None:
     for name, tag in document["tags"].items():
         values = ", ".join(f"{cut(v, 20)} ({n:,})" for v, n in list(tag["values"].items())[:3])
         more = ", …" if tag["distinct"] > 3 else ""
-        rows.append([name, tag["kind"], f"{tag['items']:,}", f"{tag['distinct']:,}", values + more])
+        rows.append([name, tag["kind"], tag["items"], tag["distinct"], values + more])
     say()
-    print_table(["tag", "kind", "items", "values", "most frequent"], rows, right=["items", "values"])
+    print_table(["tag", "kind", "items", "values", "most frequent"], rows)
 
 
 def _show_history(document: dict[str, Any]) -> None:

@@ -170,7 +170,7 @@ def _show_attacks(attacked: list[Row]) -> None:
         interval = f"[{percent(a['low'][strongest])}, {percent(a['high'][strongest])}]"
         rows.append([a["subset"], a["giveaway"] or "none, by design", *cells, interval, a["verdict"]])
     columns = ["foils", "give-away", *[f"{n} %" for n in names], "best, 95 %", "verdict"]
-    print_table(columns, rows, right=[f"{n} %" for n in names])
+    print_table(columns, rows)
     say()
 
 
@@ -180,10 +180,10 @@ def _show_refined(refined: list[Row], out: Path) -> None:
         before = m["before"]
         best = max(before, key=before.__getitem__)
         left = "" if not m["kept"] else percent(max(m["after"].values()))
-        counts = [f"{m['items']:,}", f"{m['kept']:,}"]
+        counts = [m["items"], m["kept"]]
         rows.append([m["subset"], m["giveaway"], *counts, best, percent(before[best]), left])
     columns = ["foils", "give-away", "items", "kept", "best attacker", "before %", "best after %"]
-    print_table(columns, rows, right=["items", "kept", "before %", "best after %"])
+    print_table(columns, rows)
     say(f"   in {out / 'refined'}, every removal with its reason. `creperie refine` does this for your benchmark.\n")
 
 
@@ -195,7 +195,7 @@ def _show_training(study: TrainingStudy) -> None:
         plain, hard = study.values("none", name)[0], study.values("negate", name)[0]
         mark = " ◀" if hard - plain > GAIN else ""
         rows.append([bench, foils, f"{plain:.1f}", f"{hard:.1f}", f"{hard - plain:+z.1f}{mark}"])
-    print_table(columns, rows, right=columns[2:])
+    print_table(columns, rows)
     say("   one seed, few steps: `creperie train study --world` does it with intervals.\n")
 
 
@@ -224,7 +224,7 @@ def _show_task(scored: list[Row]) -> None:
         own = [cells[model, subset] for model, _ in models]
         values = [with_interval(s["accuracy"], s["low"], s["high"]) for s in own]
         rows.append([subset, *values, percent(own[0]["chance"], 0)])
-    print_table(["foils, accuracy %", *heads, "chance"], rows, right=[*heads, "chance"])
+    print_table(["foils, accuracy %", *heads, "chance"], rows)
     say()
 
 

@@ -218,31 +218,37 @@ def _named(candidate: dict[str, Any]) -> str:
     return candidate["kind"] + (", simplified" if candidate["group"].endswith("-simplified") else "")
 
 
+#: counts of a ledger, and how they are called in the table
+SPENT = {
+    "calls": "requests paid",
+    "cached": "answers kept from other jobs",
+    "tokens_in": "tokens read",
+    "tokens_out": "tokens written",
+}
+
+
 def _show_counts(document: dict[str, Any]) -> None:
     from rich.markup import escape
 
     sources, skipped = document["sources"], sum(document["skipped"].values())
     say(f"{counted(sources, 'caption')}, {sources - skipped:,} with candidates")
-    rows = [(f"skipped: {reason}", f"{n:,}") for reason, n in document["skipped"].items()]
+    rows = [(f"skipped: {reason}", n) for reason, n in document["skipped"].items()]
     for reason, n in document["reasons"].items():
         unread = reason.startswith(QUARANTINED)
         label = f"answers not used: {reason.removeprefix(QUARANTINED)}" if unread else f"rejected: {reason}"
-        rows.append((label, f"{n:,}"))
+        rows.append((label, n))
     rows = [(label, n) for label, n in rows if NOT_CHOSEN not in label]
-    rows += [("candidates made", f"{document['made']:,}")]
-    rows += [(f"items: {subset}", f"{n:,}") for subset, n in document["subsets"].items()]
+    rows += [("candidates made", document["made"])]
+    rows += [(f"items: {subset}", n) for subset, n in document["subsets"].items()]
     if document["calls"]:
-        rows.append(("calls of the model", f"{document['calls']:,}"))
+        rows.append(("calls of the model", document["calls"]))
     ledger = document.get("ledger", {})
     if "sampling" in ledger:
         rows.append(("sampling", ledger["sampling"]))
     elif ledger:
-        rows.append(("requests paid", f"{ledger['calls']:,}"))
-        rows.append(("answers kept from other jobs", f"{ledger['cached']:,}"))
-        rows.append(("tokens read", f"{ledger['tokens_in']:,}"))
-        rows.append(("tokens written", f"{ledger['tokens_out']:,}"))
+        rows += [(label, ledger[name]) for name, label in SPENT.items()]
         rows.append(("cost", f"${ledger['cost']:.4f}"))
-    print_table(["", "n"], rows, right=("n",))
+    print_table(["", "n"], rows)
     for line in (document.get("note"), document.get("advice")):
         if line:
             say(escape(line))

@@ -62,7 +62,7 @@ def check(uri: str, place: PrecisionOptions) -> CommandResult:
         say("")
         print_table(["fingerprint", ""], _fingerprint_rows(report.document))
         say("")
-        print_table(["rate", ""], [[k, f"{v:,.1f}"] for k, v in report.rates.items()], right=[""])
+        print_table(["rate", ""], [[k, f"{v:,.1f}"] for k, v in report.rates.items()])
         failed = sum(c.ok is False for c in report.checks)
         say("[green]can be scored[/green]" if report.ok else f"[red]{failed} checks failed[/red]")
 

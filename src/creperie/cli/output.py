@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import sys
 import threading
 import time
@@ -94,13 +95,12 @@ def table_width() -> int:
 
 def print_table(
     columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[object]],
     *,
     title: str = "",
-    right: Sequence[str] = (),
     brief: str = "",
 ) -> None:
-    """Print a table; columns named in `right` are aligned to the right. Cells are text, not markup.
+    """Print a table; columns of figures are aligned to the right. Cells are text, not markup, or whole numbers.
 
     No word is broken, and no cell of up to `SHORT` characters is wrapped: columns that do not fit next to the first one
     are printed below. Longer cells share the space that is left. Cells of the column `brief` are cut to one line.
@@ -110,7 +110,10 @@ def print_table(
     from rich.text import Text
 
     console = Console(highlight=False, emoji=False, width=table_width())
-    cells = [[printable(row[k]) for row in rows] for k in range(len(columns))]
+    cells = [
+        [f"{row[k]:,}" if isinstance(row[k], int) else printable(str(row[k])) for row in rows]
+        for k in range(len(columns))
+    ]
     least, whole = [], []
     for name, own in zip(columns, cells, strict=True):
         lengths = [len(cell) for cell in own]
@@ -129,7 +132,7 @@ def print_table(
         given = min(1.0, max(0, spare) / (sum(wants.values()) or 1))
         table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
         for k in part:
-            side: Literal["left", "right"] = "right" if columns[k] in right else "left"
+            side: Literal["left", "right"] = "right" if _are_figures(cells[k]) else "left"
             cut = columns[k] == brief
             overflow: Literal["ellipsis", "fold"] = "ellipsis" if cut else "fold"
             width = least[k] + int(given * wants[k])
@@ -137,6 +140,19 @@ def print_table(
         for r in range(len(rows)):
             table.add_row(*[Text(cells[k][r]) for k in part])
         console.print(table)
+
+
+#: a cell of figures: numbers with signs and marks, perhaps with a unit; or a mark in place of a number
+FIGURES = re.compile(r"([\W\de]| to )*([kMGT]?B|s|min|h|nan)?")
+
+
+def _are_figures(cells: Sequence[str]) -> bool:
+    """Return whether the cells of a column hold figures, some of them with a digit.
+
+    >>> _are_figures(["1,204", "12.5 %", "", "–"]), _are_figures(["first", "2"]), _are_figures(["–"])
+    (True, False, False)
+    """
+    return all(map(FIGURES.fullmatch, cells)) and any(c.isdigit() for cell in cells for c in cell)
 
 
 @contextmanager

@@ -30,9 +30,8 @@ def overlap(bench: str, corpora: tuple[str, ...], options: OverlapOptions, top: 
     overlaps = [found_in(own, corpus, options=options, progress=bar) for corpus in corpora]
 
     def show() -> None:
-        counts = [(f.texts, f.captions, f.exact, f.near, f.items, f.images) for f in overlaps]
-        rows = [[f.corpus, *(f"{n:,}" for n in own)] for f, own in zip(overlaps, counts, strict=True)]
-        print_table(COLUMNS, rows, right=COLUMNS[1:])
+        rows = [(f.corpus, f.texts, f.captions, f.exact, f.near, f.items, f.images) for f in overlaps]
+        print_table(COLUMNS, rows)
         matches = [(f"{m.similarity:.2f}", m.caption, m.text) for f in overlaps for m in f.matches[:top]]
         print_table(["similarity", "caption", "text"], matches)
 

@@ -78,11 +78,9 @@ def _subsets(refined: Refined) -> None:
         sizes = [kept for _, kept in outcome.choice.curve]
         share = f"{100 * outcome.kept / outcome.items:.1f}" if outcome.items else "–"
         path = " → ".join(f"{size:,}" for size in sizes)
-        rows.append(
-            [outcome.name, f"{outcome.items:,}", f"{outcome.kept:,}", share, most, f"{sparkline(sizes)}  {path}"]
-        )
+        rows.append([outcome.name, outcome.items, outcome.kept, share, most, f"{sparkline(sizes)}  {path}"])
     columns = ["subset", "items", "kept", "%", "at most", "as conditions are added"]
-    print_table(columns, rows, right=("items", "kept", "%", "at most"))
+    print_table(columns, rows)
 
 
 def sparkline(values: list[int]) -> str:

@@ -45,14 +45,14 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
                 "yes" if p.equivalent else "known to differ" if p.different else "not known",
             ]
             + [
-                "none" if p.reversing is None else f"{p.reversing:,}",
+                "none" if p.reversing is None else p.reversing,
                 *([] if p.survives is None else ["yes" if p.survives else "no"]),
             ]
             for p in rankings.pairs
         ]
         heads = ["A", "B", "A − B, 90 %", "p", "equivalent", "labels that reverse"]
         heads += ["survives wrong labels"] if options.wrong else []
-        print_table(heads, pairs, right=heads[2:])
+        print_table(heads, pairs)
         margin = f"{100 * options.margin:g} points"
         say(f"p: of the test whether A and B differ by {margin} or more; equivalent: they surely differ by less")
         alike = [f"{p.a} and {p.b}" for p in rankings.pairs if p.equivalent]

@@ -115,10 +115,10 @@ def _show_imported(made: Sequence[Run]) -> None:
             if (r["subset"] == "all") if len(made) > 1 else r["subset"] not in ("all", "macro"):
                 unreadable = run.document["unreadable"]
                 unread = sum(unreadable.values()) if len(made) > 1 else unreadable.get(r["subset"], 0)
-                counts = [f"{r[name]:,}" for name in ("hits", "ties", "n", "void")]
+                counts = [r[name] for name in ("hits", "ties", "n", "void")]
                 shares = map(percent, (r["accuracy"], r["chance"]))
                 subset = counted(len(set(run.subsets)), "subset") if len(made) > 1 else r["subset"]
-                rows.append((run.model, run.benchmark, subset, *counts, *shares, f"{unread:,}"))
+                rows.append((run.model, run.benchmark, subset, *counts, *shares, unread))
     heads = [
         "model",
         "benchmark",
@@ -131,7 +131,7 @@ def _show_imported(made: Sequence[Run]) -> None:
         "chance",
         "unreadable answers",
     ]
-    print_table(heads, rows, right=heads[3:])
+    print_table(heads, rows)
     if any(run.blinded for run in made):
         say("~none: the same questions without images, blind twins of the other runs")
     about: dict[str, list[str]] = {}
@@ -211,8 +211,8 @@ def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResu
     document = {"out": out, "merged": len(parts), **made.report}
 
     def show() -> None:
-        rows = [(f"items: {subset}", f"{n:,}") for subset, n in document["subsets"].items()]
-        print_table(["", "n"], [("captions", f"{document['sources']:,}"), *rows], right=("n",))
+        rows = [(f"items: {subset}", n) for subset, n in document["subsets"].items()]
+        print_table(["", "n"], [("captions", document["sources"]), *rows])
         say("{} shards merged into {}", len(parts), out)
 
     return CommandResult(document, show)
@@ -225,12 +225,8 @@ def _merged_run(out: str, parts: tuple[str, ...]) -> CommandResult:
     document = {"run": str(run.path), "model": run.model, "merged": len(parts), "results": run.results}
 
     def show() -> None:
-        rows = [
-            (r["task"], r["subset"], f"{r['n']:,}", f"{r['hits']:,}", percent(r["accuracy"]))
-            for r in run.results
-            if r["n"]
-        ]
-        print_table(["task", "subset", "n", "hits", "accuracy"], rows, right=("n", "hits", "accuracy"))
+        rows = [(r["task"], r["subset"], r["n"], r["hits"], percent(r["accuracy"])) for r in run.results if r["n"]]
+        print_table(["task", "subset", "n", "hits", "accuracy"], rows)
         say("{} shards merged into {}", len(parts), str(run.path))
 
     return CommandResult(document, show)

@@ -30,7 +30,6 @@ RANKED = (
     "does not apply"
 )
 UNSAID = (("void", "0"), ("human", "–"), ("human", ""))  #: columns that are left out if every cell has this value
-RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 
 
 def show_run(run: Run) -> None:
@@ -52,7 +51,7 @@ def show_run(run: Run) -> None:
     constant = {name: rows[0][i] for i, name in enumerate(columns) if len({row[i] for row in rows}) == 1}
     dropped = {name for name, value in constant.items() if name in ("task", "chance") or (name, value) in UNSAID}
     keep = [i for i, name in enumerate(columns) if name not in dropped]
-    print_table([columns[i] for i in keep], [[row[i] for i in keep] for row in rows], right=RIGHT)
+    print_table([columns[i] for i in keep], [[row[i] for i in keep] for row in rows])
     if footnotes := [f"{name} {constant[name]}" for name in ("task", "chance") if name in dropped]:
         say("[dim]{}[/dim]", "; ".join(footnotes))
     level = f"{run.settings.level:.0%}".replace("%", " %")
@@ -94,7 +93,7 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
     columns, rows = matrix_table(ranked, cells)
     brief = [re.sub(":/.*/", ":…/", str(row[0])) for row in rows]  # only the last part of a folder, if unique
     shown = [[b if brief.count(b) == 1 else str(row[0]), *map(str, row[1:])] for b, row in zip(brief, rows)]
-    print_table(columns, shown, right=["mean", "mean rank"])
+    print_table(columns, shown)
     say(f"[dim]{RANKED}[/dim]")
     show_notes(ranked.notes)
     if not cells:
@@ -181,8 +180,8 @@ def show_plans(forecasts: Sequence[Forecast], faults: Mapping[str, str], total: 
 def _show_plan(f: Forecast) -> None:
     say("[bold]{}[/bold]  {:,} items", f.model, f.items)
     shares = (("images", f.images), ("captions", f.captions), ("image-caption pairs", f.pairs))
-    rows = [(name, f"{s.needed:,}", f"{s.stored:,}", f"{s.missing:,}") for name, s in shares if s.needed]
-    print_table(["", "needed", "in the store", "to compute"], rows, right=("needed", "in the store", "to compute"))
+    rows = [(name, s.needed, s.stored, s.missing) for name, s in shares if s.needed]
+    print_table(["", "needed", "in the store", "to compute"], rows)
     if f.broken_images:
         say(f"[yellow]{f.broken_images:,} images cannot be read[/yellow]")
     tokens = f", {f.tokens:,} tokens" if f.tokens else ""

@@ -93,9 +93,9 @@ def _show_order(probed: Probed) -> None:
         points = [f"{q:.4g}" for q in s.quartiles]
         against = ["", "", ""]
         if s.kind != "caption" and s.n:
-            against = [f"{s.gap:.2f}", percent(s.above / s.n), f"{s.ties:,}"]
-        rows.append([s.metric, s.model, s.kind, f"{s.n:,}", *points, *against, f"{s.void:,}"])
-    print_table(columns, rows, right=columns[3:])
+            against = [f"{s.gap:.2f}", percent(s.above / s.n), s.ties]
+        rows.append([s.metric, s.model, s.kind, s.n, *points, *against, s.void])
+    print_table(columns, rows)
     say("[dim]scores as the model gives them; gap: mean difference to the true caption in pooled standard deviations;")
     say("[dim]true above: % of captions that score above their shuffle[/dim]")
     if probed.rows:
@@ -105,11 +105,8 @@ def _show_order(probed: Probed) -> None:
 def _show_cases(probed: Probed) -> None:
 
     columns = ["model", "case", "n", "accuracy", "low", "high", "chance", "ties"]
-    rows = [
-        [r["model"], r["subset"], f"{r['n']:,}", *(percent(r[k]) for k in columns[3:7]), f"{r['ties']:,}"]
-        for r in probed.rows
-    ]
-    print_table(columns, rows, right=columns[2:])
+    rows = [[r["model"], r["subset"], r["n"], *(percent(r[k]) for k in columns[3:7]), r["ties"]] for r in probed.rows]
+    print_table(columns, rows)
     say("[dim]% of captions above both foils. shuffled: against its own shuffles; fluent: against captions of other")
     say("[dim]things; content-only: its nouns and adjectives against those. The fall from fluent to content-only is")
     say("[dim]what fluency is worth to the model.[/dim]")
@@ -121,10 +118,8 @@ def _show_images(probed: Probed) -> None:
     rows = []
     for r in probed.rows:
         shares = (r["accuracy"], r["noise"]["accuracy"], r["drop"], r["chance"])
-        rows.append(
-            [r["model"], r["subset"], f"{r['n']:,}", *map(percent, shares), f"{r['ties']:,}", f"{r['noise']['ties']:,}"]
-        )
-    print_table(columns, rows, right=columns[2:])
+        rows.append([r["model"], r["subset"], r["n"], *map(percent, shares), r["ties"], r["noise"]["ties"]])
+    print_table(columns, rows)
     say("[dim]accuracy in %; drop in points. A small drop above chance: the captions alone give it away.[/dim]")
 
 
@@ -137,13 +132,13 @@ def _show(measured: Sensitivity) -> None:
     rows = []
     for way in ways:
         own = [cells.get((*way, s)) for s in subsets]
-        unread = f"{own[-1].unread:,}" if own[-1] else ""
+        unread = own[-1].unread if own[-1] else ""
         rows.append([*way, *[percent(r.accuracy) if r else "" for r in own], unread])
     rows += [
         [f"spread over {name}", "", *[percent(measured.spread(s)[key]) for s in subsets], ""]
         for name, key in (("prompts", "prompts"), ("orders", "orders"), ("all", "all"))
     ]
-    print_table(columns, rows, right=columns[2:])
+    print_table(columns, rows)
     for b in measured.biases:
         shown = ", ".join(f"{percent(c)} (right {percent(r)})" for c, r in zip(b.chosen, b.right, strict=True))
         none = f"; none or unreadable {percent(b.none)}" if b.none else ""

@@ -208,7 +208,7 @@ def _show_fit(one: Analysed) -> None:
         df = [_df(c.df)] if bounded else []
         cells = (c.name, f"{c.estimate:.4g}", f"{c.se:.3g}", f"{c.statistic:.2f}")
         rows.append((*cells, *df, p_value(c.p), f"[{c.low:.3g}, {c.high:.3g}]"))
-    print_table(columns, rows, right=columns[1:])
+    print_table(columns, rows)
     spreads = [f"{s.name} {s.sd:.4g}" + (f" ({s.groups:,} groups)" if s.groups else "") for s in fit.spreads]
     say(escape("standard deviations: " + ", ".join(spreads)))
     criterion = "REML criterion" if fit.method == "REML" else "−2 log-likelihood"

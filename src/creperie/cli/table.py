@@ -185,7 +185,7 @@ def _list_answer(tables: list[PublishedTable]) -> CommandResult:
 
     def show() -> None:
         rows = [[t.key, str(len(t.rows)), _filled_by(t), t.caption] for t in tables]
-        print_table(["table", "rows", "filled by runs on", "what it shows"], rows, right=["rows"])
+        print_table(["table", "rows", "filled by runs on", "what it shows"], rows)
         say("\ncreperie table PAPER/NUMBER RUN… prints one with runs beside it; without a run, as published.")
 
     return CommandResult(document, show)

@@ -201,5 +201,5 @@ def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
 
 def _show_tables(*tables: StudyTable) -> None:
     for table in tables:
-        print_table(table.columns, table.texts, right=table.columns[1:], title=table.title)
+        print_table(table.columns, table.texts, title=table.title)
         say("[dim]{}[/dim]\n", table.note)

@@ -113,11 +113,8 @@ def _show_look(document: dict[str, Any]) -> None:
         say("[red]✗[/red] [bold]{}/{}[/bold] {}", finding["subset"], finding["item"], what)
         say("    {}", finding["text"])
     codes = ("true-looks-false", "false-looks-true", "not-seen")
-    rows = [
-        (name, f"{cells['cells']:,}", *(f"{cells.get(c, 0):,}" for c in codes))
-        for name, cells in document["cells"].items()
-    ]
-    print_table(["cells", "all", *codes], rows, right=("all", *codes))
+    rows = [(name, cells["cells"], *(cells.get(c, 0) for c in codes)) for name, cells in document["cells"].items()]
+    print_table(["cells", "all", *codes], rows)
     if document["out"]:
         say("written to {} (looks.json, looks.parquet, people/)", document["out"])
 
@@ -132,9 +129,9 @@ def _show(document: dict[str, Any]) -> None:
     more = len(document["findings"]) - MOST_SHOWN
     if more > 0:
         say(f"… and {more:,} more (--json and --out hold all)")
-    rows = [(name, f"{n['items']:,}", f"{n['failed']:,}") for name, n in document["subsets"].items()]
-    rows.append(("all", f"{document['items']:,}", f"{document['failed']:,}"))
-    print_table(["subset", "items", "failed"], rows, right=("items", "failed"))
+    rows = [(name, n["items"], n["failed"]) for name, n in document["subsets"].items()]
+    rows.append(("all", document["items"], document["failed"]))
+    print_table(["subset", "items", "failed"], rows)
     if document["skipped"]:
         say(f"{document['skipped']:,} items have only one caption and were not checked")
     if ledger := document.get("ledger"):

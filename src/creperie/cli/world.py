@@ -77,8 +77,7 @@ def make(out: Path, wanted: World, studio: RenderOptions, naming: NamingOptions,
     }
 
     def show() -> None:
-        rows = [[name, str(count)] for name, count in bench.subsets.items()]
-        print_table(["subset", "items"], rows, right=["items"])
+        print_table(["subset", "items"], list(bench.subsets.items()))
         say(f"{len(bench)} items, {images} pictures in {out}")
         say(f"Look at them: creperie data show {out}")
 
