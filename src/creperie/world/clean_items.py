@@ -5,12 +5,12 @@ is random.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from creperie.bench import PAIRED, Match, Tag, choice
 from creperie.world.dice import Dice, key_of
-from creperie.world.foils import CHOICE, EVERY, HALF, QUAD, TRIPLE, TWINS, WINOGROUND
+from creperie.world.foils import EVERY, HALF, QUAD, TRIPLE, TWINS, WINOGROUND
 from creperie.world.grammar import SentencePlan, write_sentence
 from creperie.world.scene import Scene
 from creperie.world.solid.scene import Room
@@ -36,7 +36,7 @@ def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = Fa
     seen: set[frozenset[str]] = set()
     repeats = 0
     while True:
-        made = _SHAPES[form](kind, find_twins(kind, dice, split, rooms=rooms), dice)
+        made = _made(kind, form, find_twins(kind, dice, split, rooms=rooms), dice)
         if made is None:
             continue
         texts = frozenset(made.captions)
@@ -47,76 +47,39 @@ def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = Fa
         yield made
 
 
-def _choice(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    plan = one_wording(twins, dice)
-    shown = dice.roll(2)
-    captions = say(twins, shown, plan), say(twins, 1 - shown, plan)
-    tags = _tags(kind, CHOICE, twins, plan)
-    return _made((twins.scenes[shown],), captions, choice(1, 1), tags)
+#: the forms with a true caption in each of two wordings, and those that show both scenes, each with its caption
+_TWO_WORDINGS, _BOTH_SCENES = (TRIPLE, QUAD), (TWINS, WINOGROUND)
 
 
-def _triple(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    return _in_two_wordings(kind, twins, dice, TRIPLE, (dice.roll(2),))
+def _made(kind: str, form: str, twins: Twins, dice: Dice) -> MadeItem | None:
+    """Return an item of some form; None if two captions are equal or, for Winoground, do not consist of the same words.
 
-
-def _quad(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    return _in_two_wordings(kind, twins, dice, QUAD, (0, 1))
-
-
-def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tuple[int, ...]) -> MadeItem | None:
-    """Return an item with one true caption in each of two wordings. `foils` lists the wordings (0, 1) in which the item
-    also has a foil. Return None if two captions are equal.
+    A triple has a foil in one of its two wordings, a quad one in each. A half-truth item begins with a short true
+    caption, to which its two others add a true and a false detail.
     """
-    wordings = two_wordings(kind, twins, dice)
+    foils = (dice.roll(2),) if form == TRIPLE else (0, 1) if form == QUAD else (0,)
+    plans = two_wordings(kind, twins, dice) if form in _TWO_WORDINGS else (one_wording(twins, dice),)
     shown = dice.roll(2)
-    captions = *(say(twins, shown, plan) for plan in wordings), *(say(twins, 1 - shown, wordings[k]) for k in foils)
-    tags = _tags(kind, form, twins, wordings[0], wordings[foils[0]])
-    tags["construction_2"] = wordings[1].construction
-    return _made((twins.scenes[shown],), captions, choice(2, len(foils)), tags)
-
-
-def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Return an item for the half-truth test with three captions: a short true one, the same with a true detail, and
-    the same with a false detail. Return None if two captions are equal.
-    """
-    plan = one_wording(twins, dice)
-    shown = dice.roll(2)
-    assert twins.base is not None
-    captions = write_sentence(twins.base, plan), say(twins, shown, plan), say(twins, 1 - shown, plan)
-    tags = _tags(kind, HALF, twins, plan)
-    return _made((twins.scenes[shown],), captions, choice(2, 1), tags)
-
-
-def _winoground(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Return an item with both scenes and both captions, or None if the captions do not consist of the same words."""
-    made = _twins(kind, twins, dice, WINOGROUND)
-    return made if made and _bag(made.captions[0]) == _bag(made.captions[1]) else None
-
-
-def _twins(kind: str, twins: Twins, dice: Dice, form: str = TWINS) -> MadeItem | None:
-    """Return an item with both scenes and both captions; each caption is true of one scene and false of the other."""
-    plan = one_wording(twins, dice)
-    first = dice.roll(2)
-    sides = (first, 1 - first)
-    captions = tuple(say(twins, side, plan) for side in sides)
-    tags = _tags(kind, form, twins, plan)
-    return _made(tuple(twins.scenes[side] for side in sides), captions, PAIRED, tags)
-
-
-_SHAPES = {CHOICE: _choice, TRIPLE: _triple, QUAD: _quad, WINOGROUND: _winoground, TWINS: _twins, HALF: _half}
+    true = [say(twins, shown, plan) for plan in plans]
+    false = [say(twins, 1 - shown, plans[k]) for k in foils]
+    if form == HALF:
+        assert twins.base is not None
+        true.insert(0, write_sentence(twins.base, plans[0]))
+    captions = (*true, *false)
+    alike = form != WINOGROUND or _bag(captions[0]) == _bag(captions[1])
+    if len(set(captions)) < len(captions) or not alike:
+        return None
+    both = form in _BOTH_SCENES
+    scenes = (twins.scenes[shown], twins.scenes[1 - shown]) if both else (twins.scenes[shown],)
+    match = PAIRED if both else choice(len(true), len(false))
+    return MadeItem(scenes, captions, match, _tags(kind, form, twins, plans, plans[foils[0]]))
 
 
 def _bag(text: str) -> Counter[str]:
     return Counter(text.lower().replace(",", "").rstrip(".").split())
 
 
-def _made(
-    scenes: tuple[Scene | Room, ...], captions: tuple[str, ...], match: Match, tags: dict[str, Tag]
-) -> MadeItem | None:
-    return MadeItem(scenes, captions, match, tags) if len(set(captions)) == len(captions) else None
-
-
-def _tags(kind: str, form: str, twins: Twins, true: SentencePlan, false: SentencePlan | None = None) -> dict[str, Tag]:
+def _tags(kind: str, form: str, twins: Twins, plans: Sequence[SentencePlan], foil: SentencePlan) -> dict[str, Tag]:
     tags: dict[str, Tag] = {
         "kind": kind,
         "family": EVERY[kind].family,
@@ -124,9 +87,11 @@ def _tags(kind: str, form: str, twins: Twins, true: SentencePlan, false: Sentenc
         "form": form,
         "combination": "novel" if twins.novel else "seen",
         "difference": twins.note,
-        "construction": true.construction,
-        "construction_foil": (false or true).construction,
+        "construction": plans[0].construction,
+        "construction_foil": foil.construction,
     }
     if twins.base is not None:
-        tags["base"] = write_sentence(twins.base, true)
+        tags["base"] = write_sentence(twins.base, plans[0])
+    if len(plans) > 1:
+        tags["construction_2"] = plans[1].construction
     return tags
