@@ -106,8 +106,7 @@ class _Actor:
             self.started = self.actor.reads.remote().future()
             return self.started
         sent = None if self.started.result() else to_bytes(self.pieces.piece(number))
-        future: Future[Any] = self.actor.compute.remote(number, sent).future()
-        return future
+        return self.actor.compute.remote(number, sent).future()
 
     def end(self) -> None:
         import ray

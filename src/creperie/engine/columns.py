@@ -20,8 +20,8 @@ RowsPlace = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
 
 @dataclass(frozen=True)
-class Columnar:
-    """Captions in Parquet files, in pieces. Without an id column, ids are made from file, row group and row numbers."""
+class Columnar(Pieces):
+    """Parquet files as a source of pieces. The ids are read from a column, or made from file, row group and row."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
@@ -30,15 +30,8 @@ class Columnar:
     image: str = ""
 
     @property
-    def rows(self) -> int:
-        return sum(self.counts)
-
-    @property
     def counts(self) -> Sequence[int]:
         return [rows for *_, rows in self.places]
-
-    def __len__(self) -> int:
-        return len(self.places)
 
     def piece(self, number: int) -> pa.Table:
         file, group, first, rows = self.places[number]
@@ -65,17 +58,13 @@ class Columnar:
 
 
 @dataclass(frozen=True, eq=False)
-class ItemPieces:
-    """Columns of a benchmark on disk, one row group per piece; `keep`, if given, is a mask that selects items."""
+class ItemPieces(Pieces):
+    """Some columns of a benchmark on disk, one row group per piece; `keep` is a mask that selects items, if given."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
     names: tuple[str, ...]
     keep: np.ndarray | None = None
-
-    @property
-    def rows(self) -> int:
-        return sum(self.counts)
 
     @property
     def counts(self) -> Sequence[int]:

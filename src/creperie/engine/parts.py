@@ -41,14 +41,10 @@ def write_parts(
 
 
 @dataclass(frozen=True)
-class Addressed:
-    """Pieces whose tables carry the number of the piece in their metadata."""
+class Addressed(Pieces):
+    """Pieces whose tables carry their number as metadata."""
 
     pieces: Pieces
-
-    @property
-    def rows(self) -> int:
-        return self.pieces.rows
 
     @property
     def counts(self) -> Sequence[int]:
@@ -57,9 +53,6 @@ class Addressed:
     @property
     def in_memory(self) -> bool:
         return is_held(self.pieces)
-
-    def __len__(self) -> int:
-        return len(self.pieces)
 
     def piece(self, number: int) -> pa.Table:
         return self.pieces.piece(number).replace_schema_metadata({_PIECE: str(number)})

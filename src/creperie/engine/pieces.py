@@ -32,22 +32,23 @@ class Pieces(Protocol):
     """A source cut into numbered pieces. `piece` returns the same table for the same number, in any process."""
 
     @property
-    def rows(self) -> int:
-        """The total number of rows."""
-        ...
-
-    @property
     def counts(self) -> Sequence[int]:
         """The number of rows of each piece."""
         ...
 
-    def __len__(self) -> int: ...
+    @property
+    def rows(self) -> int:
+        """The total number of rows."""
+        return sum(self.counts)
+
+    def __len__(self) -> int:
+        return len(self.counts)
 
     def piece(self, number: int) -> pa.Table: ...
 
 
 @dataclass(frozen=True)
-class Held:
+class Held(Pieces):
     """A table in memory as a source of pieces.
 
     >>> Held(pa.table({"id": ["a", "b", "c"]}), 2).piece(1).num_rows
@@ -69,9 +70,6 @@ class Held:
     @property
     def counts(self) -> Sequence[int]:
         return even_counts(self.rows, self.size)
-
-    def __len__(self) -> int:
-        return -(-self.rows // self.size)
 
     def piece(self, number: int) -> pa.Table:
         return self.table.slice(number * self.size, self.size)

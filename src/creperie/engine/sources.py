@@ -34,24 +34,15 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Joined:
-    """Several sources joined into one. The ids are kept if they are `given` in the files; otherwise each is prefixed
-    with the number of its source.
-    """
+class Joined(Pieces):
+    """Several sources as one. Unless ids are `given`, each id is prefixed with the number of its source."""
 
     parts: tuple[Pieces, ...]
     given: bool = False
 
     @property
-    def rows(self) -> int:
-        return sum(part.rows for part in self.parts)
-
-    @property
     def counts(self) -> Sequence[int]:
         return [count for part in self.parts for count in part.counts]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.parts))
 
     def piece(self, number: int) -> pa.Table:
         for k, part in enumerate(self.parts):
