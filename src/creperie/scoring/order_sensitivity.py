@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from creperie.core import Progress, UsageError, silent
 from creperie.metrics import MetricSettings
 from creperie.models import (
     Chooser,
+    Chosen,
     ModelURI,
     PromptText,
     QuestionWording,
@@ -139,35 +140,25 @@ def sensitivity(
 # -- choices ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Tally:
-    """Counts of answers by (prompt, order, subset), and the chosen and the right positions by (prompt, number of
-    options).
-    """
+@dataclass(frozen=True)
+class _Outcome:
+    """An answer to a question with its options in one order, the position of the right option, and their number."""
 
-    n: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    hits: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    unread: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    chosen: dict[tuple[str, int], list[int | None]] = field(default_factory=lambda: defaultdict(list))
-    right: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
-    unparsable: list[dict[str, str]] = field(default_factory=list)
+    prompt: str
+    order: str
+    subset: str
+    answer: Chosen
+    right: int
+    options: int
 
-    def add(self, prompt: PromptText, case: Case, asked: Asked, subset: str) -> None:
-        wanted = case.match.index(asked.asks == "match")
-        for order, answer in zip(asked.orders, asked.answers, strict=True):
-            place = order.index(wanted)
-            shown = order_pattern(order, case.match)
-            for part in (subset, "all"):
-                key = (prompt.id, shown, part)
-                self.n[key] += code_of(answer) != CUT_OFF
-                self.hits[key] += answer.position == place
-                self.unread[key] += bool(answer.parsed and answer.parsed.why)
-            if answer.parsed and answer.parsed.why:
-                about = {"prompt": prompt.id, "order": shown, "subset": subset}
-                self.unparsable.append({**about, "why": answer.parsed.why, "answer": answer.answer})
-            if code_of(answer) != CUT_OFF:
-                self.chosen[prompt.id, len(order)].append(answer.position)
-                self.right[prompt.id, len(order)].append(place)
+    @property
+    def why(self) -> str:
+        """Why the answer cannot be read; empty if it can be."""
+        return self.answer.parsed.why if self.answer.parsed else ""
+
+    @property
+    def counts(self) -> bool:
+        return code_of(self.answer) != CUT_OFF
 
 
 def _of_choices(
@@ -180,42 +171,58 @@ def _of_choices(
     planned = plan([bench], progress=progress)
     (part,) = planned.parts
     cases = [(case, case.subset) for case in cases_of(part, by_subset=True)]
-    tally = _Tally()
+    outcomes: list[_Outcome] = []
     with progress("ask", len(cases) * len(prompts), "questions") as advance:
         for prompt in prompts:
             asking = model.asked_with(QuestionWording({prompt.asks: prompt}, model.form.shots))
             fitting = [(c, s) for c, s in cases if c.asks(asking.asks)]
             for at in range(0, len(fitting), TOGETHER):
-                _ask_some(asking, planned, fitting[at : at + TOGETHER], prompt, tally)
+                outcomes += _ask_some(asking, planned, fitting[at : at + TOGETHER], prompt.id)
                 advance(len(fitting[at : at + TOGETHER]))
-    if not tally.n:
+    if not outcomes:
         raise no_question(bench)
-    family = {p.id: p.family for p in prompts}
-    keys = sorted(tally.n, key=lambda k: ([p.id for p in prompts].index(k[0]), k[1], k[2] == "all", k[2]))
-    rows = [
-        SensitivityRow(p, family[p], o, s, tally.n[p, o, s], tally.hits[p, o, s], tally.unread[p, o, s])
-        for p, o, s in keys
+    rows = []
+    for prompt in prompts:
+        groups: dict[tuple[str, bool, str], list[_Outcome]] = defaultdict(list)
+        for one in (o for o in outcomes if o.prompt == prompt.id):
+            for subset in (one.subset, "all"):
+                groups[one.order, subset == "all", subset].append(one)
+        for (order, _, subset), own in sorted(groups.items()):
+            hits = sum(o.answer.position == o.right for o in own)
+            n, unread = sum(o.counts for o in own), sum(bool(o.why) for o in own)
+            rows.append(SensitivityRow(prompt.id, prompt.family, order, subset, n, hits, unread))
+    counted = [o for o in outcomes if o.counts]
+    biases = [
+        _bias(prompt, options, [o for o in counted if (o.prompt, o.options) == (prompt, options)])
+        for prompt, options in dict.fromkeys((o.prompt, o.options) for o in counted)
     ]
-    biases = [_bias(prompt, count, tally) for prompt, count in tally.chosen]
-    return Sensitivity(uri, bench.name, rows, biases, tally.unparsable)
+    unread_answers = [
+        {"prompt": o.prompt, "order": o.order, "subset": o.subset, "why": o.why, "answer": o.answer.answer}
+        for o in outcomes
+        if o.why
+    ]
+    return Sensitivity(uri, bench.name, rows, biases, unread_answers)
 
 
 def _ask_some(
-    model: Chooser, planned: ScoringPlan, cases: Sequence[tuple[Case, str]], prompt: PromptText, tally: _Tally
-) -> None:
+    model: Chooser, planned: ScoringPlan, cases: Sequence[tuple[Case, str]], prompt: str
+) -> Iterator[_Outcome]:
     opened = [(case, open_case(planned, case)) for case, _ in cases]
     for (case, subset), asked in zip(cases, ask(model, planned, opened, "all"), strict=True):
         if isinstance(asked, Asked):
-            tally.add(prompt, case, asked, subset)
+            wanted = case.match.index(asked.asks == "match")
+            for order, answer in zip(asked.orders, asked.answers, strict=True):
+                shown = order_pattern(order, case.match)
+                yield _Outcome(prompt, shown, subset, answer, order.index(wanted), len(order))
 
 
-def _bias(prompt: str, count: int, tally: _Tally) -> Bias:
-    chosen, right = tally.chosen[prompt, count], tally.right[prompt, count]
-    named = [c for c in chosen if c is not None]
+def _bias(prompt: str, count: int, outcomes: Sequence[_Outcome]) -> Bias:
+    right = [o.right for o in outcomes]
+    named = [o.answer.position for o in outcomes if o.answer.position is not None]
     shares = tuple(named.count(k) / max(1, len(named)) for k in range(count))
     truth = tuple(right.count(k) / len(right) for k in range(count))
     distance = sum(abs(a - b) for a, b in zip(shares, truth, strict=True)) / 2 if named else float("nan")
-    return Bias(prompt, count, shares, truth, 1 - len(named) / len(chosen), distance)
+    return Bias(prompt, count, shares, truth, 1 - len(named) / len(right), distance)
 
 
 def _means(rows: Sequence[SensitivityRow], by: str) -> list[float]:
