@@ -85,7 +85,6 @@ def _scores(task: str, payload: Payload, value: Value) -> np.ndarray:
     """
     captions = np.eye(len(payload["captions"]))
     if task != FIND:
-        chosen: np.ndarray = captions[value["captions"]]
-        return chosen
+        return captions[value["captions"]]
     same = 1.0 - captions[value["caption"]]
     return same[None] if payload["images"] else np.maximum(np.outer(same, same), captions)

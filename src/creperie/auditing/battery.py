@@ -285,8 +285,7 @@ def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacke
 def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
     if name in MAKERS:
         return MAKERS[name]
-    maker: Callable[[AttackerModels], Attacker] = load_plugin(GROUP, "attacker", name, MAKERS)
-    return maker
+    return load_plugin(GROUP, "attacker", name, MAKERS)
 
 
 def sendable(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:

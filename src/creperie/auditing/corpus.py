@@ -154,11 +154,11 @@ class _Grams:
         total = np.bincount(context, weights=counts, minlength=size)[context[grams]]
         kinds = np.bincount(context[counts > 0], minlength=size)[context[grams]]
         smoothed = (np.maximum(counts[grams] - DISCOUNT, 0) + DISCOUNT * kinds * lower) / np.maximum(total, 1)
-        return np.asarray(np.where(total > 0, smoothed, lower))
+        return np.where(total > 0, smoothed, lower)
 
     def _mean(self, p: np.ndarray, test: np.ndarray) -> np.ndarray:
         lengths = self.lengths[test]
-        return np.asarray(np.add.reduceat(np.log(p), np.cumsum(lengths) - lengths) / lengths)
+        return np.add.reduceat(np.log(p), np.cumsum(lengths) - lengths) / lengths
 
 
 class _Beside:

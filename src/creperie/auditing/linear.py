@@ -30,7 +30,7 @@ class Linear:
 
     def margins(self, rows: np.ndarray, features: PairFeatures) -> np.ndarray:
         """Return calibrated log-odds of the true caption for pairs with the same columns as the training pairs."""
-        return np.asarray(_design(features, rows, self.sizes) @ self.weights * self.scale)
+        return _design(features, rows, self.sizes) @ self.weights * self.scale
 
 
 def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, seed: int) -> Linear:
@@ -50,7 +50,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
     def answers(k: int, strength: float) -> np.ndarray:
         """Return the margins of an inner fold's pairs by a model that was trained on the other inner folds."""
         seen, sides, held_out = cut[k]
-        return np.asarray(held_out @ _weights(seen, sides, strength))
+        return held_out @ _weights(seen, sides, strength)
 
     strength = _tuned(answers, tuning_folds(inner))
     margins = np.zeros(len(train))
@@ -107,4 +107,4 @@ def _weights(turned: Any, side: np.ndarray, strength: float) -> np.ndarray:
     with warnings.catch_warnings(), config_context(assume_finite=True, skip_parameter_validation=True):
         # a weak penalty may need more than 100 steps; tuning sees the effect and chooses another
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(LogisticRegression(C=strength, **settings).fit(turned, right).coef_[0])
+        return LogisticRegression(C=strength, **settings).fit(turned, right).coef_[0]

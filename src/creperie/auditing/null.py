@@ -47,7 +47,7 @@ def _few_clusters(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
     if total <= MOST:
         return keep
     drawn = np.random.Generator(np.random.PCG64(seed)).random(int(pairs.cluster.max()) + 1) < MOST / total
-    return np.asarray(keep & drawn[pairs.cluster])
+    return keep & drawn[pairs.cluster]
 
 
 def _spread(pairs: Pairs, seed: int) -> float:

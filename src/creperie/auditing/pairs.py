@@ -52,8 +52,7 @@ class ArrowTexts(Sequence[str]):
         return self.array[at].to_pylist() if isinstance(at, slice) else self.array[int(at)].as_py()
 
     def of(self, rows: np.ndarray) -> list[str]:
-        texts: list[str] = self.array.take(pa.array(rows, pa.int64())).to_pylist()
-        return texts
+        return self.array.take(pa.array(rows, pa.int64())).to_pylist()
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), 8192):

@@ -183,8 +183,7 @@ def _first_row(run: Run) -> np.ndarray:
     """Return the scores of all captions (items × captions): with the image, alone, or beside the first caption."""
     needs = next(i for i in SCORES if i in run.inputs)
     width = int(run.layout.columns[0])
-    table: np.ndarray = run.scores(needs).reshape(len(run), -1)[:, :width]
-    return table
+    return run.scores(needs).reshape(len(run), -1)[:, :width]
 
 
 # -- three cases -----------------------------------------------------------------------------------------------------

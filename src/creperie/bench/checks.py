@@ -77,7 +77,7 @@ class View:
         width = np.diff(self.captions[0])
         owner = owners(offsets)
         position = np.arange(len(owner)) - offsets[owner]
-        return np.asarray(self.captions[0][owner] + position % np.maximum(width, 1)[owner])
+        return self.captions[0][owner] + position % np.maximum(width, 1)[owner]
 
     def text(self, caption: int) -> str:
         return _quoted(str(self.captions[1][caption].as_py()))

@@ -76,7 +76,7 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
     [0, 1, 0, 0, 1]
     """
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    return np.asarray(first[inverse])
+    return first[inverse]
 
 
 def owners(offsets: np.ndarray) -> np.ndarray:

@@ -51,8 +51,7 @@ def fragment(room: str, template: str, macro: str, *values: Any) -> Markup:
     The macro is defined in `template`, a file of the package `room`, or in the shared `parts.html`.
     """
     modules = [_templates(room).get_template(name).module for name in (template, "parts.html")]
-    made: Markup = getattr(next(module for module in modules if hasattr(module, macro)), macro)(*values)
-    return made
+    return getattr(next(module for module in modules if hasattr(module, macro)), macro)(*values)
 
 
 def heat_level(accuracy: float | None) -> int:

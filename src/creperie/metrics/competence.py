@@ -76,15 +76,13 @@ def _likelihood(votes: Votes, accuracy: np.ndarray) -> np.ndarray:
     own = accuracy[votes.person]
     chances = np.repeat(((1 - own) / max(1, votes.labels - 1))[:, None], votes.labels, axis=1)
     chances[np.arange(len(own)), votes.label] = own
-    logs: np.ndarray = np.log(chances)
-    return logs
+    return np.log(chances)
 
 
 def _softmax(logs: np.ndarray) -> np.ndarray:
     """Return probabilities per row from logarithms that are known up to a constant per row."""
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    shares: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
-    return shares
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _with_known(posterior: np.ndarray, votes: Votes) -> np.ndarray:
@@ -116,8 +114,7 @@ def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
     for own in np.linspace(expected, BEST, STEPS):
         wrong = (1 - own) / max(1, votes.labels - 1)
         likelihoods.append(np.bincount(votes.person, np.log(right * own + (1 - right) * wrong), votes.people))
-    odds: np.ndarray = _habit_evidence(votes) - np.max(likelihoods, axis=0)
-    return odds
+    return _habit_evidence(votes) - np.max(likelihoods, axis=0)
 
 
 def _habit_evidence(votes: Votes) -> np.ndarray:

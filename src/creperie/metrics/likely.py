@@ -128,7 +128,7 @@ def _log_all(n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.
     """Return the log-probability that all answers are right, for every proportion with its correlation."""
     place, times = _draws(n)
     c = correlations[:, None]
-    return np.asarray((np.log(shares[:, None] * (1 - c) + c * place) - np.log(1 - c + c * place)) @ times)
+    return (np.log(shares[:, None] * (1 - c) + c * place) - np.log(1 - c + c * place)) @ times
 
 
 def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
@@ -176,7 +176,7 @@ def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, f
 
 def _inflation(n: np.ndarray, correlation: float) -> np.ndarray:
     """Return the variance of each cluster's mean, as a multiple of that of as many independent answers."""
-    return np.asarray(1 + np.maximum(n - 1, 0) * correlation)
+    return 1 + np.maximum(n - 1, 0) * correlation
 
 
 def _logit(share: float) -> float:

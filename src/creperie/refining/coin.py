@@ -53,7 +53,7 @@ def held_out_odds(pairs: Pairs, attackers: Sequence[Attacker], seed: int, progre
             part = replace(pairs.of_items(block), counted=None)
             odds[of_block & ~seen] = stacked(part, answers[of_block], ~seen[of_block], seed)
     totals = np.bincount(pairs.item, weights=odds, minlength=pairs.n_items)
-    return np.asarray(np.where(learning, np.nan, totals))
+    return np.where(learning, np.nan, totals)
 
 
 def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:

@@ -211,7 +211,7 @@ class _Dense:
     def solve(self, right: np.ndarray) -> np.ndarray:
         from scipy.linalg import cho_solve
 
-        return np.asarray(cho_solve(self.factored, right, check_finite=False))
+        return cho_solve(self.factored, right, check_finite=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,4 +223,4 @@ class _Sparse:
         return float(np.log(np.abs(self.factored.U.diagonal())).sum())
 
     def solve(self, right: np.ndarray) -> np.ndarray:
-        return np.asarray(self.factored.solve(np.ascontiguousarray(right)))
+        return self.factored.solve(np.ascontiguousarray(right))

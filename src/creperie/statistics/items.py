@@ -114,9 +114,9 @@ class ItemStudy(Framed):
     def suspicion(self) -> np.ndarray:
         """Each item's log odds of a wrong label or, without a response model, −z of its item–rest correlation."""
         if self.fit is not None:
-            return np.asarray(self.fit.flipped + np.log(WRONG_LABELS / (1 - WRONG_LABELS)))
+            return self.fit.flipped + np.log(WRONG_LABELS / (1 - WRONG_LABELS))
         models = self.answers.right.shape[1]
-        return np.asarray(-np.arctanh(np.clip(np.nan_to_num(self.rest), -0.999, 0.999)) * np.sqrt(max(models - 3, 0)))
+        return -np.arctanh(np.clip(np.nan_to_num(self.rest), -0.999, 0.999)) * np.sqrt(max(models - 3, 0))
 
     @cached_property
     def kinds(self) -> np.ndarray:

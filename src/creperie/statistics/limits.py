@@ -93,5 +93,4 @@ def _extends(longer: Sequence[str], shorter: Sequence[str]) -> bool:
 
 
 def _captions(bench: Benchmark) -> list[list[str]]:
-    captions: list[list[str]] = bench.column("captions").to_pylist()
-    return captions
+    return bench.column("captions").to_pylist()

@@ -233,8 +233,7 @@ class TrainedNetwork(nn.Module):
 
     @property
     def logit_scale(self) -> torch.Tensor:
-        scale: torch.Tensor = self.model.logit_scale
-        return scale
+        return self.model.logit_scale
 
     def rate_of(self, name: str) -> float:
         """Return the learning rate of the weight `name`, as a multiple of the rate in the settings."""

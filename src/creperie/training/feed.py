@@ -54,7 +54,7 @@ def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
     counts = np.diff(np.append(starts, len(own)))
     turn = np.empty(len(own), np.int64)
     turn[by_image] = np.arange(len(own)) - np.repeat(starts, counts)
-    return np.asarray(order[np.argsort(turn, kind="stable")])
+    return order[np.argsort(turn, kind="stable")]
 
 
 class Feed:
@@ -122,7 +122,7 @@ class Feed:
         if self._order[0] != epoch:
             dice = np.random.Generator(np.random.PCG64([self.settings.seed, epoch]))
             self._order = epoch, _spread(dice.permutation(len(self.data)), self._images)
-        return np.asarray(self._order[1][place * self.size : (place + 1) * self.size])
+        return self._order[1][place * self.size : (place + 1) * self.size]
 
     def keys(self, number: int) -> list[str]:
         """Return the keys of the examples in a batch, for error messages."""

@@ -33,7 +33,7 @@ class TrainingPictures:
         fresh = self._read(np.unique(numbers[~self._seen[numbers]]).tolist())
         assert self._kept is not None
         if not fresh:
-            return np.asarray(self._kept[numbers])
+            return self._kept[numbers]
         return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
 
     def _read(self, missing: Sequence[int]) -> dict[int, np.ndarray]:

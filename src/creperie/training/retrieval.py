@@ -87,7 +87,7 @@ def caption_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
     """Return the rank of each caption's image, with ties as in `image_ranks`."""
     right = scores[owner, np.arange(len(owner))]
     before, same = (scores >= right).sum(axis=0), (scores == right).sum(axis=0)
-    return np.asarray(before + 0.5 * (same > 1))
+    return before + 0.5 * (same > 1)
 
 
 def _rows(direction: str, ranks: np.ndarray, clusters: np.ndarray | None) -> list[RecallRow]:

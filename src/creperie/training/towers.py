@@ -197,8 +197,7 @@ class TowersEncoder(StagedEncoder):
             return unit_vectors(mean_view(self.heads.image(features)))
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        tokens: list[Tokens] = self.towers.text.prepare_texts(texts)
-        return tokens
+        return self.towers.text.prepare_texts(texts)
 
     def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray:
         features = torch.from_numpy(self.towers.text.forward_texts(prepared)).to(self.place.torch_device)

@@ -82,9 +82,8 @@ class StudyTask:
 
 @cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
-    """Return the texts shown on pages, by task."""
-    words: dict[str, Json] = yaml.safe_load(packaged("creperie.annotation.tasks", "texts.yaml"))
-    return words
+    """Return the texts that pages show, by task."""
+    return yaml.safe_load(packaged("creperie.annotation.tasks", "texts.yaml"))
 
 
 @cache

@@ -47,8 +47,7 @@ class Site:
 
 
 async def site_of(request: Request) -> Site:  # as a coroutine it needs no thread
-    site: Site = request.app.state.site
-    return site
+    return request.app.state.site
 
 
 def _storable(text: str) -> str:

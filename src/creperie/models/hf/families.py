@@ -48,11 +48,6 @@ def masked_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> tor
     return pooled(model.get_text_features(input_ids=ids, attention_mask=mask))
 
 
-def _first_masked_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """Return the vector at the first position, which FLAVA's contrastive loss uses."""
-    return masked_text(model, ids, mask)[:, 0]
-
-
 def _blip_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     states = model.text_encoder(input_ids=ids, attention_mask=mask).last_hidden_state
     return model.text_proj(states[:, 0])
@@ -71,13 +66,13 @@ def image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     return pooled(model.get_image_features(**inputs))
 
 
-def _blip_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    return model.vision_proj(model.vision_model(**inputs).last_hidden_state[:, 0])
+def vision_states(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    return model.vision_model(**inputs).last_hidden_state
 
 
 def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return one vector per query token. A caption's score is that of the query that matches it best."""
-    states = model.vision_model(**inputs).last_hidden_state
+    """Return one vector per query token; a caption is scored by the query that matches it best."""
+    states = vision_states(model, inputs)
     queries = model.query_tokens.expand(states.shape[0], -1, -1)
     output = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=all_seen(states))
     weight = model.vision_projection.weight
@@ -123,7 +118,9 @@ FAMILIES: dict[str, DualEncoderFamily] = {
     "align": DualEncoderFamily("AlignModel", _MASKED, text_positions),
     "altclip": DualEncoderFamily("AltCLIPModel", _MASKED, after_padding),
     "blip": DualEncoderFamily(
-        "BlipForImageTextRetrieval", Towers(_blip_text, _blip_image, trims="masked"), text_positions
+        "BlipForImageTextRetrieval",
+        Towers(_blip_text, lambda model, inputs: model.vision_proj(vision_states(model, inputs)[:, 0]), trims="masked"),
+        text_positions,
     ),
     "blip-2": DualEncoderFamily(
         "Blip2ForImageTextRetrieval",
@@ -134,7 +131,9 @@ FAMILIES: dict[str, DualEncoderFamily] = {
     "clip": DualEncoderFamily("CLIPModel", _CAUSAL, text_positions),
     "flava": DualEncoderFamily(
         "FlavaModel",
-        Towers(_first_masked_text, lambda model, inputs: image_features(model, inputs)[:, 0], trims="masked"),
+        Towers(  # the vectors at the first position, which its contrastive loss uses
+            lambda *given: masked_text(*given)[:, 0], lambda *given: image_features(*given)[:, 0], trims="masked"
+        ),
         text_positions,
     ),
     "siglip": DualEncoderFamily("SiglipModel", _FULL, text_positions),

@@ -11,7 +11,7 @@ from PIL import Image
 
 from creperie.models.device import Place, exact_float32
 from creperie.models.hf.dual import CHUNK, unit_vectors
-from creperie.models.hf.families import after_padding, all_seen, qformer_positions, text_positions
+from creperie.models.hf.families import after_padding, all_seen, qformer_positions, text_positions, vision_states
 from creperie.models.pixels import Pixels
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
@@ -110,10 +110,6 @@ def _repeat(seen: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
 # -- BLIP, BLIP-2 ----------------------------------------------------------------------------------------------------
 
 
-def _vision_states(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    return model.vision_model(**inputs).last_hidden_state
-
-
 def _blip_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     states = _repeat(seen, ids)
     output = model.text_encoder(
@@ -161,16 +157,7 @@ def _flava_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
     return model.itm_head(flava.multimodal_model(joined, attention_mask=whole).last_hidden_state)
 
 
-# -- BridgeTower, ViLT -----------------------------------------------------------------------------------------------
-
-
-def _pixel_values(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the pixels unchanged, since BridgeTower's image layers cannot be run without its text layers."""
-    return inputs["pixel_values"]
-
-
-def _bridgetower_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    return model(input_ids=ids, attention_mask=mask, pixel_values=_repeat(seen, ids)).logits
+# -- ViLT ------------------------------------------------------------------------------------------------------------
 
 
 def _vilt_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -197,14 +184,6 @@ def _vilt_join(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Te
     return model(input_ids=ids, attention_mask=mask, image_embeds=patches, pixel_mask=all_seen(patches))
 
 
-def _vilt_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    return _vilt_join(model, seen, ids, mask).logits
-
-
-def _vilt_fuse(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    return _vilt_join(model, seen, ids, mask).last_hidden_state[:, 0]
-
-
 # -- the table -------------------------------------------------------------------------------------------------------
 
 
@@ -213,10 +192,19 @@ def _positions(config: Any) -> int:
 
 
 MATCHERS: dict[str, Matcher] = {
-    "blip": Matcher("BlipForImageTextRetrieval", _vision_states, _blip_match, text_positions),
-    "blip-2": Matcher("Blip2ForImageTextRetrieval", _vision_states, _blip2_match, qformer_positions),
-    "bridgetower": Matcher("BridgeTowerForImageAndTextRetrieval", _pixel_values, _bridgetower_match, after_padding),
+    "blip": Matcher("BlipForImageTextRetrieval", vision_states, _blip_match, text_positions),
+    "blip-2": Matcher("Blip2ForImageTextRetrieval", vision_states, _blip2_match, qformer_positions),
+    "bridgetower": Matcher(
+        "BridgeTowerForImageAndTextRetrieval",
+        lambda model, inputs: inputs["pixel_values"],  # its image blocks cannot be run without its text blocks
+        lambda model, seen, ids, mask: (
+            model(input_ids=ids, attention_mask=mask, pixel_values=_repeat(seen, ids)).logits
+        ),
+        after_padding,
+    ),
     "flava": Matcher("FlavaForPreTraining", _flava_see, _flava_match, text_positions),
-    "vilt": Matcher("ViltForImageAndTextRetrieval", _vilt_see, _vilt_match, _positions),
+    "vilt": Matcher("ViltForImageAndTextRetrieval", _vilt_see, lambda *given: _vilt_join(*given).logits, _positions),
 }
-FUSERS: dict[str, Matcher] = {"vilt": Matcher("ViltModel", _vilt_see, _vilt_fuse, _positions)}
+FUSERS: dict[str, Matcher] = {
+    "vilt": Matcher("ViltModel", _vilt_see, lambda *given: _vilt_join(*given).last_hidden_state[:, 0], _positions)
+}
