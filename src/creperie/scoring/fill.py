@@ -5,7 +5,7 @@ stored.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -40,9 +40,13 @@ def fill(
     routes = handle.routes(inputs)
     if "towers" in routes.values() or "text" in routes.values():
         _fill_by_towers(filler, filled, routes)
-    for route, by in _FILL.items():
+    if "choice" in routes.values():
+        fill_by_choice(filler, filled)
+    for route in ("pair", "between", "joint"):
         if route in routes.values():
-            by(filler, filled)
+            _fill_by_pairs(filler, filled, route)
+    if "blind" in routes.values():
+        _fill_blind(filler, filled)
     if handle.loaded:
         filler.notes.extend(getattr(handle.model, "notes", ()))
     if handle.loaded and handle.stored:
@@ -69,50 +73,27 @@ def _fill_blind(filler: Filler, filled: FilledScores) -> None:
     _report(filler, filled, [], sheet)
 
 
-def _fill_by_pairs(filler: Filler, filled: FilledScores) -> None:
-    cells = pair_cells(filler.plan, "pair")
-    sheet = filler.pairs(cells)
-    for i, (places,) in enumerate(cells.places):
-        filled.columns[i]["image_text"] = _number_column(sheet, places)
-        _report_pairs(filler.plan.parts[i], "image_text", sheet, places, filled.findings[i])
-        if filler.log.answers:
-            part = filler.plan.parts[i]
+def _fill_by_pairs(filler: Filler, filled: FilledScores, route: str) -> None:
+    """Fill image_text by pairs of an image and a caption, or text_text: by pairs of captions (`between`), or with
+    products of two vectors, each of a caption encoded together with the item's image (`joint`). For the latter, items
+    with several images or with none stay NaN.
+    """
+    cells = pair_cells(filler.plan, route)
+    sheet = filler.between(cells) if route == "between" else filler.pairs(cells)
+    needs: Input = "image_text" if route == "pair" else "text_text"
+    for i, (places, *others) in enumerate(cells.places):
+        part = filler.plan.parts[i]
+        if others:
+            with filler.timings.stage("product"):
+                filled.columns[i][needs] = products(sheet.vectors, places, sheet.vectors, others[0])
+        else:
+            filled.columns[i][needs] = _number_column(sheet, places)
+        _report_pairs(part, needs, sheet, places, filled.findings[i])
+        if route == "pair" and filler.log.answers:
             ends = np.append(part.layout.starts("image_text"), len(places))
             asked = {k: places[ends[k] : ends[k + 1]] for k in range(len(part.layout))}
             named = {k: [cells.keys[row].tobytes().hex() for row in rows if row >= 0] for k, rows in asked.items()}
             filled.keep_answers(i, part, {k: list(filler.log.of(own)) for k, own in named.items()})
-
-
-def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
-    """Fill the column text_text with the products of two vectors, each of which encodes a caption together with the
-    item's image.
-
-    Items that do not have exactly one image get NaN.
-    """
-    cells = pair_cells(filler.plan, "joint")
-    sheet = filler.pairs(cells)
-    for i, (left, right) in enumerate(cells.places):
-        with filler.timings.stage("product"):
-            filled.columns[i]["text_text"] = products(sheet.vectors, left, sheet.vectors, right)
-        _report_pairs(filler.plan.parts[i], "text_text", sheet, left, filled.findings[i])
-
-
-def _fill_between(filler: Filler, filled: FilledScores) -> None:
-    """Fill the column text_text by comparing captions in pairs; the order of a pair does not matter."""
-    cells = pair_cells(filler.plan, "between")
-    sheet = filler.between(cells)
-    for i, (places,) in enumerate(cells.places):
-        filled.columns[i]["text_text"] = _number_column(sheet, places)
-        _report_pairs(filler.plan.parts[i], "text_text", sheet, places, filled.findings[i])
-
-
-_FILL: dict[str, Callable[[Filler, FilledScores], None]] = {
-    "choice": fill_by_choice,
-    "pair": _fill_by_pairs,
-    "between": _fill_between,
-    "joint": _fill_by_joint_vectors,
-    "blind": _fill_blind,
-}
 
 
 def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:

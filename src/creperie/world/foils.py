@@ -1,8 +1,8 @@
 """The clean kinds of foil, for drawings and rooms. Each kind is a way in which two scenes, and so their captions,
 differ.
 
-Each function proposes a draft, or returns None if its random choices do not work out. A draft need not be valid:
-certification (twins.py) checks it afterwards.
+Each function proposes a draft, or raises an UnfitError if the random choices leave nothing to work with. Certification
+(twins.py) decides afterwards, so a proposal need not be valid, only promising.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from creperie.world.kinds import UNWRITTEN
-from creperie.world.sample import HEAVY, SIDES, Draft, Sampler, Slot, arity_of, opposite
+from creperie.world.sample import HEAVY, SIDES, Draft, Sampler, Slot, UnfitError, arity_of, opposite
 from creperie.world.scene import GIVING
 from creperie.world.solid.models import SOLIDS
 from creperie.world.sprites import TABLES, WORDS
@@ -19,8 +19,7 @@ from creperie.world.truth import CONVERSE, Fact, LogicalForm
 
 CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS, HALF = "choice", "triple", "quad", "winoground", "twins", "half"
 FORMS = (CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS, HALF)
-Propose = Callable[[Sampler], Draft | None]
-Some = tuple[str, str, list[Slot]]
+Propose = Callable[[Sampler], Draft]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +36,15 @@ class CleanKind:
     worlds: tuple[str, ...] = ("2d", "3d")
 
 
-def _random_relation(s: Sampler, group: str = "any", bystanders: int = 45) -> Some | None:
-    """Return a random relation from a group, a setting, and things in that relation; None if no kinds of things fit."""
-    relation = s.relation(group)
+def _random_relation(s: Sampler) -> tuple[str, str, list[Slot]]:
+    """Return a random relation, a setting and things in that relation."""
+    relation = s.relation("any")
     setting = s.setting(relation)
-    slots = s.slots(relation, setting, bystanders)
-    return None if slots is None else (relation, setting, slots)
+    return relation, setting, s.slots(relation, setting)
 
 
-def replace_obj(s: Sampler) -> Draft | None:
-    if (some := _random_relation(s)) is None:
-        return None
-    relation, setting, slots = some
+def replace_obj(s: Sampler) -> Draft:
+    relation, setting, slots = _random_relation(s)
     k = s.dice.roll(arity_of(relation))
     old = slots[k][0]
     used = [look.kind for look, _ in slots]
@@ -58,7 +54,7 @@ def replace_obj(s: Sampler) -> Draft | None:
         if kind not in used and (relation not in SIDES or (kind in HEAVY) == (old.kind in HEAVY))
     ]
     if not options or len(used) > len({*used}):
-        return None
+        raise UnfitError
     slots[k] = (old, s.stage.as_kind(old, s.dice.pick(options), s, setting))
     return s.draft(setting, (relation, relation), slots, f"{relation}, thing {k + 1}")
 
@@ -76,26 +72,20 @@ def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | No
     return (replace(look, **{field: first}), replace(look, **{field: others[0]})) if others else None
 
 
-def replace_att(s: Sampler) -> Draft | None:
-    if (some := _random_relation(s)) is None:
-        return None
-    relation, setting, slots = some
+def replace_att(s: Sampler) -> Draft:
+    relation, setting, slots = _random_relation(s)
     k, field = s.dice.roll(arity_of(relation)), s.relation("changed")
     slot = _changed(s, slots, k, field)
     if slot is None or (field == "state" and relation in ("on", "inside") and k == 1):
-        return None
+        raise UnfitError
     slots[k] = slot
     return s.draft(setting, (relation, relation), slots, f"{field} of thing {k + 1}", {k: field})
 
 
-def _other_relation(s: Sampler, relation: str, others: Sequence[str]) -> Draft | None:
-    """Propose the same things in another relation, one of `others`. Their looks are simplified so that they suit both
-    relations.
-    """
+def _other_relation(s: Sampler, relation: str, others: Sequence[str]) -> Draft:
+    """Propose the same things, with simplified looks, in another relation."""
     setting = s.setting(relation)
     slots = s.slots(relation, setting)
-    if slots is None:
-        return None
     kinds = [look.kind for look, _ in slots[:2]]
     posed = relation in ("on", "inside", "under")
     fitting = [
@@ -106,18 +96,18 @@ def _other_relation(s: Sampler, relation: str, others: Sequence[str]) -> Draft |
         and not (posed and r in ("on", "inside") and setting != "drawn")
     ]
     if not fitting:
-        return None
+        raise UnfitError
     other = s.dice.pick(fitting)
     looks = [s.stage.unposed(look, len(slots) > 3) for look, _ in slots]
     return s.draft(setting, (relation, other), [(look, look) for look in looks], f"{relation} to {other}")
 
 
-def replace_rel(s: Sampler) -> Draft | None:
+def replace_rel(s: Sampler) -> Draft:
     return _other_relation(s, s.relation("replaced"), s.stage.tables["replaced"])
 
 
-def spatial(s: Sampler) -> Draft | None:
-    """Propose the same things in two different spatial relations, usually opposite ones."""
+def spatial(s: Sampler) -> Draft:
+    """Propose the same things in another spatial relation, usually the opposite one."""
     relation = s.relation("sided")
     if relation in CONVERSE and s.dice.chance(40):
         return s.exchanged(relation, (1, 0))
@@ -125,30 +115,26 @@ def spatial(s: Sampler) -> Draft | None:
     return _other_relation(s, relation, [contrary] if contrary and s.dice.chance(70) else s.stage.tables["sided"])
 
 
-def swap_obj(s: Sampler) -> Draft | None:
+def swap_obj(s: Sampler) -> Draft:
     relation = s.relation("exchanged")
     return s.exchanged(relation, (1, 0, 2)[: arity_of(relation)])
 
 
-def active_passive(s: Sampler) -> Draft | None:
+def active_passive(s: Sampler) -> Draft:
     return s.exchanged(s.dice.pick(("pushes", "pulls", "carries", "follows")), (1, 0))
 
 
-def dative(s: Sampler) -> Draft | None:
+def dative(s: Sampler) -> Draft:
     return s.exchanged(s.dice.pick(GIVING), (2, 1, 0), 25)
 
 
-def depth(s: Sampler) -> Draft | None:
+def depth(s: Sampler) -> Draft:
     return s.exchanged("depth", s.dice.pick(((2, 1, 0), (1, 0, 2), (0, 2, 1))), 25)
 
 
-def swap_att(s: Sampler) -> Draft | None:
-    """Propose twins in which the two main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a
-    red dog".
-    """
-    if (some := _random_relation(s)) is None:
-        return None
-    relation, setting, slots = some
+def swap_att(s: Sampler) -> Draft:
+    """Propose twins whose main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
+    relation, setting, slots = _random_relation(s)
     field = s.relation("swapped")
     a, b = (slot[0] for slot in slots[:2])
     both = [v for v in s.stage.values(a, field, s) if v in s.stage.values(b, field, s)]
@@ -157,7 +143,7 @@ def swap_att(s: Sampler) -> Draft | None:
     else:
         one, two = s.stage.said(a, field), s.stage.said(b, field)
     if a.kind == b.kind or one == two or not {one, two} <= {*both} or (field == "size" and relation == "inside"):
-        return None
+        raise UnfitError
     if field == "size":  # small things have no room for patterns
         a, b = replace(a, pattern="plain"), replace(b, pattern="plain")
     slots[:2] = [
@@ -167,10 +153,8 @@ def swap_att(s: Sampler) -> Draft | None:
     return s.draft(setting, (relation, relation), slots, field, {0: field, 1: field})
 
 
-def add_obj(s: Sampler) -> Draft | None:
-    """Propose twins with the same first two things and a different third thing. The captions differ only in the third
-    thing.
-    """
+def add_obj(s: Sampler) -> Draft:
+    """Propose twins that differ in a third thing, which each caption adds to what is true of both scenes."""
     relation = s.dice.pick(("left", "right", "front", "behind"))
     setting = s.setting(relation)
     *kinds, other = s.dice.shuffled(s.stage.roles[setting][relation][0])[:4]
@@ -183,17 +167,13 @@ def add_obj(s: Sampler) -> Draft | None:
     return Draft(setting, tuple(slots), (relation, relation), (forms[0], forms[1]), relation, base)
 
 
-def add_att(s: Sampler) -> Draft | None:
-    """Propose twins whose captions differ only in one colour or pattern, which is added to an otherwise
-    equal caption.
-    """
-    if (some := _random_relation(s)) is None:
-        return None
-    relation, setting, slots = some
+def add_att(s: Sampler) -> Draft:
+    """Propose twins whose captions are equal except for one added colour or pattern, which differs."""
+    relation, setting, slots = _random_relation(s)
     k, field = s.dice.roll(2), s.dice.pick(("colour", "colour", "pattern"))
     slot = _changed(s, slots, k, field)
     if slot is None or slots[0][0].kind == slots[1][0].kind:
-        return None
+        raise UnfitError
     slots[k] = slot
     says = s.mentions([look for look, _ in slots], relation)
     says[k] = [f for f in says[k] if f not in ("colour", "pattern")][:1]
@@ -201,16 +181,14 @@ def add_att(s: Sampler) -> Draft | None:
     return replace(draft, base=s.claim(relation, [look for look, _ in slots], says))
 
 
-def negation(s: Sampler) -> Draft | None:
-    """Propose twins whose captions each contain "not": it denies either where a thing is or which state a
-    thing is in.
-    """
+def negation(s: Sampler) -> Draft:
+    """Propose twins whose captions each deny something: the place of another thing, or a state."""
     return (_not_the_state if s.stage.name == "3d" and s.dice.chance(12) else _not_the_other)(s)
 
 
-def _not_the_other(s: Sampler) -> Draft | None:
-    """Propose "The ball is in the basket, not in the box". In the other scene, the second and third things (here the
-    basket and the box) have changed places; they may be of the same kind.
+def _not_the_other(s: Sampler) -> Draft:
+    """Propose "The ball is in the basket, not in the box": in the other scene, the second thing and a third, which may
+    be of the same kind, have changed places.
     """
     relation = s.relation("either")
     setting = s.setting(relation)
@@ -220,10 +198,10 @@ def _not_the_other(s: Sampler) -> Draft | None:
     for k, pool in enumerate((*pools, pools[1])):
         options = [kinds[1]] if alike and k == 2 else [kind for kind in pool if kind not in kinds]
         if not options:
-            return None
+            raise UnfitError
         kinds.append(s.dice.pick(options))
     if relation in SIDES and kinds[0] in HEAVY:
-        return None
+        raise UnfitError
     looks = s.stage.looks(kinds, relation, setting, s)
     a, b, c = looks[0], looks[1], replace(looks[2], size=looks[1].size) if setting == "drawn" else looks[2]
     says = [fields[:1] for fields in s.mentions([a, b, c], relation)]
@@ -235,19 +213,19 @@ def _not_the_other(s: Sampler) -> Draft | None:
     return Draft(setting, ((a, a), (b, c), (c, b)), (relation, relation), forms, relation)
 
 
-def _not_the_state(s: Sampler) -> Draft | None:
+def _not_the_state(s: Sampler) -> Draft:
     """Propose "The red candle is lit, but the blue one is not" and, for the other scene, the reverse."""
     relation, setting = s.dice.pick(("left", "right")), s.setting("left")
     state = s.dice.pick(("open", "closed", "empty", "lit", "lit", "on"))
     pool = [k for k in s.stage.roles[setting][relation][0] if state in SOLIDS[k].states and k != "umbrella"]
     if not pool:
-        return None
+        raise UnfitError
     first = s.dice.pick(pool)
     second = first if s.dice.chance(65) else s.dice.pick(pool)
-    slots = s.slots(relation, setting, 40, ([first], [second])) if first != second else None
-    if slots is None:
-        looks = s.stage.looks([first, second], relation, setting, s)
-        slots = [(look, look) for look in looks]
+    if first != second:
+        slots = s.slots(relation, setting, 40, ([first], [second]))
+    else:
+        slots = [(look, look) for look in s.stage.looks([first, second], relation, setting, s)]
     pairs = [[x for x in (state, *SOLIDS[kind].states) if x] for kind in (first, second)]
     others = [next(x for x in pair if x != state) for pair in pairs]
     a, b = slots[0][0], slots[1][0]
@@ -261,13 +239,13 @@ def _not_the_state(s: Sampler) -> Draft | None:
         for side in (0, 1)
     )
     if coloured and not all(desc.colour for desc in (*one, *two)):
-        return None
+        raise UnfitError
     forms = LogicalForm((one[0], one[1])), LogicalForm((two[1], two[0]))
     return Draft(setting, tuple(slots), (relation, relation), forms, state)
 
 
-def text(s: Sampler) -> Draft | None:
-    """Propose twins with signs: either two signs exchange their words, or one sign has a different word."""
+def text(s: Sampler) -> Draft:
+    """Propose twins with signs: two signs exchange their words, or one has another word."""
     relation = s.dice.pick(("left", "right", "near"))
     kinds = ["sign", "sign" if s.dice.coin() else s.dice.pick(UNWRITTEN)]
     first, second = s.dice.shuffled(WORDS)[:2]
@@ -292,9 +270,9 @@ def _crowd(s: Sampler) -> tuple[str, list[str]]:
     return setting, s.dice.shuffled(_FEW if setting == "table" else UNWRITTEN)
 
 
-def count(s: Sampler) -> Draft | None:
-    """Propose scenes with several things of two kinds: one scene has more of the first kind, the other more of the
-    second. Each caption is false of the other scene even if "two" means at least two.
+def count(s: Sampler) -> Draft:
+    """Propose two kinds of things, with more of the first kind in one scene and more of the second in the other. Each
+    caption is false of the other scene even if "two" means at least two.
     """
     setting, kinds = _crowd(s)
     a, b = (
@@ -311,9 +289,8 @@ def count(s: Sampler) -> Draft | None:
     return Draft(setting, tuple(slots), ("crowd", "crowd"), (forms[0], forms[1]), f"{i, j} to {k, m}")
 
 
-def confusion(s: Sampler) -> Draft | None:
-    """Propose twins with six things: two each of three kinds, and two each of three colours. Two things exchange their
-    colours.
+def confusion(s: Sampler) -> Draft:
+    """Propose twins of six things, of three kinds and three colours, two each: two things exchange their colours.
 
     Every word of both captions fits something in both scenes; the scenes differ only in which thing has which colour.
     """
@@ -327,7 +304,7 @@ def confusion(s: Sampler) -> Draft | None:
     a, b, c = painted[:3]
     free = [x for x in s.colours(a) if x in s.colours(b) and x in s.colours(c)]
     if len(free) < 3:
-        return None
+        raise UnfitError
     x, y, z = s.dice.shuffled(free)[:3]
     looks = dict(zip((a, b, c), s.stage.painted((a, b, c), s)))
     pairs = ((a, x, z), (b, z, x), (a, y, y), (b, y, y), (c, z, z), (c, x, x))
@@ -336,23 +313,19 @@ def confusion(s: Sampler) -> Draft | None:
     return Draft(setting, tuple(slots), ("crowd", "crowd"), (forms[0], forms[1]), f"{x} and {z}")
 
 
-def compare(s: Sampler) -> Draft | None:
-    """Propose twin rooms in which two things exchange their sizes, so that the bigger thing of one room is the smaller
-    one of the other.
-    """
+def compare(s: Sampler) -> Draft:
+    """Propose twin rooms in which two things have exchanged their sizes, so that the smaller one is the bigger."""
     relation = s.dice.pick(("taller", "shorter", "bigger", "smaller"))
     setting = s.setting("near")
     height = relation in ("taller", "shorter")
     pool = [k for k in s.stage.roles[setting]["near"][0] if (SOLIDS[k].upright if height else not SOLIDS[k].colours)]
     slots = s.slots("near", setting, 40, (pool, pool))
-    if slots is None:
-        return None
     a, b = slots[0][0], slots[1][0]
     if not height:
         a = replace(a, pattern="")
         b = replace(s.stage.looks([a.kind, a.kind], "near", setting, s)[1], material=a.material, pattern=a.pattern)
         if not (a.colour and b.colour) or a.colour == b.colour:
-            return None
+            raise UnfitError
         b = replace(b, state=a.state)
     one, two = ("big", "small") if relation in ("taller", "bigger") else ("small", "big")
     slots[:2] = [(replace(x, size=p), replace(x, size=q)) for x, p, q in ((a, one, two), (b, two, one))]
@@ -360,14 +333,12 @@ def compare(s: Sampler) -> Draft | None:
     return replace(draft, forms=(draft.forms[0], replace(draft.forms[0], facts=(Fact(CONVERSE[relation], (0, 1)),))))
 
 
-def state(s: Sampler) -> Draft | None:
+def state(s: Sampler) -> Draft:
     """Propose twin rooms in which a thing is in opposite states: open or closed, full or empty, lit or not."""
     relation = s.dice.pick(("left", "right", "front", "behind", "near"))
     setting = s.setting(relation)
     pool = s.stage.roles[setting][relation][0]
     slots = s.slots(relation, setting, 60, ([k for k in pool if SOLIDS[k].states and k != "umbrella"], pool))
-    if slots is None:
-        return None
     slots[0] = _changed(s, slots, 0, "state") or slots[0]
     draft = s.draft(setting, (relation, relation), slots, "state of thing 1", {0: "state"})
     if s.dice.coin():

@@ -22,6 +22,10 @@ SIDES = (frozenset(CONVERSE) | SYMMETRIC) - COMPARING  #: relations of a thing t
 _ARITY = {"crowd": 0, **dict.fromkeys(("depth", "between", *GIVING), 3)}
 
 
+class UnfitError(Exception):
+    """Raised if random choices leave nothing to work with: others are drawn."""
+
+
 def arity_of(relation: str) -> int:
     """Return the number of things that take part in a relation; 0 for a crowd."""
     return _ARITY.get(relation, 2)
@@ -143,15 +147,15 @@ class Sampler:
 
     def slots(
         self, relation: str, setting: str, bystanders: int = 45, pools: Sequence[Sequence[str]] = ()
-    ) -> list[Slot] | None:
-        """Return things for a relation, equal in both scenes; None if there are not enough kinds. Bystanders are added
-        in `bystanders` per cent of cases. If one of two things is heavy, the light one comes first.
+    ) -> list[Slot]:
+        """Return things for a relation, equal in both scenes, of a different kind in every role. `bystanders` is the
+        percentage of cases with further things. Of a heavy and a light thing, the light one comes first.
         """
         kinds: list[str] = []
         for pool in pools or self.stage.roles[setting][relation]:
             options = [kind for kind in pool if kind not in kinds]
             if not options:
-                return None
+                raise UnfitError
             kinds.append(self.dice.pick(options))
         if relation in SIDES and not pools:
             if self.dice.chance(8):
@@ -218,17 +222,15 @@ class Sampler:
         forms = [self.claim(r, [slot[side] for slot in slots], says) for side, r in enumerate(relations)]
         return Draft(setting, tuple(slots), relations, (forms[0], forms[1]), note)
 
-    def exchanged(self, relation: str, order: Sequence[int], bystanders: int = 45) -> Draft | None:
-        """Return a draft in which the things of a relation are reordered in the second scene; None if the things drawn
-        cannot be exchanged.
-        """
+    def exchanged(self, relation: str, order: Sequence[int], bystanders: int = 45) -> Draft:
+        """Return a draft with the things of a relation reordered in the second scene."""
         setting = self.setting(relation)
         pools = self.stage.roles[setting][relation]
         moved = [k for k, other in enumerate(order) if k != other]
         common = [kind for kind in pools[moved[0]] if all(kind in pools[k] for k in moved)]
         slots = self.slots(relation, setting, bystanders, [common if k in moved else p for k, p in enumerate(pools)])
-        if slots is None or (relation in SIDES and len({slots[k][0].kind in HEAVY for k in moved}) > 1):
-            return None
+        if relation in SIDES and len({slots[k][0].kind in HEAVY for k in moved}) > 1:
+            raise UnfitError
         looks = [look for look, _ in slots]
         says = self.mentions(looks)
         mixed = [(looks[k], self.stage.at_place_of(looks[other], looks[k])) for k, other in enumerate(order)]

@@ -7,6 +7,7 @@ b), "a true, b false" is therefore exactly as likely as the reverse.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from creperie.world.dice import Dice
 from creperie.world.drawn import DRAWINGS
 from creperie.world.foils import EVERY
 from creperie.world.grammar import needs_the, takes_place
-from creperie.world.sample import Draft, Sampler, Stage
+from creperie.world.sample import Draft, Sampler, Stage, UnfitError
 from creperie.world.solid.stage import ROOMS
 from creperie.world.truth import LogicalForm, evaluate
 
@@ -39,24 +40,23 @@ def find_twins(kind: str, dice: Dice, split: str, *, rooms: bool = False) -> Twi
     while True:
         novel = split == "test" and dice.coin()
         for _ in range(300):
-            draft = EVERY[kind].propose(Sampler(stage, dice, seen=not novel))
-            twins = certify(draft, stage, dice, split, novel) if draft else None
-            if twins:
-                return twins
+            with suppress(UnfitError):
+                draft = EVERY[kind].propose(Sampler(stage, dice, seen=not novel))
+                return certify(draft, stage, dice, split, novel)
 
 
-def certify(draft: Draft, stage: Stage, dice: Dice, split: str, novel: bool) -> Twins | None:
-    """Lay out both scenes of a draft and return the twins. Return None unless each claim can be written, is true of its
-    own scene and is false of the other.
+def certify(draft: Draft, stage: Stage, dice: Dice, split: str, novel: bool) -> Twins:
+    """Lay out both scenes and return twins; raise an UnfitError unless each claim can be written, is true of its own
+    scene and is false of the other.
     """
     scenes = stage.scenes(draft, dice.tape(), split, novel)
     graphs = [stage.graph(scene) for scene in scenes or ()]
     if scenes is None or any(evaluate(draft.forms[i], graphs[j]) is not (i == j) for i in (0, 1) for j in (0, 1)):
-        return None
+        raise UnfitError
     named = [desc if form.facts else replace(desc, state=None) for form in draft.forms for desc in form.things]
     definite = all(sum(g.fits(desc, t) is not False for t in g.things) <= 1 for desc in named for g in graphs)
     if not definite and any(map(needs_the, draft.forms)):
-        return None
+        raise UnfitError
     setting = draft.setting if dice.chance(50) and all(takes_place(form, draft.setting) for form in draft.forms) else ""
     first, second = (replace(form, setting=setting) for form in draft.forms)
     base = draft.base and replace(draft.base, setting=setting)
