@@ -36,7 +36,6 @@ from creperie.models.device import exact_float32 as exact_float32
 from creperie.models.device import find_place as find_place
 from creperie.models.hf.dual import DualEncoder as DualEncoder
 from creperie.models.hf.dual import Towers as Towers
-from creperie.models.hf.dual import in_parts as in_parts
 from creperie.models.hf.dual import unit_vectors as unit_vectors
 from creperie.models.hf.folder import Folder as Folder
 from creperie.models.hf.folder import quiet_libraries as quiet_libraries
@@ -75,6 +74,7 @@ from creperie.models.protocols import TextEncoder as TextEncoder
 from creperie.models.protocols import TextPairScorer as TextPairScorer
 from creperie.models.protocols import TextScorer as TextScorer
 from creperie.models.protocols import Tokens as Tokens
+from creperie.models.protocols import in_parts as in_parts
 from creperie.models.registry import check_uri as check_uri
 from creperie.models.registry import load_model as load_model
 from creperie.models.registry import load_plain as load_plain

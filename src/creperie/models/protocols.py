@@ -7,14 +7,15 @@ only to their longest caption; `encode_*` must then give the same result as both
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from creperie.core import digest_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from PIL import Image
 
 
@@ -134,6 +135,17 @@ class Tokens:
     cut: int = 0
 
 
+#: batch size of `encode_*`; the scorer chooses its own
+CHUNK = 64
+
+
+def in_parts(encode: Callable[[Sequence[Any]], np.ndarray], inputs: Sequence[Any]) -> np.ndarray:
+    """Encode a long list in batches, so that it need not fit the device at once; return all vectors."""
+    if not inputs:
+        return np.zeros((0, 0), np.float32)
+    return np.concatenate([encode(inputs[i : i + CHUNK]) for i in range(0, len(inputs), CHUNK)])
+
+
 @runtime_checkable
 class StagedImages(Protocol):
     def prepare_image(self, image: Image.Image) -> np.ndarray:
@@ -141,6 +153,9 @@ class StagedImages(Protocol):
         ...
 
     def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray: ...
+
+    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
+        return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)
 
 
 @runtime_checkable
@@ -153,3 +168,6 @@ class StagedTexts(Protocol):
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
     def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray: ...
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)

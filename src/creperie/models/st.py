@@ -17,10 +17,10 @@ import numpy as np
 from creperie.core import ModelError, UsageError, one_line, read_json, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.device import Place, exact_float32
-from creperie.models.hf.dual import in_parts, unit_vectors
+from creperie.models.hf.dual import unit_vectors
 from creperie.models.hf.folder import quiet_libraries
 from creperie.models.hub import model_folder
-from creperie.models.protocols import Fingerprint, Model, Tokens
+from creperie.models.protocols import Fingerprint, Model, StagedTexts, Tokens
 from creperie.models.tokens import NO_LIMIT, CaptionTokenizer, describe_tokenizer, fitting_context
 from creperie.models.uri import ModelURI
 from creperie.models.weights import hash_files, weight_files
@@ -92,7 +92,7 @@ class SentenceEncoder:
             return unit_vectors(self.library.encode(shown, prompt=self.prompt or None, **settings))
 
 
-class StagedSentenceEncoder(SentenceEncoder):
+class StagedSentenceEncoder(StagedTexts, SentenceEncoder):
     """A text encoder that tokenises captions once and pads batches only to their longest caption."""
 
     def __init__(
@@ -122,9 +122,6 @@ class StagedSentenceEncoder(SentenceEncoder):
             inputs["token_type_ids"] = torch.zeros_like(ids)
         with exact_float32():
             return unit_vectors(self.library(inputs)["sentence_embedding"])
-
-    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
 
 
 def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> Any:

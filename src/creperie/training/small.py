@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from PIL import Image
@@ -25,7 +25,6 @@ from creperie.models import (
     Tokens,
     exact_float32,
     hash_files,
-    in_parts,
     pad_tokens,
     unit_vectors,
 )
@@ -37,17 +36,7 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
 
 
-class StagedEncoder(StagedImages, StagedTexts, Protocol):
-    """The base class of encoders that prepare images and captions before the forward pass."""
-
-    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
-
-    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
-        return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)
-
-
-class SmallEncoder(StagedEncoder):
+class SmallEncoder(StagedImages, StagedTexts):
     """A SmallClip with the interface of `creperie.models`: an encoder of images and texts."""
 
     trims = True

@@ -24,6 +24,7 @@ from creperie.models import (
     Fingerprint,
     ModelURI,
     Place,
+    StagedImages,
     StagedTexts,
     Tokens,
     exact_float32,
@@ -34,7 +35,7 @@ from creperie.models import (
 from creperie.scoring import ResultStore, VectorShelf
 from creperie.training.architecture import save_weights
 from creperie.training.options import HEADS, TOWERS
-from creperie.training.small import CONFIG, WEIGHTS, StagedEncoder, load_weights, read_config
+from creperie.training.small import CONFIG, WEIGHTS, load_weights, read_config
 from creperie.training.vision import ViewRule, VisionTower
 
 MODEL_TYPE = "creperie-towers"
@@ -177,7 +178,7 @@ class TowerPair:
         )
 
 
-class TowersEncoder(StagedEncoder):
+class TowersEncoder(StagedImages, StagedTexts):
     """Joined towers with the interface of `creperie.models`. The vector of an image is the mean over its views."""
 
     trims = True

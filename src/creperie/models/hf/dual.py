@@ -11,7 +11,7 @@ from PIL import Image
 
 from creperie.models.device import Place, exact_float32
 from creperie.models.pixels import Pixels
-from creperie.models.protocols import Fingerprint, Tokens
+from creperie.models.protocols import Fingerprint, StagedImages, StagedTexts, Tokens
 from creperie.models.tokens import CaptionTokenizer
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     EmbedTexts = Callable[[Any, torch.Tensor, torch.Tensor | None], torch.Tensor]
     EmbedImages = Callable[[Any, dict[str, torch.Tensor]], torch.Tensor]
-
-#: batch size of `encode_*`; the scorer chooses its own
-CHUNK = 64
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Towers:
 
 
 @dataclass(eq=False)
-class HfTextTower:
+class HfTextTower(StagedTexts):
     """A text encoder. `width` pads every batch to that many tokens; with None it is padded to its longest caption."""
 
     model: Any
@@ -65,11 +62,8 @@ class HfTextTower:
         with exact_float32():
             return unit_vectors(self.embed_texts(self.model, ids, mask))
 
-    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
 
-
-class DualEncoder(HfTextTower):
+class DualEncoder(HfTextTower, StagedImages):
     """An encoder of captions and images into one embedding space."""
 
     def __init__(
@@ -95,16 +89,6 @@ class DualEncoder(HfTextTower):
     def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray:
         with exact_float32():
             return unit_vectors(self.towers.embed_images(self.model, self.pixels.batch(prepared, self.place)))
-
-    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
-        return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)
-
-
-def in_parts(encode: Callable[[Sequence[Any]], np.ndarray], inputs: Sequence[Any]) -> np.ndarray:
-    """Encode a long list in batches, so that it need not fit the device at once; return all vectors."""
-    if not inputs:
-        return np.zeros((0, 0), np.float32)
-    return np.concatenate([encode(inputs[i : i + CHUNK]) for i in range(0, len(inputs), CHUNK)])
 
 
 def unit_vectors(vectors: torch.Tensor) -> np.ndarray:
