@@ -119,16 +119,16 @@ def test_the_last_coin_exchanges_truth_and_foil(kind: str, form: str) -> None:
     So every text is the true one exactly as often as the foil, and no text-only model can know.
     """
     from creperie.world import find_twins
-    from creperie.world.clean_items import _SHAPES
+    from creperie.world.clean_items import made_item
 
     dice = Dice(77)
     for _ in range(10):
         twins = find_twins(kind, dice, "train")
         first = Recorded(dice.roll(10**6))
-        one = _SHAPES[form](kind, twins, first)
+        one = made_item(kind, form, twins, first)
         flipped = [*first.rolls[:-1], (2, 1 - first.rolls[-1][1])]
         assert first.rolls[-1][0] == 2
-        two = _SHAPES[form](kind, twins, Recorded(script=flipped))
+        two = made_item(kind, form, twins, Recorded(script=flipped))
         if one is None or two is None:
             assert one is two
             continue

@@ -92,13 +92,13 @@ class SentenceEncoder:
             return unit_vectors(self.library.encode(shown, prompt=self.prompt or None, **settings))
 
 
-class StagedSentenceEncoder(StagedTexts, SentenceEncoder):
+class StagedSentenceEncoder(StagedTexts):
     """A text encoder that tokenises captions once and pads batches only to their longest caption."""
 
     def __init__(
         self, plain: SentenceEncoder, tokenizer: CaptionTokenizer, features: Mapping[str, Any], place: Place
     ) -> None:
-        super().__init__(plain.library, plain.rule, plain.prompt, plain.fingerprint)
+        self.library, self.fingerprint = plain.library, plain.fingerprint
         self.tokenizer = tokenizer
         self.features = features  #: the library's inputs beside ids and mask, the same for all captions
         self.place = place

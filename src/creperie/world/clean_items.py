@@ -36,7 +36,7 @@ def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = Fa
     seen: set[frozenset[str]] = set()
     repeats = 0
     while True:
-        made = _made(kind, form, find_twins(kind, dice, split, rooms=rooms), dice)
+        made = made_item(kind, form, find_twins(kind, dice, split, rooms=rooms), dice)
         if made is None:
             continue
         texts = frozenset(made.captions)
@@ -51,7 +51,7 @@ def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = Fa
 _TWO_WORDINGS, _BOTH_SCENES = (TRIPLE, QUAD), (TWINS, WINOGROUND)
 
 
-def _made(kind: str, form: str, twins: Twins, dice: Dice) -> MadeItem | None:
+def made_item(kind: str, form: str, twins: Twins, dice: Dice) -> MadeItem | None:
     """Return an item of some form; None if two captions are equal or, for Winoground, do not consist of the same words.
 
     A triple has a foil in one of its two wordings, a quad one in each. A half-truth item begins with a short true
