@@ -8,7 +8,7 @@ import click
 
 from creperie.cli.options import FILE, options_of
 from creperie.cli.output import CommandResult, answers, p_value, print_table, say, show_notes
-from creperie.core import counted, listing, percent, points
+from creperie.core import counted, listing, percent, points, with_interval
 from creperie.metrics import MetricSettings
 from creperie.statistics import RobustOptions, robustness
 
@@ -43,8 +43,6 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
                 points(p.difference, p.low, p.high),
                 p_value(p.p_equivalent),
                 "yes" if p.equivalent else "known to differ" if p.different else "not known",
-            ]
-            + [
                 "none" if p.reversing is None else p.reversing,
                 *([] if p.survives is None else ["yes" if p.survives else "no"]),
             ]
@@ -66,8 +64,11 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
             if moved:
                 say("{} is #{} by {}, but {}", r.name, r.ranks[0], rankings.choices[0], ", ".join(moved))
         noisy = [
-            [n.model, f"{percent(n.accuracy)} [{percent(n.low)}, {percent(n.high)}]"]
-            + [f"{percent(n.corrected)} [{percent(n.corrected_low)}, {percent(n.corrected_high)}]"]
+            (
+                n.model,
+                with_interval(n.accuracy, n.low, n.high),
+                with_interval(n.corrected, n.corrected_low, n.corrected_high),
+            )
             for n in rankings.accuracies
         ]
         if rankings.ceiling:

@@ -21,7 +21,7 @@ RowsPlace = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
 @dataclass(frozen=True)
 class Columnar(Pieces):
-    """Parquet files as a source of pieces. The ids are read from a column, or made from file, row group and row."""
+    """Captions in Parquet files, in pieces. Without an id column, ids are made from file, row group and row numbers."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
@@ -59,7 +59,7 @@ class Columnar(Pieces):
 
 @dataclass(frozen=True, eq=False)
 class ItemPieces(Pieces):
-    """Some columns of a benchmark on disk, one row group per piece; `keep` is a mask that selects items, if given."""
+    """Columns of a benchmark on disk, one row group per piece; `keep`, if given, is a mask that selects items."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]

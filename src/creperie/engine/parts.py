@@ -42,7 +42,7 @@ def write_parts(
 
 @dataclass(frozen=True)
 class Addressed(Pieces):
-    """Pieces whose tables carry their number as metadata."""
+    """Pieces whose tables carry the number of the piece in their metadata."""
 
     pieces: Pieces
 

@@ -35,7 +35,9 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Joined(Pieces):
-    """Several sources as one. Unless ids are `given`, each id is prefixed with the number of its source."""
+    """Several sources joined into one. The ids are kept if they are `given` in the files; otherwise each is prefixed
+    with the number of its source.
+    """
 
     parts: tuple[Pieces, ...]
     given: bool = False

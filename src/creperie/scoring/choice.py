@@ -156,7 +156,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
 
 
 def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault) -> list[Fault]:
-    """Write the scores of an answer into rows of the sheet; return the faults of unparsable answers."""
+    """Write the scores of an answer into these rows of the sheet, and return a fault for each unparsable answer."""
     first = int(rows[0])
     if isinstance(answer, Fault):
         sheet.give_up([Fault(int(row), answer.code, answer.message) for row in rows])

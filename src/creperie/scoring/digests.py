@@ -77,12 +77,10 @@ def _digest_files(
     named = [i for i, state in enumerate(states) if state]
     state_keys = text_keys([states[i] for i in named])
     known = memo.find(state_keys)
-    have = np.zeros(len(files), bool)
-    if len(known.rows):
-        rows = np.array(named)[known.rows]
-        digests[rows] = known.values
-        have[rows] = True
-    missing = np.flatnonzero(~have)
+    remembered = [named[row] for row in known.rows]
+    if remembered:
+        digests[remembered] = known.values
+    missing = np.setdiff1d(np.arange(len(files)), remembered)
 
     def work(part: np.ndarray) -> None:
         for i in part:
@@ -92,17 +90,14 @@ def _digest_files(
                 faults[int(i)] = e.code, str(e)
                 continue
             digests[i] = np.frombuffer(content_key(data), np.uint8)
-            have[i] = True
 
     workers = max(2, min(16, os.cpu_count() or 1))
     with progress("read images", len(missing), "images") as advance, ThreadPoolExecutor(workers) as pool:
         parts = np.split(missing, range(READ, len(missing), READ))
         for part, _ in zip(parts, pool.map(work, parts), strict=True):
             advance(len(part))
-    new = have.copy()
-    if len(known.rows):
-        new[np.array(named)[known.rows]] = False
-    fresh = [n for n, i in enumerate(named) if new[i]]
+    others = np.setdiff1d(np.arange(len(named)), known.rows).tolist()
+    fresh = [n for n in others if named[n] not in faults]
     if fresh:
         with memo.writer() as writer:
             writer.append(state_keys[fresh], digests[[named[n] for n in fresh]])

@@ -22,7 +22,7 @@ WINDOW = 32_768  #: captions that are tokenised and sorted by length together
 
 
 def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
-    """Fill a sheet with the vectors of captions; the model encodes one part of them while the next is tokenised."""
+    """Fill a sheet with the vectors of captions; while the model encodes some of them, the next ones are tokenised."""
     if not isinstance(driver.model, StagedTexts):
         _plain(driver, texts, sheet, driver.model.encode_texts)
         return
@@ -41,7 +41,7 @@ def encode_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
 
 
 def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
-    """Fill a sheet with one number per caption, from a blind scorer."""
+    """Fill a sheet with one number per caption, using a model that scores texts without images."""
     _plain(driver, texts, sheet, driver.model.score_texts)
 
 
@@ -92,7 +92,7 @@ def _context(driver: Driver, lengths: np.ndarray) -> int:
 
 
 def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]) -> None:
-    """Copy vectors to other captions with the same tokens, so that ties are exact."""
+    """Copy the vectors of captions to others with the same tokens, so that ties are exact."""
     repeats, sources = [], []
     for i, t in enumerate(tokens, start):
         source = first[t.ids.tobytes()]
@@ -152,7 +152,7 @@ IMAGES = 64
 
 
 def score_pairs(driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet) -> None:
-    """Fill a sheet of pairs, image by image; each image is processed once for all its captions."""
+    """Fill a sheet with the scores of pairs, image by image; each image is processed only once for all its captions."""
     if hasattr(driver.model, "forward_groups"):
         _grouped_pairs(driver, open_image, jobs, sheet)
         return
@@ -241,7 +241,7 @@ def score_text_pairs(driver: Driver, pairs: Sequence[tuple[str, str]], rows: np.
 
 
 def _grouped_pairs(driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet) -> None:
-    """Fill a sheet of pairs, several images at a time. Images are decoded and prepared in other threads."""
+    """Fill a sheet with the scores of pairs, several images at a time. Other threads decode and prepare the images."""
     tokens = _job_tokens(driver, jobs)
 
     def score(group: Sequence[tuple[PairJob, Any]]) -> list[np.ndarray]:

@@ -37,7 +37,7 @@ class CleanKind:
 
 
 def _random_relation(s: Sampler) -> tuple[str, str, list[Slot]]:
-    """Return a random relation, a setting and things in that relation."""
+    """Return a random relation, a setting, and things in that relation."""
     relation = s.relation("any")
     setting = s.setting(relation)
     return relation, setting, s.slots(relation, setting)
@@ -83,7 +83,9 @@ def replace_att(s: Sampler) -> Draft:
 
 
 def _other_relation(s: Sampler, relation: str, others: Sequence[str]) -> Draft:
-    """Propose the same things, with simplified looks, in another relation."""
+    """Propose the same things in another relation, one of `others`. Their looks are simplified so that they suit both
+    relations.
+    """
     setting = s.setting(relation)
     slots = s.slots(relation, setting)
     kinds = [look.kind for look, _ in slots[:2]]
@@ -107,7 +109,7 @@ def replace_rel(s: Sampler) -> Draft:
 
 
 def spatial(s: Sampler) -> Draft:
-    """Propose the same things in another spatial relation, usually the opposite one."""
+    """Propose the same things in two different spatial relations, usually opposite ones."""
     relation = s.relation("sided")
     if relation in CONVERSE and s.dice.chance(40):
         return s.exchanged(relation, (1, 0))
@@ -133,7 +135,9 @@ def depth(s: Sampler) -> Draft:
 
 
 def swap_att(s: Sampler) -> Draft:
-    """Propose twins whose main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
+    """Propose twins in which the two main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a
+    red dog".
+    """
     relation, setting, slots = _random_relation(s)
     field = s.relation("swapped")
     a, b = (slot[0] for slot in slots[:2])
@@ -154,7 +158,9 @@ def swap_att(s: Sampler) -> Draft:
 
 
 def add_obj(s: Sampler) -> Draft:
-    """Propose twins that differ in a third thing, which each caption adds to what is true of both scenes."""
+    """Propose twins with the same first two things and a different third thing. The captions differ only in the third
+    thing.
+    """
     relation = s.dice.pick(("left", "right", "front", "behind"))
     setting = s.setting(relation)
     *kinds, other = s.dice.shuffled(s.stage.roles[setting][relation][0])[:4]
@@ -168,7 +174,9 @@ def add_obj(s: Sampler) -> Draft:
 
 
 def add_att(s: Sampler) -> Draft:
-    """Propose twins whose captions are equal except for one added colour or pattern, which differs."""
+    """Propose twins whose captions differ only in one colour or pattern, which is added to an otherwise
+    equal caption.
+    """
     relation, setting, slots = _random_relation(s)
     k, field = s.dice.roll(2), s.dice.pick(("colour", "colour", "pattern"))
     slot = _changed(s, slots, k, field)
@@ -182,7 +190,9 @@ def add_att(s: Sampler) -> Draft:
 
 
 def negation(s: Sampler) -> Draft:
-    """Propose twins whose captions each deny something: the place of another thing, or a state."""
+    """Propose twins whose captions each contain "not": it denies either where a thing is or which state a
+    thing is in.
+    """
     return (_not_the_state if s.stage.name == "3d" and s.dice.chance(12) else _not_the_other)(s)
 
 
@@ -245,7 +255,7 @@ def _not_the_state(s: Sampler) -> Draft:
 
 
 def text(s: Sampler) -> Draft:
-    """Propose twins with signs: two signs exchange their words, or one has another word."""
+    """Propose twins with signs: either two signs exchange their words, or one sign has a different word."""
     relation = s.dice.pick(("left", "right", "near"))
     kinds = ["sign", "sign" if s.dice.coin() else s.dice.pick(UNWRITTEN)]
     first, second = s.dice.shuffled(WORDS)[:2]
@@ -314,7 +324,9 @@ def confusion(s: Sampler) -> Draft:
 
 
 def compare(s: Sampler) -> Draft:
-    """Propose twin rooms in which two things have exchanged their sizes, so that the smaller one is the bigger."""
+    """Propose twin rooms in which two things exchange their sizes, so that the bigger thing of one room is the smaller
+    one of the other.
+    """
     relation = s.dice.pick(("taller", "shorter", "bigger", "smaller"))
     setting = s.setting("near")
     height = relation in ("taller", "shorter")

@@ -223,7 +223,7 @@ class Sampler:
         return Draft(setting, tuple(slots), relations, (forms[0], forms[1]), note)
 
     def exchanged(self, relation: str, order: Sequence[int], bystanders: int = 45) -> Draft:
-        """Return a draft with the things of a relation reordered in the second scene."""
+        """Return a draft in which the things of a relation are reordered in the second scene."""
         setting = self.setting(relation)
         pools = self.stage.roles[setting][relation]
         moved = [k for k, other in enumerate(order) if k != other]

@@ -82,7 +82,7 @@ class StudyTask:
 
 @cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
-    """Return the texts that pages show, by task."""
+    """Return the texts shown on pages, by task."""
     return yaml.safe_load(packaged("creperie.annotation.tasks", "texts.yaml"))
 
 

@@ -71,7 +71,7 @@ def vision_states(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return one vector per query token; a caption is scored by the query that matches it best."""
+    """Return one vector per query token. A caption's score is that of the query that matches it best."""
     states = vision_states(model, inputs)
     queries = model.query_tokens.expand(states.shape[0], -1, -1)
     output = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=all_seen(states))
