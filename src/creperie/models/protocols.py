@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
-
 from creperie.core import digest_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from PIL import Image
 
 
@@ -141,6 +140,8 @@ CHUNK = 64
 
 def in_parts(encode: Callable[[Sequence[Any]], np.ndarray], inputs: Sequence[Any]) -> np.ndarray:
     """Encode a long list in batches, so that it need not fit the device at once; return all vectors."""
+    import numpy as np
+
     if not inputs:
         return np.zeros((0, 0), np.float32)
     return np.concatenate([encode(inputs[i : i + CHUNK]) for i in range(0, len(inputs), CHUNK)])
