@@ -105,7 +105,7 @@ def _show_rows(comparisons: Comparisons, benchmark: str, a: str, b: str) -> None
     say("[dim]p and McNemar's p: in a wider terminal, or with --json[/dim]")
 
 
-def _cells(row: ComparisonRow) -> list[str]:
+def _cells(row: ComparisonRow) -> list[object]:
     c = row.comparison
     difference = points(c.difference, c.low, c.high)
     only = f"{c.mcnemar.only_a:,} / {c.mcnemar.only_b:,}"

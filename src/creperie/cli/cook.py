@@ -171,7 +171,7 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> Command
     return CommandResult(document, show)
 
 
-def _plan_row(line: PlanLine) -> list[str]:
+def _plan_row(line: PlanLine) -> list[object]:
     e = line.expected
     done = line.state != "to do"
     return [

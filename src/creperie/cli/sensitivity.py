@@ -91,7 +91,7 @@ def _show_order(probed: Probed) -> None:
     rows = []
     for s in probed.spreads:
         points = [f"{q:.4g}" for q in s.quartiles]
-        against = ["", "", ""]
+        against: list[object] = ["", "", ""]
         if s.kind != "caption" and s.n:
             against = [f"{s.gap:.2f}", percent(s.above / s.n), s.ties]
         rows.append([s.metric, s.model, s.kind, s.n, *points, *against, s.void])
