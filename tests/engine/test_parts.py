@@ -17,7 +17,7 @@ from fault_stages import Shout
 
 from creperie.core import DataError
 from creperie.engine import Held, Local, Numbered, Pieces, Stage, all_parts, open_captions, write_parts
-from creperie.engine.driver import AHEAD, driven
+from creperie.engine.driver import AHEAD, run_on_workers
 from creperie.engine.engines import _Process
 from creperie.engine.parts import Writing
 from creperie.engine.pieces import LIVES, WorkerLostError
@@ -77,7 +77,7 @@ class Crew:
         self.hands.append(Hand(self, len(self.hands) in self.sleepers))
         return self.hands[-1]
 
-    def driven(self, workers: int, numbers: Iterable[int]) -> list[int]:
+    def run_on_workers(self, workers: int, numbers: Iterable[int]) -> list[int]:
         """The numbers in order of completion, while a thread lets every worker do what it was given first."""
         found: list[int] = []
         over = threading.Event()
@@ -89,7 +89,7 @@ class Crew:
 
         threading.Thread(target=work, daemon=True).start()
         try:
-            for number, answer in driven(self.hire, workers, numbers, LostError):
+            for number, answer in run_on_workers(self.hire, workers, numbers, LostError):
                 assert number == answer
                 found.append(number)
         finally:
@@ -127,7 +127,7 @@ class Hand:
 
 def test_pieces_of_a_dead_worker_go_to_others_and_only_the_one_it_was_at_is_blamed() -> None:
     crew = Crew(deadly=[3, 3, 5], sleepers=[1])
-    assert sorted(crew.driven(3, range(12))) == list(range(12)), "each once"
+    assert sorted(crew.run_on_workers(3, range(12))) == list(range(12)), "each once"
     assert crew.most == AHEAD, "several in flight, and never more"
     assert crew.hands[1].ended
     assert {number for hand in crew.hands if hand.ended for number, _ in hand.given} <= {None}, (
@@ -138,7 +138,7 @@ def test_pieces_of_a_dead_worker_go_to_others_and_only_the_one_it_was_at_is_blam
 
 def test_a_piece_that_kills_every_worker_is_given_up() -> None:
     with pytest.raises(WorkerLostError, match="fewer `workers=`"):
-        Crew(deadly=[0] * LIVES).driven(1, [0])
+        Crew(deadly=[0] * LIVES).run_on_workers(1, [0])
 
 
 def test_a_process_that_has_died_fails_what_it_is_asked_and_not_who_asks(captions: pa.Table) -> None:

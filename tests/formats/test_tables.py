@@ -235,7 +235,7 @@ def change_schema(table: pa.Table, name: str, values: list[Any], type_: pa.DataT
         ("match", [[True, None]], pa.list_(pa.bool_()), "the column .match. has empty cells"),
         ("id", [None], pa.string(), "'id' is string, expected string without nulls"),
         ("captions", [[1, 2]], pa.list_(pa.int64()), "'captions' is list<.*: int64>"),
-        ("tag.x", [[1]], pa.list_(pa.int64()), "which no tag can be"),
+        ("tag.x", [[1]], pa.list_(pa.int64()), "which is not a type for tags"),
     ],
 )
 def test_a_parquet_file_that_creperie_did_not_write_so(

@@ -422,7 +422,7 @@ def test_a_matrix_is_read_either_way_and_conditions_are_not_taken_for_items(tmp_
     for model, run in runs.items():
         assert run.scores("image_text").tobytes() == turned[model].scores("image_text").tobytes()
     assert "2 models × 1 items" in import_responses(tmp_path / "u.csv", options=four)[0].document["notes"][0]
-    with pytest.raises(UsageError, match="2 of 4 columns repeat another one behind <no q>"):
+    with pytest.raises(UsageError, match="2 of 4 columns are named like another one after the prefix <no q>"):
         import_responses(tmp_path / "c.csv", options=four)
     assert len(import_responses(tmp_path / "c.csv", options=replace(four, columns="*"))[0]) == 4
     bench = from_items("b", [Item("x1", "s", (), ("a", "b"), ((True, False),))])

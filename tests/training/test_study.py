@@ -25,7 +25,7 @@ from creperie.training import (
     write_study,
 )
 from creperie.training.architecture import split_words
-from creperie.training.findings import wanted_arms
+from creperie.training.findings import arms_to_run
 from creperie.training.lab import COLUMNS
 from creperie.training.presets import PRESETS
 from creperie.training.scenes import TYPES, biased_scenes, scene_pairs, with_drawn
@@ -83,7 +83,7 @@ def test_a_study_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_every_arm_has_a_refined_one() -> None:
-    arms = wanted_arms(["every"])
+    arms = arms_to_run(["every"])
     assert arms[0] == "none"
     table = table_10(made_study(arms, {arm: [50.0, 52.0] for arm in arms}))
     assert [row[1] for row in table.rows] == ["without foils", *["template foils", "refined foils"] * 4]

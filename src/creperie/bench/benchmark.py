@@ -323,7 +323,7 @@ class Benchmark(Framed):
         flat = pc.list_flatten(array)
         flat = flat.chunk(0) if flat.num_chunks == 1 else flat.combine_chunks()  # combine_chunks copies
         del array  # release the memory of the column that was read
-        _give_back()
+        _release_memory()
         return offsets, flat
 
     # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
@@ -541,7 +541,7 @@ def image_keys(bench: Benchmark) -> list[str]:
     return pc.unique(pc.replace_substring_regex(references, REFERENCE_ENDING, "")).to_pylist()
 
 
-def _give_back() -> None:
+def _release_memory() -> None:
     """Return freed memory to the operating system; otherwise, Arrow and glibc keep some of it, even of large arrays."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":

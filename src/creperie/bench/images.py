@@ -247,12 +247,14 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
         with Image.open(io.BytesIO(data), formats=_readable_formats()) as picture:
             width, height = picture.size
             if width * height > max_pixels:
-                raise ImageError("image-too-large", f"{width} × {height} pixels, more than {max_pixels:,}")
+                raise ImageError(
+                    "image-too-large", f"the picture has {width} × {height} pixels, more than {max_pixels:,}"
+                )
             yield picture
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise ImageError("image-too-large", f"more than {max_pixels:,} pixels") from None
+        raise ImageError("image-too-large", f"the picture has more than {max_pixels:,} pixels") from None
     except Exception as e:
         # Pillow's decoders raise all kinds of exceptions; a bad file must become a finding and not end a run.
         raise _undecodable(e) from None

@@ -198,7 +198,7 @@ def _from_manifest(
     files = tuple(root / name for name in item_files(root))
     bench = Benchmark(
         name=_text(document["name"]),
-        source=Parquet(files, _text(document["hash"]), checksums, _again(document["provenance"])),
+        source=Parquet(files, _text(document["hash"]), checksums, _how_to_remake(document["provenance"])),
         info=Info(**{key: _text(value) for key, value in document["info"].items()}),
         provenance=tuple(
             ProvenanceStep(_text(s["op"]), _mapping(s["args"]), tuple(_text(h) for h in s["inputs"]))
@@ -210,7 +210,7 @@ def _from_manifest(
     return bench, int(document["items"]), _text(document["images"])
 
 
-def _again(steps: Any) -> str:
+def _how_to_remake(steps: Any) -> str:
     """Return a hint on how to make a benchmark again, according to the last step of its provenance."""
     if not steps:
         return AGAIN

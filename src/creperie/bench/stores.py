@@ -110,7 +110,7 @@ def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImage
     if name.endswith(".parquet"):
         return ParquetStore(path, (path,))
     raise DataError(
-        "is not a store of images",
+        "is neither a folder nor an archive of images",
         where=path,
         hint="pass a folder, .zip, .tar or .parquet; unpack a compressed tar file",
     )

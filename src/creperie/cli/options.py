@@ -83,7 +83,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(command)
     def with_engine(engine: EngineOptions, **options: Any) -> int:
-        return command(engine=engine.unless_plain(), **options)
+        return command(engine=engine.if_needed(), **options)
 
     return options_of("engine", EngineOptions)(with_engine)
 

@@ -1,4 +1,4 @@
-"""Options: each one a field of a dataclass, declared once with its help.
+"""Options. Each is a field of a dataclass, in which it is declared once, with its help text.
 
 The command-line flag (`creperie.cli.options`), the Python keyword (`with_options`), the recipe key and the reference
 page are derived from the field.

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from creperie.core import CreperieError, UsageError, missing_extra
-from creperie.engine.driver import driven
+from creperie.engine.driver import run_on_workers
 from creperie.engine.pieces import Numbered, Pieces, Stage, Work, from_bytes, is_held, opened, to_bytes
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Ray:
         job = ray.put((stage, None if is_held(pieces) else pieces, todo[0]))
         actor = ray.remote(num_cpus=1, num_gpus=self.gpus)(_Worker)
         hire = partial(_Actor, actor, job, pieces)
-        for number, answer in driven(hire, self.workers, todo, ray.exceptions.RayActorError):
+        for number, answer in run_on_workers(hire, self.workers, todo, ray.exceptions.RayActorError):
             if isinstance(answer, CreperieError):
                 raise answer
             yield number, from_bytes(answer)

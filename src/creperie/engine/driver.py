@@ -38,7 +38,7 @@ class _Hired:
     owes: deque[int | None] = field(default_factory=deque)  #: the pieces that it was given, the one it is at first
 
 
-def driven(
+def run_on_workers(
     hire: Callable[[], Worker], workers: int, numbers: Iterable[int], lost: type[Exception]
 ) -> Iterator[tuple[int, Any]]:
     """Let workers compute the pieces in `numbers`; yield (number, result) in order of completion, each number once.

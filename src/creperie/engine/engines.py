@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from creperie.core import UsageError, option, unknown
-from creperie.engine.driver import driven
+from creperie.engine.driver import run_on_workers
 from creperie.engine.pieces import Held, Numbered, Pieces, Stage, Work, is_held, opened
 
 NAMES = ("local", "ray")
@@ -71,7 +71,7 @@ class EngineOptions:
         workers = self.workers or (os.cpu_count() or 1 if many or self.engine == "ray" else 1)
         return choose_engine(self.engine, address=self.address, workers=workers, gpus=self.gpus)
 
-    def unless_plain(self) -> Engine | None:
+    def if_needed(self) -> Engine | None:
         """Return the engine, or None if it would run everything in this process."""
         chosen = self.choose()
         return None if isinstance(chosen, Local) and chosen.workers == 1 else chosen
@@ -103,7 +103,7 @@ class Local:
             crew.append(_Process(stage, pieces))
             return crew[-1]
 
-        yield from driven(hire, self.workers, todo, BrokenProcessPool)
+        yield from run_on_workers(hire, self.workers, todo, BrokenProcessPool)
         for process in crew:
             process.pool.shutdown()
 

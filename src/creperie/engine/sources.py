@@ -1,4 +1,4 @@
-"""Captions from one file or many of the same format, local or remote (hf://, s3://), also if larger than memory.
+"""Captions from files of one format, which may be remote (hf://, s3://) and larger than memory.
 
 captions.txt, captions.txt.gz, .zst   one caption per line
 cc3m.tsv?text=0&image=1               columns separated by tabs

@@ -66,7 +66,7 @@ def check_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mo
     model = load_model(uri, device=device, dtype=dtype)
     rates = {"seconds to load": time.perf_counter() - start}
     able = [ability for name, ability in ABILITIES.items() if name in abilities_of(model)]
-    checks = [check for ability in able for check in _tried(model, ability, rates)]
+    checks = [check for ability in able for check in _ability_checks(model, ability, rates)]
     return ModelReport(model.fingerprint, [ability.label for ability in able], checks, rates)
 
 
@@ -87,9 +87,9 @@ def drawings() -> list[Image.Image]:
 # -- by ability ------------------------------------------------------------------------------------------------------
 
 
-def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]:
+def _ability_checks(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]:
     """Test one ability and return the results; add the speed that was measured to `rates`."""
-    work = functools.partial(_answers, getattr(model, ability.method), ability.takes, getattr(model, "asks", ()))
+    work = functools.partial(_results, getattr(model, ability.method), ability.takes, getattr(model, "asks", ()))
     every = range(len(CAPTIONS))
     start = time.perf_counter()
     together = work(every)
@@ -108,10 +108,10 @@ def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]
         tolerance *= 4 * max(1.0, float(np.abs(together).max(initial=0)))
     alone = np.concatenate([work([k]) for k in every])
     checks.append(_same(f"{ability.takes}: batch of 1 = batch of 4", together, alone, tolerance))
-    return checks + _more(model, ability, together, tolerance)
+    return checks + _further_checks(model, ability, together, tolerance)
 
 
-def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
+def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
     """Call a method once with the test inputs of these numbers, and return its result."""
     texts, pictures = [CAPTIONS[k] for k in places], drawings()
     if takes == "captions":
@@ -127,7 +127,7 @@ def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places
     return method([Prompt((("user", "Say yes."),), max_tokens=8) for _ in places])
 
 
-def _more(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
+def _further_checks(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
     """Return further tests for a model that encodes images or captions, or compares captions; none for others."""
     if ability.takes == "images":
         return _image_checks(model, together, tolerance)

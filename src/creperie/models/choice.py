@@ -244,11 +244,21 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
     captions, fits = record.get("captions"), record.get("fits", [])
     answer = record.get("answer", 0 if fits else None)
     if not isinstance(captions, list) or not all(isinstance(c, str) for c in captions) or len(captions) < 2:
-        raise DataError("expected a list of at least two captions", where=where)
+        raise DataError(
+            "`captions` is not a list of at least two texts", where=where, hint='write captions = ["…", "…"]'
+        )
     if not isinstance(answer, int) or not 0 <= answer <= len(captions):
-        raise DataError(f"answer={answer!r} is not a number from 0 to {len(captions)}", where=where)
+        raise DataError(
+            f"answer={answer!r} is not a number from 0 to {len(captions)}",
+            where=where,
+            hint="0 means that no caption fits",
+        )
     if not isinstance(fits, list) or not all(isinstance(k, int) and 1 <= k <= len(captions) for k in fits):
-        raise DataError(f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}", where=where)
+        raise DataError(
+            f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}",
+            where=where,
+            hint="list the captions that fit",
+        )
     if fits and len(set(fits)) not in (1, len(captions) - 1):
         raise DataError("`fits` must list one caption, or all but one, so that one answer is right", where=where)
     described = {name: str(record.get(name, "")) for name in ("scene", "subset")}

@@ -233,7 +233,9 @@ class _Hasher:
         self._put(*sorted(hasher.total.hexdigest() for hasher in members))
 
     def _state(self, value: Any, hidden: bool = False) -> None:
-        """Hash an object's attributes; with `hidden`, also what pickle stores of types written in C."""
+        """Hash an object's attributes and, with `hidden`, the further state that pickle stores for types written in
+        C.
+        """
         own = {name: getattr(value, name) for name in _slots(type(value)) if hasattr(value, name)}
         own |= getattr(value, "__dict__", {})
         skipped = {*(ORIGIN if _is_library(type(value)) else ()), *(MODULE if "_parameters" in own else ())}

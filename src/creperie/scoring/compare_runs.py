@@ -200,7 +200,7 @@ def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
 
 
 def on_shared_items(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs, restricted to the items that all have with the same subset, id and match matrix."""
+    """Return the runs, restricted to the items that have the same subset, id and match matrix in all of them."""
     keyed = [{key: k for k, key in enumerate(item_keys(run.table))} for run in runs]
     shared = [key for key in keyed[0] if all(key in other for other in keyed[1:])]
     if not shared:
@@ -296,7 +296,7 @@ def _correlated(
     models, x, y = aligned(left, right)
     if len(models) < 3:
         raise UsageError(
-            f"{a} and {b} have {len(models)} models in common, a correlation needs three",
+            f"{a} and {b} have {len(models)} models in common, but a correlation needs three",
             hint="name the models in the external file by their URI",
         )
     return Correlated(a, b, models, kind(x, y, settings))

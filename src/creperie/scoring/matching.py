@@ -56,16 +56,18 @@ class ItemFinder:
         """Return the reply in a row of the log, or the reason why the row belongs to no item."""
         question = self._question(answer)
         if question and answer.answer is not None:
-            if not _shows(question.about["options"], answer):
+            if not _has_captions(question.about["options"], answer):
                 return UnmatchedRow(answer.row, OTHER_CAPTIONS)
             return _answered(question.about, answer)
         named = [item for key in answer.keys for item in self.by_key.get(key, ())]
         offered = answer.options or tuple(c for c in offered_in(answer.about) if c in self.by_caption)
         fitting = [
-            item for item in named if (_offers(item, offered) if offered else _shows(item.captions, answer, any))
+            item
+            for item in named
+            if (_offers_exactly(item, offered) if offered else _has_captions(item.captions, answer, any))
         ]
         texts = self.by_caption.get(offered[0].strip(), []) if offered and not fitting else []
-        fitting = fitting or [item for item in texts if _offers(item, offered)]
+        fitting = fitting or [item for item in texts if _offers_exactly(item, offered)]
         cells = {(item.subset, item.id, row): item for item in fitting for row in range(len(item.match))}
         if len(cells) > 1:  # the same captions with several images
             shown = [k for k, item in cells.items() if item.images and PurePath(item.images[k[2]]).name in answer.about]
@@ -97,7 +99,7 @@ class ItemFinder:
         if not answer.scores:
             return _answered(known[number].about, answer)
         item = known[number]
-        if _denies(answer, item.captions, item.match[0]):
+        if _disagrees(answer, item.captions, item.match[0]):
             return UnmatchedRow(answer.row, OTHER_KEY)
         return HarnessReply(item.subset, item.id, np.array(answer.scores, np.float32))
 
@@ -111,12 +113,14 @@ def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[Harne
     yield from found
 
 
-def _offers(item: Item, offered: Sequence[str]) -> bool:
+def _offers_exactly(item: Item, offered: Sequence[str]) -> bool:
     """Return whether the options offered are exactly the item's captions, in any order."""
     return sorted(c.strip() for c in item.captions) == sorted(text.strip() for text in offered)
 
 
-def _shows(captions: Sequence[str], answer: LoggedAnswer, enough: Callable[[Iterable[bool]], bool] = all) -> bool:
+def _has_captions(
+    captions: Sequence[str], answer: LoggedAnswer, enough: Callable[[Iterable[bool]], bool] = all
+) -> bool:
     """Return whether all captions (or, with `any` as `enough`, one of them) are in a row's options and in its prompt.
 
     If the log lacks the options or the prompt, that part is not checked.
@@ -136,19 +140,19 @@ def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer)
         about = {"subset": item.subset, "item": item.id, "row": row, "order": order, "options": offered}
         if match.sum() != 1 and not answer.scores:
             return UnmatchedRow(answer.row, f"{int(match.sum())} of its item's captions are true: what was asked?")
-        if _denies(answer, offered, match[order]):
+        if _disagrees(answer, offered, match[order]):
             return UnmatchedRow(answer.row, OTHER_KEY)
         if answer.scores and len(answer.scores) == len(order):
             return HarnessReply(item.subset, item.id, np.array(answer.scores, np.float32), [cells[k] for k in order])
         return _answered({**about, "asks": "match", "target": item.captions[int(match.argmax())]}, answer)
     if answer.right is not None:
-        if answer.key not in LETTERS and _denies(answer, item.captions, match):
+        if answer.key not in LETTERS and _disagrees(answer, item.captions, match):
             return UnmatchedRow(answer.row, OTHER_KEY)
         return HarnessReply(item.subset, item.id, match if answer.right else 1 - match, cells)
     return UnmatchedRow(answer.row, "does not say which options were offered in which order")
 
 
-def _denies(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[object]) -> bool:
+def _disagrees(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[object]) -> bool:
     """Return whether the option that the log counts as right is one that the benchmark counts as wrong."""
     texts, key = [text.strip() for text in options], answer.key
     if key not in texts:
@@ -164,7 +168,7 @@ def _answered(about: Row, logged: LoggedAnswer) -> HarnessReply | UnmatchedRow:
     """Return the reply that a free-text answer gives to the question `about`, or the reason why it gives none."""
     order, count, answer = about["order"], len(about["options"]), logged.answer or ""
     rights = [option.strip() == about["target"].strip() for option in about["options"]]
-    if _denies(logged, about["options"], rights):
+    if _disagrees(logged, about["options"], rights):
         return UnmatchedRow(logged.row, OTHER_KEY)
     parsed = parse_choice(answer, about["options"], asks=about["asks"])
     shares = shares_of(parsed, count) * (1 if about["asks"] == "match" else -1)

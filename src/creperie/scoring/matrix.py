@@ -174,7 +174,9 @@ class MatrixCell:
 
 @dataclass
 class Matrix:
-    """Models × benchmarks. `row` computes the cells of one model and yields each cell as soon as it is known."""
+    """All models and benchmarks to score. `row` computes the cells of one model and yields each cell as soon as it is
+    known.
+    """
 
     rows: Sequence[MatrixRow]
     columns: Sequence[MatrixColumn]

@@ -153,7 +153,8 @@ def replied_run(
 
 
 def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]) -> set[int]:
-    """Return the items asked in fewer orders than others with as many captions, and append a note on them.
+    """Return the items whose captions were offered in fewer orders than those of similar items, and append a note on
+    them.
 
     With a single order, a model that always picks the same position can score well.
     """

@@ -121,10 +121,8 @@ def _check_conditions(names: Iterable[str], where: str) -> None:
     prefixes = Counter(name[:k] for name, k in ends if name[k:] in known)
     if prefixes:
         listed = listing(sorted(prefixes))
-        what = (
-            f"{prefixes.total():,} of {len(known):,} columns repeat another one behind {listed}: which are the items?"
-        )
-        hint = "pass `columns=`, such as '[0-9]*', or '*' for all; `blind=` names the prefix of items without images"
+        what = f"{prefixes.total():,} of {len(known):,} columns are named like another one after the prefix {listed}"
+        hint = "name the items: `columns=`, such as '[0-9]*' ('*': all); `blind=` is the prefix of items without images"
         raise UsageError(what, where=where, hint=hint)
 
 

@@ -233,7 +233,7 @@ def _highest_first(value: float) -> tuple[bool, float]:
 
 
 def _letter(number: int) -> str:
-    """Return the letter of a group; after z, the letters start again with a prime.
+    """Return the letter for a group, counted from 0; after z come a', b' and so on.
 
     >>> _letter(0), _letter(27)
     ('a', "b'")

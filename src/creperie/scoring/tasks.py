@@ -31,7 +31,7 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str], *, some
         if faults and not (some and len(faults) < len(names)):
             raise next(iter(faults.values()))
         return [name for name in names if name not in faults]
-    fitting = [n for n in USUAL if task(n).needs in _at_hand(bench, handle) and applies(n, layout).any()]
+    fitting = [n for n in USUAL if task(n).needs in _fillable(bench, handle) and applies(n, layout).any()]
     if not fitting:
         able = in_words(handle.abilities)
         without = "" if brings_images(bench) else ", and the benchmark has no images"
@@ -43,7 +43,7 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str], *, some
     return fitting
 
 
-def _at_hand(bench: Benchmark, handle: Handle) -> set[Input]:
+def _fillable(bench: Benchmark, handle: Handle) -> set[Input]:
     """Return the score columns that the model can fill for this benchmark."""
     inputs = set(handle.inputs)
     if not brings_images(bench):
@@ -63,7 +63,7 @@ def _fault(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> Usage
             where=handle.uri,
             hint=f"choose among: {able}" if able else "choose another model",
         )
-    if needs not in _at_hand(bench, handle):
+    if needs not in _fillable(bench, handle):
         return UsageError(
             f"task {name!r} needs the images",
             where=bench.name,

@@ -1,7 +1,7 @@
 """The folder of a training run. Checkpoints are written atomically.
 
 out/mine/
-  train.json               what is trained, on what, how; at the end the result
+  train.json               the model, the data and the settings; at the end, the result
   metrics.jsonl            one line per step: loss and learning rate
   checkpoints/step-000200.pt    trained weights, optimiser, random state and progress, to resume from
   model/                   the trained model

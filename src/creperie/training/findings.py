@@ -23,11 +23,11 @@ GRID = ("none", "replace", "swap", "negate", "all", "refined")
 EVERY = "every"
 
 
-def wanted_arms(arms: Sequence[str]) -> tuple[str, ...]:
+def arms_to_run(arms: Sequence[str]) -> tuple[str, ...]:
     """Return the arms (types of training foils) to run: "none", the baseline without foils, then the given ones; all
     for "every".
 
-    >>> wanted_arms(["negate", "none"])
+    >>> arms_to_run(["negate", "none"])
     ('none', 'negate')
     """
     if EVERY in arms:

@@ -11,7 +11,7 @@ from creperie.core import Progress, silent
 from creperie.engine import Engine
 from creperie.training.architecture import Student
 from creperie.training.examples import TrainSet
-from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
+from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, arms_to_run
 from creperie.training.lab import exam_percents
 from creperie.training.loop import TrainingJob, train_job
 from creperie.training.negatives import FoilRefinement, Negatives, training_data
@@ -51,7 +51,7 @@ def study_of(
 
     After an interruption, the same call resumes the study.
     """
-    wanted = wanted_arms(arms)
+    wanted = arms_to_run(arms)
     return run_grid(_OwnLab(question, Path(out), wanted, device, progress), wanted, seeds, tell)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from creperie.core import Progress, UsageError, silent
-from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
+from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, arms_to_run
 from creperie.training.negatives import FoilRefinement
 from creperie.training.presets import TrainingPreset, find_preset
 
@@ -82,7 +82,7 @@ def run_study(
     from creperie.training.lab import Lab
 
     chosen = find_preset(preset) if isinstance(preset, str) else preset
-    wanted = wanted_arms(arms)
+    wanted = arms_to_run(arms)
     lab = Lab(chosen, Path(out), device, refinement or FoilRefinement(bins=STUDY_BINS), progress)
     if any(ARMS[arm][1] for arm in wanted):
         lab.refine()  # fails early if something is missing, not after hours of training

@@ -108,7 +108,7 @@ def _parquet_items(path: Path) -> pa.Table:
             raise DataError(what, where=path, hint="write the file with `creperie data export`")
     for name in tags:
         if table.schema.field(name).type not in (pa.bool_(), pa.float64(), pa.string()):
-            what = f"the column {name!r} is {table.schema.field(name).type}, which no tag can be"
+            what = f"the column {name!r} is {table.schema.field(name).type}, which is not a type for tags"
             raise DataError(what, where=path, hint="tags are text, booleans or double-precision numbers")
     check_shapes(table, str(path))
     return table.select([*CORE_COLUMNS.names, *sorted(tags)]).cast(

@@ -92,7 +92,7 @@ def reasoning_form(effort: str, endpoint: Endpoint) -> dict[str, Any]:
     forms = next(known for known in servers if host.endswith(tuple(known["hosts"])))
     form = forms.get("tokens" if effort.isdigit() else effort)
     if form is None:
-        what = "option reasoning: this server takes no number of tokens"
+        what = "this server takes no number of tokens as the option reasoning"
         raise UsageError(what, where=endpoint.uri, hint="use off, low, medium or high")
     return dict(json.loads(json.dumps(form).replace('"TOKENS"', effort)))
 

@@ -100,7 +100,9 @@ class BatchFiles:
         self.reserved = 0.0
         if failures:
             what = f"{len(failures):,} requests of the batch failed, the first: {failures[0]}"
-            raise RefusedError(what, where=self.queue.endpoint.uri, hint="all other answers are kept")
+            raise RefusedError(
+                what, where=self.queue.endpoint.uri, hint="correct these requests; all other answers are kept"
+            )
 
     def _write(self, key: str, request: Request) -> None:
         if self._part.exists() and self._part.stat().st_size > MOST_BYTES:

@@ -168,7 +168,7 @@ class ServedCaptions(ReadsPrompts):
             }
             for image, text in pairs
         ]
-        means = [_of_end(text, tokens) for (_, text), tokens in zip(pairs, self.tokens(asked), strict=True)]
+        means = [_mean_of_end(text, tokens) for (_, text), tokens in zip(pairs, self.tokens(asked), strict=True)]
         lost = Parsed(UNPARSABLE, why="the server's prompt does not end with the caption")
         return [Chosen(np.array([mean], np.float32), parsed=None if mean == mean else lost) for mean in means]
 
@@ -183,8 +183,8 @@ class ServedTexts(ReadsPrompts):
         return np.array([np.mean([log for _, log in own]) if own else math.nan for own in read], np.float32)
 
 
-def _of_end(text: str, tokens: Sequence[tuple[str, float]]) -> float:
-    """Return the mean log-probability of the last tokens, those that spell `text`; NaN if no last tokens do."""
+def _mean_of_end(text: str, tokens: Sequence[tuple[str, float]]) -> float:
+    """Return the mean log-probability of the last tokens, which spell `text`; NaN if they do not."""
     end = ""
     for at in range(len(tokens) - 1, -1, -1):
         end = tokens[at][0] + end

@@ -374,7 +374,15 @@ class RequestQueue:
         except Exception as e:
             if isinstance(e, BudgetError):
                 dispatcher.stop(e)
-            outcome = e if isinstance(e, CreperieError) else ModelError(repr(e), where=self.endpoint.uri)
+            outcome = (
+                e
+                if isinstance(e, CreperieError)
+                else ModelError(
+                    f"the request failed ({type(e).__name__}: {e})",
+                    where=self.endpoint.uri,
+                    hint="run the command again",
+                )
+            )
         self._settle(pending, outcome)
 
     def _is_waited_for(self, pending: _PendingRequest) -> bool:

@@ -46,7 +46,9 @@ class LlamaCpp:
             )
         except ValueError as e:  # the prompt is longer than the context, or there is no chat template
             raise ModelError(
-                f"cannot answer: {e}", where=self.fingerprint.uri, hint="shorten the prompt, or name a chat model"
+                f"llama.cpp cannot answer this prompt: {e}",
+                where=self.fingerprint.uri,
+                hint="shorten the prompt, or name a chat model",
             ) from e
         choice = answer["choices"][0]
         return reply_of(choice["message"]["content"] or "", cut=choice["finish_reason"] == "length")

@@ -1,4 +1,6 @@
-"""The trigram language model in the pocketsphinx package, which is small, fast and, deliberately, old."""
+"""The trigram language model of the pocketsphinx package: small and fast, it serves as a baseline from before neural
+networks.
+"""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def _prompt(record: Mapping[str, Any], where: str) -> PromptText:
             raise unknown("field", name, _FIELDS, where=where)
     for name in ("id", "kind", "text"):
         if not isinstance(record.get(name), str):
-            raise DataError(f"{name!r} is missing or not text", where=where)
+            raise DataError(f"{name!r} is missing or not text", where=where, hint=f'write {name} = "…"')
     if record["kind"] not in KINDS:
         raise unknown("kind of prompt", record["kind"], KINDS, where=where)
     for name in _NEEDS[record["kind"]]:
@@ -200,8 +200,8 @@ def _prompt(record: Mapping[str, Any], where: str) -> PromptText:
 def _value(name: str, value: Any, where: str) -> Any:
     if name in ("answers", "yes", "no", "labels"):
         if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
-            raise DataError(f"{name!r} is not a list of texts", where=where)
+            raise DataError(f"{name!r} is not a list of texts", where=where, hint=f'write {name} = ["…", "…"]')
         return tuple(value)
     if not isinstance(value, str):
-        raise DataError(f"{name!r} is not text", where=where)
+        raise DataError(f"{name!r} is not text", where=where, hint="write it in quotes")
     return value

@@ -185,7 +185,7 @@ class VlmGenerator:
         shows = prompt.shows or (len(prompt.images),)
         if roles != ("user", *("assistant", "user") * (len(roles) // 2)) or max(shows) > 1 or shows[-1:] != (1,):
             raise UsageError(
-                "expected user and assistant in turn, at most one image each, and one with the last question",
+                "the messages of a prompt must be from user and assistant in turn, the last one with an image",
                 where=self.fingerprint.uri,
             )
         images = iter(prompt.images)

@@ -66,8 +66,8 @@ def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[S
 
 
 def laid_out(rows: Rows, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return where each row starts after its prefix, followed by three arrays with one line per prefix: the tokens of
-    its rows, each token's position in its row, and the number of its row (from 1; 0 for padding).
+    """Return the offset of each row among the tokens that follow its prefix, and three arrays with one line per prefix:
+    the tokens of all its rows, each token's position in its row, and the number of its row (from 1; 0 for padding).
 
     >>> rows = Rows([0, 0, 1], [np.array([7, 8]), np.array([9]), np.array([5])], [0, 1, 2])
     >>> [part.tolist() for part in laid_out(rows, 2)]

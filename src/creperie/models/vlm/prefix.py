@@ -1,4 +1,6 @@
-"""Read once the prefix that several lines share: text, an image, common tokens. A line is a prompt with an answer."""
+"""The prefix that several lines share (text, an image, common tokens) is read only once. A line is a prompt with an
+answer.
+"""
 
 from __future__ import annotations
 
