@@ -100,7 +100,9 @@ def run_world(job: StageJob) -> dict[str, Any]:
 
     bench = make_world(job.settings(World), job.progress)
     if tag := job.option("caption"):
-        items = [replace(item, captions=(item.tags.get(tag, item.captions[0]), *item.captions[1:])) for item in bench]
+        items = [
+            replace(item, captions=(str(item.tags.get(tag, item.captions[0])), *item.captions[1:])) for item in bench
+        ]
         changed = from_items(bench.name, items, images=bench.images)
         bench = bench.with_table(changed.table, "caption", tag=tag)
     return _saved(_under_names(bench, job), job, copy_images=True)
