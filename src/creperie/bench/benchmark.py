@@ -290,7 +290,7 @@ class Benchmark(Framed):
                     where=self.name,
                     hint=f"name its subset: `bench.item({own[0]!r}, {index!r})`"
                     if own
-                    else f"nor is it a subset: {listing(self.subsets, 8)}",
+                    else f"the subsets are {listing(self.subsets, 8)}",
                 )
             return self.item(own[0], index)
         if not -len(self) <= index < len(self):

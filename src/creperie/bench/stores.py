@@ -188,7 +188,7 @@ def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
 class FolderStore(KeyedImageStore):
     """A store of the files in a folder and its subfolders.
 
-    With `follow_links`, for folders that the user named, links are followed; otherwise, no link may lead out of the
+    With `follow_links` (for a folder that the user named), links are followed; otherwise, no link may lead out of the
     folder.
     """
 

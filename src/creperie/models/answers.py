@@ -1,7 +1,6 @@
 """Parse a model's answer to a question. Many forms of answers are understood, but nothing is guessed.
 
-An answer counts only if all options that it mentions are the same one. Any other answer is unparsable; it is stored
-too, with the reason.
+An answer counts only if it names exactly one option. Any other answer is unparsable; it is stored too, with the reason.
 """
 
 from __future__ import annotations

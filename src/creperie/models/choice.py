@@ -130,7 +130,7 @@ class Demonstration:
 
 
 class Turn(NamedTuple):
-    """A demonstration as text, that is, as question and answer, with its image."""
+    """A demonstration as a turn of a conversation: question and answer as text, and its image."""
 
     asked: str
     answered: str

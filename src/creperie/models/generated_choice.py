@@ -73,7 +73,7 @@ class Asking:
         """Return the probability of each option over the samples of an answer, by majority vote or as the mean.
 
         `read` parses a sample. A sample that cannot be parsed counts for no option; if any is cut off, the whole answer
-        is.
+        counts as cut off.
         """
         parsed, answer = [read(text) for text in samples], joined(samples)
         void = next((one for kind in (CUT, UNPARSABLE) for one in parsed if one.kind == kind), parsed[0])

@@ -112,7 +112,7 @@ def cut_items(answers: Mapping[int, Sequence[Written]]) -> list[int]:
 
 
 def cut_note(cut: int, items: int, room: Any) -> str:
-    """Return a note on cut-off answers that says how to allow longer ones (`room` tokens now); empty if none was cut
+    """Return a note on cut-off answers, with the option that allows more than `room` tokens; empty if none was cut
     off.
     """
     more = f"?max_tokens={4 * int(room)} (now {room})" if room else "?max_tokens="

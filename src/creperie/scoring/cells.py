@@ -54,8 +54,8 @@ def _two_captions(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
 
 
 def _two_captions_with_the_image(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
-    """Return, per captions × captions cell, the number of each caption's pair with the item's only image; −1 if it has
-    not one.
+    """Return the numbers of the two (image, caption) pairs of each captions × captions cell; −1 unless there is one
+    image.
     """
     owner, a, b = part.caption_pairs
     single = np.diff(part.image_starts) == 1

@@ -137,9 +137,9 @@ def _open_uri(model: str, device: str, dtype: str, cache: bool | str) -> Handle:
 def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Handle:
     """Return a handle to a model in memory.
 
-    Its results are stored under the hash of its content, not under a fingerprint of its own, which proves nothing if a
-    user set it; a few stored results are recomputed as a check. If the content cannot be hashed with certainty, results
-    are stored only if `cache` is a name, or if the adapter is one of creperie's.
+    Its results are stored under the hash of its content, not under its own fingerprint, which a user may have set by
+    hand. A few stored results are recomputed as a check. If the content cannot be hashed with certainty, results are
+    stored only if `cache` is a name, or if the adapter is one of creperie's.
     """
     with ExitStack() as stack:
         if isinstance(getattr(model, "fingerprint", None), Fingerprint):

@@ -157,7 +157,7 @@ def image_contents(bench: Benchmark, store: ResultStore | None = None, progress:
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
-    """Return the distinct strings of several arrays, preceded by each array as indices into them."""
+    """Return each array of strings as indices into the list of distinct strings, and that list."""
     joined = pa.chunked_array([p.cast(pa.large_string()) for p in parts], pa.large_string())
     whole = joined.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
@@ -171,8 +171,7 @@ def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
 def _unique_images(
     benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: ResultStore, progress: Progress
 ) -> tuple[list[np.ndarray], list[PlannedImage], np.ndarray, list[Fault]]:
-    """Return the distinct images of all benchmarks, each benchmark's images as indices, their content keys, and the
-    faults.
+    """Return each benchmark's images as indices into the distinct images, and these with their content keys and faults.
 
     Images with equal bytes and equal crop boxes are one image.
     """
@@ -201,7 +200,7 @@ def _unique_images(
 def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the index of each key among the distinct keys, and the first position of each distinct key.
 
-    Keys in `apart` are never merged.
+    Keys at the positions in `apart` are never merged.
     """
     labels: dict[bytes, int] = {}
     merged = np.empty(len(keys), np.int64)

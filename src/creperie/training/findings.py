@@ -24,8 +24,8 @@ EVERY = "every"
 
 
 def arms_to_run(arms: Sequence[str]) -> tuple[str, ...]:
-    """Return the arms (types of training foils) to run: "none", the baseline without foils, then the given ones; all
-    for "every".
+    """Return the arms of a study, that is, its types of training foils. The first is "none", the baseline; "every"
+    stands for all.
 
     >>> arms_to_run(["negate", "none"])
     ('none', 'negate')

@@ -41,8 +41,8 @@ class StudyLab(Protocol):
 
 
 def run_grid(lab: StudyLab, arms: Sequence[str], seeds: Sequence[int], tell: Tell) -> TrainingStudy:
-    """Train and test every arm with every seed and return the results; after each test, `tell` is called with those so
-    far.
+    """Train and test every arm with every seed and return the results; after each test, `tell` is called with the
+    results so far.
     """
     if not seeds:
         raise UsageError("a study needs at least one seed", hint="pass `seeds=`")
@@ -74,8 +74,8 @@ def run_study(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train and test all arms on the built-in world and return the results; after each test, `tell` is called with
-    those so far.
+    """Train and test all arms on the built-in world and return the results; after each test, `tell` is called with the
+    results so far.
 
     After an interruption, the same call resumes the study.
     """

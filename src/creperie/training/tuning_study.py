@@ -1,4 +1,4 @@
-"""A comparison of tuning methods: each is trained on part of every subset and tested on the rest, and for
+"""A comparison of tuning methods: each is trained on part of every subset, and tested on the rest and for
 forgetting.
 """
 

@@ -58,8 +58,8 @@ class Chat:
     def _shared(self, asked: Sequence[list[int]]) -> tuple[int, ...]:
         """Return the tokens that all prompts begin with, after the model has read them; () if these are too few.
 
-        On a GPU, () is returned, and the beginning is read with every prompt: most of the time there goes into
-        generating.
+        On a GPU, () is returned, and the beginning is read with every prompt, since generating takes most of the time
+        there.
         """
         import torch
 
