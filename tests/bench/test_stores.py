@@ -201,7 +201,9 @@ def test_a_damaged_zip_entry_is_a_finding(tmp_path: Path) -> None:
         assert caught.value.code == "undecodable-image"
 
 
-@pytest.mark.parametrize(("location", "message"), [("nowhere", "no such"), ("a.txt", "not a store of images")])
+@pytest.mark.parametrize(
+    ("location", "message"), [("nowhere", "no such"), ("a.txt", "neither a folder nor an archive of images")]
+)
 def test_places_that_are_none(location: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     with pytest.raises(DataError, match=message):
