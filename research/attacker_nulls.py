@@ -94,11 +94,11 @@ def learned_null(pairs: Pairs) -> list[str]:
 
 @cache
 def battery(captions: str) -> tuple[Pairs, Any, list[str]]:
-    from creperie.auditing import AttackerModels, pairs_of, sendable
+    from creperie.auditing import AttackerModels, pairs_of, runnable_attackers
     from creperie.bench import load
 
     models = AttackerModels()
-    names, missing = sendable([], models)
+    names, missing = runnable_attackers([], models)
     if missing:
         raise SystemExit(f"not the whole battery: {missing}")
     return pairs_of(load(f"sugarcrepe:{captions}")), models, names

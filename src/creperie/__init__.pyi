@@ -116,8 +116,8 @@ def audit(
     seed: int = 0,
     cache: bool = True,
 ) -> Audit:
-    """Attack a benchmark, a spec or a path without its images; return the verdict and the cues through which it
-    leaks."""
+    """Attack a benchmark without its images, and return the verdict and the cues through which it leaks. `bench` is
+    a benchmark, a spec or a path."""
 
 # from creperie.scoring.compare_runs import compare as compare
 def compare(

@@ -75,7 +75,7 @@ def test_plus_adds_to_the_standard_battery(audit: Any, leaky: str) -> None:
     [
         (("--attackers", "lenght-words"), "unknown attacker 'lenght-words'; did you mean 'length-words'?"),
         (("--attackers", "lm-mean", "--lm", "none"), "needs a language model; pass --lm"),
-        (("--threshold", "0.3"), "--threshold 0.3 is out of range; chance is 0.5"),
+        (("--threshold", "0.3"), "--threshold 0.3 is out of range; choose 0.5"),
         (("--subset", "nope"), "unknown subset 'nope'"),
     ],
 )

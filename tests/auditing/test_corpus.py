@@ -12,7 +12,7 @@ import pytest
 
 from creperie.auditing import AttackerModels, audit, fold_count, grouped_folds, make_attackers, pairs_of
 from creperie.auditing.battery import standard_names
-from creperie.auditing.corpus import DISCOUNT, Corpus, _Beside, _Grams
+from creperie.auditing.corpus import DISCOUNT, Corpus, _Cooccurrences, _NgramCounts
 from creperie.auditing.neural import likelihoods
 from creperie.bench import Benchmark, Item, choice, from_items, save
 from creperie.core import silent
@@ -47,7 +47,7 @@ def kneser_ney(order: int, train: list[str], vocabulary: int, history: tuple[str
 
 @pytest.mark.parametrize("order", [3, 4, 5])
 def test_scores_are_those_of_kneser_ney(order: int) -> None:
-    grams = _Grams(TEXTS)
+    grams = _NgramCounts(TEXTS)
     train, test = np.array([0, 1, 3]), np.array([2, 4])
     found = grams.scores(train, test)[order - 3]
     words = {w for t in TEXTS for w in t.split()}
@@ -62,7 +62,7 @@ def test_scores_are_those_of_kneser_ney(order: int) -> None:
 def test_what_stands_together_is_counted_by_hand() -> None:
     """Each word is in at most a tenth of the captions; "bow" and "arrow" stand together twice among 40."""
     texts = ["bow arrow", "bow arrow", *(f"w{k} v{k}" for k in range(38)), "bow v3"]
-    (found,) = _Beside(texts).scores(np.arange(40), np.array([0, 40]))
+    (found,) = _Cooccurrences(texts).scores(np.arange(40), np.array([0, 40]))
     assert found == pytest.approx([math.log((2 + 1) / (2 * 2 / 40 + 1)), math.log(1 / (2 * 1 / 40 + 1))])
 
 

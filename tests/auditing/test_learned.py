@@ -27,7 +27,14 @@ from creperie.auditing import (
     pair_features,
     pairs_of,
 )
-from creperie.auditing.features import CHARACTER_NGRAMS, LETTER_WEIGHT, counted_once, ngram_differences, summary, unlike
+from creperie.auditing.features import (
+    CHARACTER_NGRAMS,
+    LETTER_WEIGHT,
+    counted_once,
+    differing_parts,
+    ngram_differences,
+    summary,
+)
 from creperie.auditing.learned import Learner
 from creperie.auditing.linear import _weights
 from creperie.auditing.measure import bits, fit_scale, log_loss
@@ -189,7 +196,7 @@ def test_pieces_that_differ_hold_all_that_differs(left: str, right: str, context
     def counts(text: str) -> Counter[str]:
         return Counter(text[i : i + n] for n in range(1, context + 2) for i in range(len(text) - n + 1))
 
-    a, b = unlike(left, right, context)
+    a, b = differing_parts(left, right, context)
     whole, pieces = counts(left), counts(a)
     whole.subtract(counts(right))
     pieces.subtract(counts(b))

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from creperie.auditing import Measure, Pairs, against_chance, calibrated, measure_attacker, pairs_of
-from creperie.auditing.measure import bits_interval, gap_shape, smallest_seen
+from creperie.auditing.measure import bits_interval, gap_shape, smallest_detectable
 from creperie.bench import Item, choice, from_items
 from creperie.metrics import MetricSettings, share_interval
 
@@ -106,8 +106,8 @@ def test_every_pair_of_an_item_counts_and_every_item_equally() -> None:
 
 
 def test_smallest_seen_shrinks_with_more_items() -> None:
-    assert smallest_seen(100, 10) > smallest_seen(1000, 10) > smallest_seen(1000, 1) > 0.5
-    assert smallest_seen(3, 10) == 1.0
+    assert smallest_detectable(100, 10) > smallest_detectable(1000, 10) > smallest_detectable(1000, 1) > 0.5
+    assert smallest_detectable(3, 10) == 1.0
 
 
 def test_the_interval_of_bits_is_that_of_the_share_where_items_give_away_one_of_two_amounts() -> None:

@@ -24,7 +24,7 @@ from creperie.auditing import (
     unjudged,
 )
 from creperie.auditing.document import cell_name
-from creperie.auditing.measure import smallest_seen
+from creperie.auditing.measure import smallest_detectable
 from creperie.auditing.registry import several_learned
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
 from creperie.core import CreperieError, silent
@@ -92,7 +92,7 @@ def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(pl
     assert max(r.measure.high for r in large.rows) == pytest.approx(large.whole.bound)
     assert large.whole.bound < 0.55
     assert "would be found in 4 of 5 cases" in large.whole.power
-    assert small.whole.measured.detectable > smallest_seen(120, 1) + 0.01  # learned answers vary more than coins
+    assert small.whole.measured.detectable > smallest_detectable(120, 1) + 0.01  # learned answers vary more than coins
 
 
 @pytest.mark.slow

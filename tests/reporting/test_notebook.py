@@ -58,5 +58,5 @@ def test_runs_of_one_name_are_never_put_into_one_row() -> None:
 def test_guesses_are_answered_in_one_line(runs: list[cr.Run]) -> None:
     with pytest.raises(UsageError, match=r"pass several runs as a list"):
         cr.report(runs[0], runs[1])  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"attackers are given by name"):
+    with pytest.raises(UsageError, match=r"an attacker must be given by its name"):
         cr.audit([{"caption": "a b", "foil": "a"}], attackers=[len])  # type: ignore[list-item]

@@ -1,5 +1,5 @@
-"""Can a benchmark be solved without its images, and through which cues? Attackers that see only text are run, their
-accuracy is measured, and a verdict is given.
+"""Can a benchmark be solved without its images, and through which cues? An audit runs attackers that see only the text,
+measures their accuracy and gives a verdict.
 """
 
 from creperie.core.doors import front_door

@@ -10,7 +10,7 @@ from creperie.auditing.attackers import learns as learns
 from creperie.auditing.battery import CUES as CUES
 from creperie.auditing.battery import AttackerModels as AttackerModels
 from creperie.auditing.battery import make_attackers as make_attackers
-from creperie.auditing.battery import sendable as sendable
+from creperie.auditing.battery import runnable_attackers as runnable_attackers
 from creperie.auditing.boosted import fit_boosted as fit_boosted
 from creperie.auditing.document import audit_answer as audit_answer
 from creperie.auditing.document import audit_document as audit_document

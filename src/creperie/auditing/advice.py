@@ -1,4 +1,4 @@
-"""What to do after a verdict: the advice, and the command that follows it."""
+"""What to do after a verdict: the advice, and the command that carries it out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _AFTER = {
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do next: one of `COMMANDS`."""
+    """What to do next. `action` is a key of `COMMANDS`."""
 
     action: str
     extras: tuple[str, ...] = ()  #: the extras of creperie to install
@@ -46,7 +46,8 @@ class Advice:
 
     def command(self, spec: str, part: str = "", original: str = "", items: int = 0) -> str:
         """Return the command to type. `spec` names the benchmark, `part` holds the command-line options that select the
-        judged part, `original` names the benchmark before refinement.
+        judged part of it, `original` names the benchmark before refinement, and `items` is the number of items that
+        people should check.
         """
         source = original if self.afresh else spec
         names = {"foils": f"{_last(source)}-foils", "more": f"{_last(source)}-more", "out": f"{_last(spec)}-refined"}
@@ -64,8 +65,8 @@ def _last(spec: str) -> str:
 
 
 def advice_on(judgement: Judgement, before: int = 0, *, english: bool = True) -> Advice:
-    """Return what to do after a verdict. `before` is the number of items before a refinement; without `english` the
-    advice never is to make captions, since makers know only English.
+    """Return what to do after a verdict. `before` is the number of items before a refinement. Without `english`, the
+    advice is never to generate captions, since the generators know only English.
     """
     advice = _advice_on(judgement, before)
     return advice if english or advice.action not in ("new foils", "more items") else Advice("write foils")
@@ -84,7 +85,9 @@ def _advice_on(judgement: Judgement, before: int) -> Advice:
 
 
 def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:
-    """Return the verdict of a validation: whether captions were confirmed to be true and false as stated."""
+    """Return the verdict of a validation: whether every caption was confirmed to be true or false as the benchmark
+    says. `failed` and `unanswered` are numbers of items.
+    """
     if failed:
         word, what, action = "in doubt", f"{failed:,} of {items:,} items have a caption that is refuted", "ask people"
     elif not items or unanswered:

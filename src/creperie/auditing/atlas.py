@@ -1,7 +1,7 @@
 """The atlas: the results of many audits on one page, by benchmark and family of attackers.
 
-It is made from the documents that `creperie audit --json` writes, so no figure is typed by hand and every table names
-the command that made it.
+It is made from the documents that `creperie audit --json` writes, so no figure is typed by hand, and every table names
+the command that produced it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def atlas_markdown(audits: Sequence[Document]) -> str:
     lines += _markdown(_overview(audits))
     for audit in audits:
         lines += ["", f"## {audit['benchmark']}", "", _sentence(audit), "", f"    {command_of(audit)}", ""]
-        lines += _markdown(_subsets(audit))
+        lines += _markdown(_subset_table(audit))
     return "\n".join(lines) + "\n"
 
 
@@ -41,9 +41,11 @@ def _markdown(sheet: Sheet) -> list[str]:
 
 
 def atlas_page(audits: Sequence[Document]) -> str:
-    """Return the atlas as one HTML page that loads nothing. A cell's tooltip is the command that computes the cell."""
+    """Return the atlas as one HTML page that loads no other files. The tooltip of a cell is the command that computes
+    it.
+    """
     tables = [
-        {"name": a["benchmark"], "sentence": _sentence(a), "commands": [command_of(a)], **_heat_table(_subsets(a))}
+        {"name": a["benchmark"], "sentence": _sentence(a), "commands": [command_of(a)], **_heat_table(_subset_table(a))}
         for a in audits
     ]
     title = "Atlas: what released benchmarks give away without their images"
@@ -54,19 +56,23 @@ def atlas_page(audits: Sequence[Document]) -> str:
 
 def _heat_table(sheet: Sheet) -> dict[str, Any]:
     columns, families, rows = sheet
-    cells = [_cells(row, families, mine, audit) for row, mine, audit in rows]
+    cells = [_html_cells(row, families, mine, audit) for row, mine, audit in rows]
     return {"columns": columns, "rows": cells, "text": (columns[0], *columns[-5:-2])}
 
 
-def _subsets(audit: Document) -> Sheet:
-    """Return the table of one benchmark, with one row per subset."""
-    families, chosen = _chosen(audit)
+def _subset_table(audit: Document) -> Sheet:
+    """Return the table of one benchmark, with a row for each subset."""
+    families, chosen = _strongest_rows(audit)
     rows = [(_row(subset, families, strongest, audit), strongest, audit) for subset, strongest in chosen.items()]
     return [*HEAD[:2], *families, *HEAD[2:]], families, rows
 
 
-def _cells(row: Sequence[str], families: Sequence[str], mine: Mapping[str, Document], audit: Document) -> list[Any]:
-    """Return a row of the HTML table: the texts of the Markdown row, with a heat cell in place of each family's."""
+def _html_cells(
+    row: Sequence[str], families: Sequence[str], mine: Mapping[str, Document], audit: Document
+) -> list[Any]:
+    """Return a row of the HTML table: the texts of the Markdown row, with each family's text replaced by a heat cell.
+    `mine` holds the result of the strongest attacker of each family.
+    """
     n = max(int(one["n"]) for one in mine.values())
     figures: list[Any] = []
     for family in families:
@@ -77,8 +83,8 @@ def _cells(row: Sequence[str], families: Sequence[str], mine: Mapping[str, Docum
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
-    """Return the command that reproduces an audit or, if `cell` is given, that cell of it. A cell of a sampled attacker
-    or of the ensemble needs the whole audit.
+    """Return the command that reproduces an audit or, if `cell` is given, only that cell. For a cell of a sampled
+    attacker or of the ensemble, this is the command of the whole audit.
     """
     words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
     if cell is None or cell["attacker"] == ENSEMBLE or entry_of(cell["attacker"]).sampled:
@@ -108,8 +114,8 @@ def _intro(audits: Sequence[Document]) -> str:
 
 
 def _overview(audits: Sequence[Document]) -> Sheet:
-    """Return the table of all benchmarks, with the accuracy of every family on all items."""
-    chosen = [_chosen(audit)[1] for audit in audits]
+    """Return the table of all benchmarks, with each family's accuracy on all items."""
+    chosen = [_strongest_rows(audit)[1] for audit in audits]
     wholes = [by_subset.get("all") or next(iter(by_subset.values())) for by_subset in chosen]
     order, rows = _ordered({family for whole in wholes for family in whole}), []
     for audit, whole in zip(audits, wholes):
@@ -131,8 +137,10 @@ def _sentence(audit: Document) -> str:
     return f"{int(audit['items']):,} items: {audit['text']}.{power}"
 
 
-def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
-    """Return the families that were run, the ensemble first; and by subset and family, the strongest attacker's row."""
+def _strongest_rows(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
+    """Return the families that were run, the ensemble first, and the strongest attacker's result by
+    subset and family.
+    """
     by_subset: dict[str, dict[str, Document]] = {}
     for row in audit["results"]:
         strongest = by_subset.setdefault(row["subset"], {})
@@ -162,7 +170,9 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
 
 
 def _order_blind(subset: str, audit: Document) -> str:
-    """Return the ceilings of a model that ignores word order; if only those over all items are known, return those."""
+    """Return the highest accuracies that a model which ignores word order can reach on a subset, as text. If they are
+    only known for all items, return those; if they are not known, return an empty text.
+    """
     ceilings = {c["subset"]: c for c in audit.get("ceilings", ())}
     ceiling = ceilings.get(subset) or (ceilings.get("all") if len(ceilings) == 1 else None)
     return f"{percent(ceiling['order_blind'])} / {percent(ceiling['order_blind_half'])}" if ceiling else ""

@@ -1,9 +1,9 @@
-"""Attackers: scorers that try to tell the true caption from the false one without the image.
+"""Attackers: scorers that try to tell the true caption from the false one without seeing the image.
 
-An attacker has a name and one method, `margins(pairs)`, which returns a float32 number for every true–false pair, above
-zero if it prefers the true caption. Most score captions one by one (`TextAttacker`); `similarity` looks at an item's
-captions together; the learned ones answer out of fold. Only the learned attackers see which caption is true, and only
-on the folds that they train on.
+An attacker has a name and one method, `margins(pairs)`, which returns a float32 number for every true–false pair; it is
+above zero if the attacker prefers the true caption. Most attackers score captions one by one (`TextAttacker`), and
+`similarity` compares the captions of an item. The learned attackers are trained on some folds of the items and answer
+on the others; only they are told which caption is true, and only on the folds that they train on.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ScoreTexts = Callable[[Sequence[str]], np.ndarray]
 
 @runtime_checkable
 class Attacker(Protocol):
-    """The protocol of attackers: anything that answers each caption pair with a margin.
+    """The protocol of attackers: any object that returns a margin for each caption pair.
 
     `directed` is True if the sign of a margin is the attacker's answer, as for a learned attacker. A cue such as
-    caption length may point in either direction; the audit reports the one that does better.
+    caption length can work in either direction; the audit reports the direction that does better.
     """
 
     @property
@@ -54,7 +54,9 @@ class Attacker(Protocol):
 
 @dataclass(frozen=True)
 class TextAttacker:
-    """An attacker that gives every caption one score, regardless of its item; any `TextScorer` can serve as one."""
+    """An attacker that gives every caption a score, regardless of the item it belongs to. Any `TextScorer` can serve as
+    `score`.
+    """
 
     name: str
     score: ScoreTexts
@@ -68,7 +70,9 @@ class TextAttacker:
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     def scores(self, texts: Sequence[str], progress: Progress = silent) -> np.ndarray:
-        """Return a float32 score for each text; with `remembers`, each distinct text is scored once."""
+        """Return a float32 score for each text. With `remembers`, scores are cached, so that each distinct text is
+        scored only once.
+        """
         if not self.remembers and not self._known:
             return np.asarray(self.score(texts), dtype=np.float32)
         key = None if self.alphabetical else lambda t: (len(t), t)
@@ -81,11 +85,11 @@ class TextAttacker:
         return np.array([self._known[t] for t in texts], dtype=np.float32)
 
     def tell(self, scores: Mapping[str, float]) -> None:
-        """Take over scores, by text, that were computed elsewhere."""
+        """Store scores, by text, that were computed elsewhere."""
         self._known.update(scores)
 
     def forget(self) -> None:
-        """Drop all stored scores."""
+        """Delete all stored scores."""
         self._known.clear()
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
@@ -96,19 +100,21 @@ class TextAttacker:
         return margins_of_scores(pairs, scores)
 
     def known_margins(self, pairs: Pairs) -> np.ndarray:
-        """Return the margins of pairs whose captions were scored already, NaN for others; if nothing was, score all."""
+        """Return the margins of the pairs whose captions both have a stored score, and NaN for the others. If no score
+        is stored at all, score all captions.
+        """
         if not self._known:
             return self.margins(pairs)
         return margins_of_scores(pairs, np.array([self._known.get(text, np.nan) for text in pairs.texts], np.float32))
 
 
 def learns(attacker: Attacker) -> bool:
-    """Return True if an attacker's answers were learned from the benchmark that it attacks."""
+    """Return True if an attacker learns from the benchmark that it attacks."""
     return bool(getattr(attacker, "learns", attacker.directed))
 
 
 def scored(function: Callable[[str], float]) -> ScoreTexts:
-    """Return a function that scores many captions, made from a function that scores one."""
+    """Return a function that scores a list of captions with a function that scores one caption."""
 
     def score(texts: Sequence[str]) -> np.ndarray:
         return np.array([function(t) for t in texts], dtype=np.float32)
@@ -124,9 +130,10 @@ Likeness = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 class OddOneOut:
     """An attacker that scores each caption of an item by its mean similarity to the item's other captions.
 
-    Foils are edits of one true caption. With several foils the true caption is the one that all others resemble; with a
-    paraphrase beside it, the foil may be nearer to the true caption than the paraphrase is. Either way the distances
-    between an item's captions reveal the true one. An item of two captions has one distance and reveals nothing.
+    Foils are edits of one true caption. With several foils, the true caption is the one that all others resemble; with
+    a paraphrase of the true caption in the item, the foil may be closer to the true caption than the paraphrase is. In
+    both cases the similarities of an item's captions reveal which one is true. An item with two captions has only one
+    similarity, which reveals nothing.
     """
 
     likeness: Likeness
@@ -151,14 +158,16 @@ class OddOneOut:
 
 
 def _captions_of_items(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct captions of every item as two arrays, items and texts, sorted by item and text."""
+    """Return each item with each of its distinct captions, as two arrays (items and indices of texts) sorted by item
+    and text.
+    """
     width = len(pairs.texts)
     keys = np.unique(np.concatenate([pairs.item * width + pairs.left, pairs.item * width + pairs.right]))
     return keys // max(1, width), keys % max(1, width)
 
 
 def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all unordered pairs of positions with the same owner as two arrays; `owner` must be sorted."""
+    """Return all unordered pairs of positions that have the same owner, as two arrays; `owner` must be sorted."""
     starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=np.int64)
     sizes = np.diff(np.r_[starts, len(owner)])
     first, second = [], []
@@ -172,7 +181,7 @@ def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_embedding(model: TextEncoder) -> Likeness:
-    """Return a similarity function: the cosine of a text encoder's vectors."""
+    """Return a function that computes the similarity of captions as the cosine of a text encoder's vectors."""
 
     def likeness(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
         texts = sorted({*left, *right}, key=lambda t: (len(t), t))

@@ -1,4 +1,4 @@
-"""The attackers by name: what each needs, and which are run by default."""
+"""Making attackers by name: what each one needs, and which are run by default."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:  # models are imported only when one is used
 
 @dataclass(frozen=True)
 class AttackerModels:
-    """The models that attackers may use (URIs), and the seed.
+    """The models that attackers may use, given by URI, and the random seed.
 
-    Attackers made with the same instance share their computations, so make them together. If `lm` or `encoder` is
-    empty, the model of an installed weights package is used if there is one (`INSTALLED`); "none" means no model.
+    Attackers that are made with the same instance share their computations. If `lm` or `encoder` is empty, the model of
+    an installed weights package is used if there is one (`INSTALLED`); "none" means no model.
     """
 
     lm: str = option("", "A language model, for lm-mean, lm-sum and syntaxbias; `none` for none.", metavar="URI")
@@ -47,22 +47,24 @@ class AttackerModels:
 
     @property
     def lm_uri(self) -> str:
-        """The URI of the language model to use; empty if none is."""
+        """The URI of the language model to use; empty if there is none."""
         return _named_or_installed("lm", self.lm)
 
     @property
     def encoder_uri(self) -> str:
-        """The URI of the text encoder to use; empty if none is."""
+        """The URI of the text encoder to use; empty if there is none."""
         return _named_or_installed("encoder", self.encoder)
 
     @property
     def by_family(self) -> dict[str, str]:
-        """The model that each family of attackers uses, as the last part of the model's URI."""
+        """The name of the model that each family of attackers uses, which is the last part of its URI."""
         uris = {"language model": self.lm_uri, "embeddings": self.encoder_uri, "images": self.image_encoder}
         return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in uris.items() if uri}
 
     def asked_for(self, attackers: Iterable[str]) -> AttackerModels:
-        """Return the models without those installed ones that neither the user nor one of these attackers asks for."""
+        """Return the models that are needed: those that the user named, and of the installed ones those that one of
+        these attackers uses.
+        """
         needed = {entry_of(name).model for name in attackers}
         unasked: dict[str, Any] = {
             which: NONE for which in INSTALLED if which not in needed and not getattr(self, which)
@@ -86,7 +88,7 @@ class AttackerModels:
         return CachedEncoder(model, self.cache)
 
     def image_attacker(self, images: ImageStore) -> Attacker | None:
-        """Return the attacker that sees only images; None if no image encoder is given."""
+        """Return the attacker that sees only images; None if no image encoder was named."""
         if not self.image_encoder:
             return None
         from creperie.bench import open_image
@@ -131,7 +133,7 @@ def _named_or_installed(which: str, named: str) -> str:
 
 
 def _counted(entry: AttackerEntry, models: AttackerModels) -> Attacker:
-    """Return an attacker that counts one property of a caption, by a function of `creperie.lang` or of this module."""
+    """Return an attacker that scores a caption by counting one property of it, such as its words."""
     lang = import_module("creperie.lang")
     counts: dict[str, Callable[[str], float]] = {"words": lambda t: len(t.split()), "len": len}
     counts["tokens"] = lambda t: len(lang.tokens(t))
@@ -227,7 +229,9 @@ def tuned_lm(models: AttackerModels) -> Attacker:
     def load() -> Any:
         model = models.language_model.model
         if not hasattr(getattr(model, "model", None), "base_model"):
-            raise UsageError("this model cannot be tuned", where=models.lm_uri, hint="pass `lm='lm:MODEL'`")
+            raise UsageError(
+                "the attacker 'tuned-lm' cannot tune this model", where=models.lm_uri, hint="pass `lm='lm:MODEL'`"
+            )
         return model
 
     if models.lm:  # as for the likelihood attackers
@@ -268,7 +272,9 @@ GROUP = "creperie.attackers"
 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
-    """Return attackers by name, in this order; an ensemble is last, or left out if it has fewer than two members."""
+    """Return the attackers with these names, in this order. An ensemble comes last and is left out if it has fewer than
+    two members.
+    """
     different = list(dict.fromkeys(names))
     made = [_maker(name)(models) for name in different if name != ENSEMBLE]
     marks = tuple(mark for a in made for mark in getattr(a, "marks", ()))
@@ -288,15 +294,18 @@ def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
     return load_plugin(GROUP, "attacker", name, MAKERS)
 
 
-def sendable(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:
-    """Return the names to run; and for each attacker of the standard battery that cannot be run, the reason.
+def runnable_attackers(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:
+    """Return the names of the attackers to run and, for each attacker of the standard battery that cannot be run, the
+    reason.
 
-    Without names the standard battery is run; "quick" is the part of it that answers in seconds, and the verdict is
-    then at best *incomplete*. Names that begin with + are added. Attackers that are requested by name are never left
-    out: a missing package is an error when they are made.
+    Without names, the standard battery is run; "quick" stands for the part of it that answers in seconds, with which
+    the verdict is at best *incomplete*. Names that begin with + are added to the battery. Attackers that the user names
+    are always returned, even if a package is missing; that is an error when they are made.
     """
     if any(not isinstance(name, str) for name in asked):
-        raise UsageError("attackers are given by name", hint="register yours: `@creperie.register_attacker('NAME')`")
+        raise UsageError(
+            "an attacker must be given by its name", hint="register your own with `@creperie.register_attacker('NAME')`"
+        )
     quick = QUICK_NAME in asked
     extra = [name.removeprefix("+") for name in asked if name != QUICK_NAME]
     if asked and not quick and not all(name.startswith("+") for name in asked):
@@ -322,13 +331,15 @@ MODEL_WORDS = {"lm": "language model", "encoder": "text encoder"}
 
 
 def extras_for(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the extras of creperie that install the packages these attackers lack."""
+    """Return the extras of creperie that install the packages which these attackers need and which are missing."""
     wanted = [entry_of(name).needs.partition("|") for name in names]
     return tuple(dict.fromkeys(extra for module, _, extra in wanted if module and find_spec(module) is None))
 
 
 def standard_names(models: AttackerModels) -> list[str]:
-    """Return the names of the standard battery; those that need a model of their own only if it is named."""
+    """Return the names of the attackers in the standard battery. An attacker that needs a model of its own is included
+    only if that model was named.
+    """
     return [
         name
         for name, entry in REGISTRY.items()

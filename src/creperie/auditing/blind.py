@@ -1,6 +1,8 @@
-"""Blind attackers as models: `blind:length`, `blind:surface`, `blind:grammar`, …, wherever a model URI is accepted.
+"""Attackers as models: wherever a model URI is accepted, `blind:length`, `blind:surface`, `blind:grammar` … can be
+used.
 
-This module is registered as a plug-in of `creperie.models` (entry point `creperie.models`), which does not import it.
+This module is a plug-in of `creperie.models`, registered as an entry point of the group `creperie.models`; that package
+does not import it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ SINGLE = tuple(name for name, entry in REGISTRY.items() if entry.single)
 
 
 class BlindScorer:
-    """A model that scores captions without the image; a higher score means that the attacker prefers the caption."""
+    """A model that scores captions without the image. A higher score means that the attacker prefers the caption."""
 
     def __init__(self, attacker: TextAttacker, fingerprint: Fingerprint) -> None:
         self.attacker = attacker
@@ -33,9 +35,10 @@ class BlindScorer:
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer:
-    """Load a blind model; `blind:grammar` and `blind:plausibility` accept `?model=hf:CHECKPOINT`.
+    """Return the blind model of a URI. `blind:grammar` and `blind:plausibility` accept `?model=hf:CHECKPOINT`.
 
-    `blind:gruen?lm=lm:MODEL&cola=hf:CHECKPOINT` takes two models; `cola=link-grammar` uses the parser instead.
+    `blind:gruen?lm=lm:MODEL&cola=hf:CHECKPOINT` takes two models; with `cola=link-grammar`, a parser replaces the
+    second one.
     """
     name = SHORT.get(uri.name, uri.name)
     if name not in SINGLE:
@@ -44,7 +47,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer
     for option in options:
         if option not in accepted.get(name, ()):
             what = f"option {option!r} does not apply to {uri.kind}:{uri.name}"
-            raise UsageError(what, where=str(uri), hint="leave it out")
+            raise UsageError(what, where=str(uri), hint=f"leave out {option!r}")
     model = " ".join(str(options[key]) for key in sorted(options))
     if name == "gruen":
         models = AttackerModels(lm=str(options.get("lm", "")), grammar=str(options.get("cola", "")))

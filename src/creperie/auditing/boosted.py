@@ -1,4 +1,6 @@
-"""Gradient-boosted trees over the linear margin and dense features of a pair: more than a linear model can express."""
+"""Gradient-boosted trees that learn from a linear model's margin and other features of a pair. They can express more
+than a linear model.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ FIXED = {"learning_rate": 0.15, "max_leaf_nodes": 4, "max_bins": 32, "min_sample
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """A fitted boosted model, and the linear model and directions that its features are computed with."""
+    """Fitted trees, with the linear model and the directions of n-gram differences (`projection`) that compute their
+    features.
+    """
 
     model: Any
     linear: Linear
@@ -31,7 +35,9 @@ class Boosted:
     scale: float
 
     def margins(self, rows: np.ndarray, features: PairFeatures) -> np.ndarray:
-        """Return calibrated log-odds of the true caption for pairs with the same columns as the training pairs."""
+        """Return the calibrated log-odds of the true caption for the pairs `rows`. The features must have the same
+        columns as those of the training pairs.
+        """
         table = _table(features, rows, self.linear.margins(rows, features), self.projection)
         table = table[:, self.varies]
         answers = self.model.decision_function(np.concatenate([table, -table]))
@@ -39,7 +45,9 @@ class Boosted:
 
 
 def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner: np.ndarray, seed: int) -> Boosted:
-    """Fit a model on the `train` pairs; the number of trees and the calibration are chosen on their inner folds."""
+    """Return trees fitted to the `train` pairs. The inner folds of these pairs determine the number of trees and the
+    calibration.
+    """
     projection = _directions(features, train, seed)
     table = _table(features, train, linear.inner, projection)
     varies = np.append(True, table[:, 1:].any(axis=0))  # the reversed pair has the opposite sign
@@ -49,7 +57,9 @@ def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner
 
 
 def _directions(features: PairFeatures, train: np.ndarray, seed: int) -> np.ndarray | None:
-    """Return the main directions of the training pairs' n-gram differences; None if the table is too small."""
+    """Return the main directions (singular vectors) of the training pairs' n-gram differences; None if there are too
+    few pairs or n-grams.
+    """
     from sklearn.utils.extmath import randomized_svd
 
     rows = features.sparse[train]
@@ -69,7 +79,7 @@ def _table(features: PairFeatures, rows: np.ndarray, linear: np.ndarray, project
 
 
 def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndarray]:
-    """Return the number of trees that does best on held-out inner folds, and the margins that it gives there."""
+    """Return the number of trees that does best on held-out inner folds, and the margins that it gives on them."""
     staged = []
     for k in tuning_folds(inner):
         seen, held_out = inner != k, inner == k
@@ -84,14 +94,16 @@ def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndar
 
 
 def _stages(model: Any, table: np.ndarray) -> np.ndarray:
-    """Return the margins after 3, 6, 9 … trees: half of a pair's score minus the score with its captions swapped."""
+    """Return the margins after 3, 6, 9 … trees. A margin is half the difference between the scores of a pair and of the
+    same pair with its captions exchanged.
+    """
     answers = islice(model.staged_decision_function(np.concatenate([table, -table])), EVERY - 1, None, EVERY)
     return np.array([a[: len(table)] - a[len(table) :] for a in answers]) / 2
 
 
 def _fit(table: np.ndarray, trees: int, seed: int) -> Any:
-    """Return trees trained on every pair in both orders, so that the position of the true caption carries no
-    information.
+    """Return trees trained on every pair in both orders, so that they cannot learn from the position of the true
+    caption.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
 

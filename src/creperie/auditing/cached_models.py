@@ -1,4 +1,6 @@
-"""Models whose results are cached in the store: a second audit, or a run on the same captions, recomputes nothing."""
+"""Models whose outputs are cached in the result store, so that a second audit, or a run on the same captions, computes
+nothing again.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ BATCH = 256
 
 
 class CachedEncoder:
-    """A text encoder whose vectors are cached in the store. It may be called from several threads."""
+    """A text encoder whose vectors are cached in the result store. It may be called from several threads."""
 
     def __init__(self, model: TextEncoder, stored: bool = True) -> None:
         self.model = model
@@ -42,10 +44,10 @@ class TokenScorer(Protocol):
 
 
 class CachedScorer:
-    """A text scorer whose scores are cached in the store.
+    """A text scorer whose scores are cached in the result store.
 
-    For a language model that returns token log-probabilities, mean and sum are stored together, because one forward
-    pass through the model gives both, and there is an attacker for each.
+    For a language model that returns token log-probabilities, their mean and their sum are stored together: one forward
+    pass gives both, and there is an attacker for each.
     """
 
     def __init__(self, model: TextScorer, stored: bool = True) -> None:
@@ -76,14 +78,16 @@ class CachedScorer:
 
 
 def _reduced(model: TextScorer, reduce: str) -> Fingerprint:
-    """Return the fingerprint of the language model with this reduction, mean or sum."""
+    """Return a fingerprint of the language model together with the reduction of its token log-probabilities, "mean" or
+    "sum".
+    """
     return replace(model.fingerprint, options={**model.fingerprint.options, "reduce": reduce})
 
 
 def kept(
     store: ResultStore | None, fingerprint: Fingerprint, kind: str, texts: Sequence[str], compute: Compute
 ) -> np.ndarray:
-    """Return one float32 row per text: stored rows are read, the others computed in batches and stored. Without a
+    """Return one float32 row per text. Stored rows are read; the others are computed in batches and stored. Without a
     store, all rows are computed.
     """
     if not texts:

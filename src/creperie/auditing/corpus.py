@@ -1,11 +1,11 @@
-"""Attackers that know a corpus: they prefer the caption that is more likely given captions of other images.
+"""Attackers that know a corpus: they prefer the caption that is more likely, judging by captions of other images.
 
 - `ngram-3`, `ngram-4`, `ngram-5`: language models of these orders with interpolated Kneser–Ney smoothing;
-- `cooccurrence`: how much more often a caption's content words occur in one caption than by chance;
-- `neural-lm` (neural.py): a small recurrent network, on request.
+- `cooccurrence`: how much more often the content words of a caption occur together than by chance;
+- `neural-lm` (neural.py): a small recurrent network, run only on request.
 
-The corpus consists of the true captions of the benchmark's other images, out of fold; or of captions from a named
-source (`corpus=`), without those of the held-out images. Nothing is learned from the false captions.
+The corpus consists of the true captions of the benchmark's other folds, or of the captions of a named source
+(`corpus=`) without those of the held-out images. Nothing is learned from false captions.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ COMMON = 0.1
 
 @dataclass(eq=False)
 class Corpus(MarginSource):
-    """The captions that corpus attackers learn from; the attackers of one audit share it.
+    """The captions that corpus attackers learn from; all such attackers of an audit share it.
 
-    Without a named source, they are the true captions of the benchmark. Margins are NaN in folds that leave too few.
+    They come from the source `spec` or, if that is empty, are the true captions of the benchmark. In a fold with too
+    few captions to learn from, the margins are NaN.
     """
 
     spec: str = ""
 
     @cached_property
     def captions(self) -> list[tuple[str, str]]:
-        """Image and text of every caption of the named source."""
+        """The (image, text) pairs of the named source; empty if none is named."""
         if not self.spec:
             return []
         from creperie.making import read_captions
@@ -57,13 +58,13 @@ class Corpus(MarginSource):
 
     @property
     def learns(self) -> bool:
-        """True if the corpus is the benchmark's own true captions."""
+        """True if the captions to learn from are the benchmark's own true captions."""
         return not self.spec
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         neural, (texts, numbers) = name == NEURAL, self.texts(pairs)
         names = [NEURAL] if neural else [*(f"ngram-{n}" for n in ORDERS), COOCCURRENCE]
-        models: list[Any] = [WordNetwork(texts, self.seed)] if neural else [_Grams(texts), _Beside(texts)]
+        models: list[Any] = [WordNetwork(texts, self.seed)] if neural else [_NgramCounts(texts), _Cooccurrences(texts)]
         margins = {name: np.full(len(pairs), np.nan, dtype=np.float32) for name in names}
         for asked, train, test in self.folds(pairs, NETWORKS if neural else fold_count(pairs.n_items), progress):
             for name, scores in zip(names, (one for model in models for one in model.scores(train, test))):
@@ -73,17 +74,18 @@ class Corpus(MarginSource):
         return margins
 
     def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]:
-        """Return the captions of the pairs followed by those of the named source, and the indices of the former in
-        `pairs.texts`.
+        """Return the captions of the pairs followed by those of the named source, and the indices in `pairs.texts` of
+        the former.
         """
         numbers = np.unique(np.concatenate([pairs.left, pairs.right]))
         return [*pairs.said(numbers), *(text for _, text in self.captions)], numbers
 
     def folds(self, pairs: Pairs, k: int, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield, per fold, a mask of the held-out pairs, the captions to learn from, and the held-out captions.
+        """Yield, for each fold, a mask of the held-out pairs, the captions to learn from, and the held-out captions.
 
-        Captions are numbered as in `texts`. Captions that equal a held-out one are not learned from; an image of the
-        named source that has such a caption is left out entirely. Folds with too few captions are skipped.
+        Captions are given by their position in `texts`. A caption that equals a held-out one is left out, and so is an
+        image of the named source that has such a caption, with all its captions. Folds with too few captions are
+        skipped.
         """
         fold = grouped_folds(pairs.cluster, k, self.seed) if pairs.fold is None else pairs.fold
         texts, numbers = self.texts(pairs)
@@ -106,8 +108,10 @@ class Corpus(MarginSource):
                     yield asked, train, test
 
 
-class _Grams:
-    """The numbered n-grams of the captions, for every order; Kneser–Ney models are computed from their counts."""
+class _NgramCounts:
+    """The n-grams of the captions, as numbers, for every order. Their counts give the probabilities of Kneser–Ney
+    models.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
         most = max(ORDERS)
@@ -132,7 +136,9 @@ class _Grams:
             self.code.append(code.reshape(-1))
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """Return, for each order, the test captions' mean log-probability per word, given the training captions."""
+        """Return, for each order, the mean log-probability per word of each `test` caption under a model of the `train`
+        captions.
+        """
         learned = np.zeros(len(self.lengths), dtype=bool)
         learned[train] = True
         seen, asked = self.place[learned[self.text]], self.place[np.isin(self.text, test)]
@@ -148,7 +154,9 @@ class _Grams:
         return means
 
     def _smoothed(self, n: int, counts: np.ndarray, asked: np.ndarray, lower: np.ndarray) -> np.ndarray:
-        """Return the probabilities of order n: discounted counts, interpolated with the lower order."""
+        """Return the probabilities of the words at the positions `asked` for the order n: discounted `counts`,
+        interpolated with `lower`, the probabilities of the next lower order.
+        """
         context, grams = self.context[n], self.code[n][asked]
         size = int(self.code[n - 1].max()) + 1
         total = np.bincount(context, weights=counts, minlength=size)[context[grams]]
@@ -161,8 +169,8 @@ class _Grams:
         return np.add.reduceat(np.log(p), np.cumsum(lengths) - lengths) / lengths
 
 
-class _Beside:
-    """The pairs of content words that occur together in each caption."""
+class _Cooccurrences:
+    """The pairs of content words that occur together in captions."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         rows = [sorted(set(words(text))) for text in texts]
@@ -179,7 +187,9 @@ class _Beside:
         self.code = np.unique(first * self.size + second, return_inverse=True)[1]
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """Return the mean of log (seen + 1) / (expected + 1) over a caption's word pairs; 0 if it has no pair."""
+        """Return for each `test` caption the mean of log (seen + 1) / (expected + 1) over its word pairs, where both
+        counts are of the `train` captions; 0 if it has no word pair.
+        """
         learned = np.zeros(self.texts, dtype=bool)
         learned[train] = True
         often = np.bincount(self.word[learned[self.word_text]], minlength=self.size)

@@ -1,9 +1,10 @@
-"""Test words and style marks, one by one, as attackers: does this cue tell the true caption from the false one?
+"""Words and style marks as attackers: does the presence of this one cue tell the true caption from the false one?
 
-A cue counts for a pair if exactly one of its captions carries it; other pairs are ties. A cue that is in enough pairs
-to pass the threshold by itself is measured like any attacker (`cues`; style marks under `surface`), and its p-value is
-multiplied by the number of such cues. The cues to test are chosen by how often they occur, never by which caption
-carries them. Rarer cues are listed if they differ significantly from chance, corrected for all cues.
+A cue says something about a pair if exactly one of its captions contains it; other pairs are ties. A cue that decides
+enough pairs to exceed the threshold by itself is measured like any attacker (under `cues`, or under `surface` for style
+marks), and its p-value is multiplied by the number of such cues. The choice of cues to test depends on how often they
+occur, never on which caption contains them. Rarer cues are listed if they differ significantly from chance after
+correction for all cues.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SURE = 1e-6
 
 @dataclass(frozen=True)
 class Cue:
-    """A word n-gram or a style mark that one caption of a pair has and the other does not."""
+    """A cue: a word n-gram or a style mark that one caption of a pair contains and the other does not."""
 
     kind: str  #: "words" or "style"
     text: str
@@ -55,7 +56,9 @@ class Cue:
 
 @dataclass(frozen=True)
 class CueAttacker:
-    """The attacker that tries each word and style mark as a cue by itself, except the `tested` marks of `surface`."""
+    """The attacker that tries each word n-gram and style mark as a cue by itself. It skips the style marks in `tested`,
+    which the attacker `surface` already tries.
+    """
 
     tested: tuple[str, ...] = ()
     name: str = "cues"
@@ -72,13 +75,13 @@ class CueAttacker:
 
 
 def blank(pairs: Pairs) -> AttackerMargins:
-    """Return the answers of an attacker that never prefers a caption: all margins are zero."""
+    """Return the answers of an attacker that has no preference: all margins are zero."""
     return AttackerMargins(pairs, np.zeros(len(pairs), np.float32), np.zeros(len(pairs)), False, np.ones(pairs.n_items))
 
 
 @dataclass(frozen=True, eq=False)
 class StrongestCue:
-    """The strongest of the cues that an attacker tries, and what it reaches."""
+    """The strongest of the cues that an attacker tries, and the results that it reaches."""
 
     answers: AttackerMargins
     cue: str = ""  #: empty if it is the attacker's own score
@@ -90,8 +93,8 @@ class StrongestCue:
 def strongest_cue(
     attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0, progress: Progress = silent
 ) -> StrongestCue:
-    """Return an attacker's strongest cue: the most significant above the threshold, else the most accurate. An attacker
-    without cues has only its own answers.
+    """Return an attacker's strongest cue: of the cues whose accuracy is above the threshold the most significant one,
+    else the most accurate one. For an attacker that does not try cues, return its own answers.
     """
     names: Sequence[str] = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
@@ -99,16 +102,18 @@ def strongest_cue(
     if not (every or names) or not len(pairs):
         return StrongestCue(answers)
     kinds: dict[str, OneSided] = {"style": _marks, "words": _ngrams} if every else {"style": _marks}
-    tallies = {kind: (alone, _tally(pairs, alone, kind, progress)) for kind, alone in kinds.items()}
-    tested: list[tuple[Cue, np.ndarray]] = [] if every else [(_weighed(pairs, Cue("", "", 0, 0, 0, 0), answers.raw))]
+    tallies = {kind: (alone, _tallied(pairs, alone, kind, progress)) for kind, alone in kinds.items()}
+    tested: list[tuple[Cue, np.ndarray]] = (
+        [] if every else [(_measured_cue(pairs, Cue("", "", 0, 0, 0, 0), answers.raw))]
+    )
     for kind, (alone, tally) in tallies.items():
         common = tally[:, (tally[1] + tally[2]) / len(pairs) > max(0.0, 2 * threshold - 1)]
-        shown = [_cue(pairs, kind, column) for column in common.T]
+        shown = [_cue_of(pairs, kind, column) for column in common.T]
         found = zip(shown, _margins(pairs, alone, common[0]))
-        tested += [_weighed(pairs, cue, margins) for cue, margins in found if every or cue.text in names]
+        tested += [_measured_cue(pairs, cue, margins) for cue, margins in found if every or cue.text in names]
     tried = _different_answers(margins for _, margins in tested) + every
     told = tuple(replace(cue, p=min(1.0, cue.p * tried)) for cue, _ in tested) if every else ()
-    rare = _rare(pairs, tallies, {(cue.kind, cue.text) for cue, _ in tested}) if every else []
+    rare = _rare_cues(pairs, tallies, {(cue.kind, cue.text) for cue, _ in tested}) if every else []
     candidates = [(cue, margins) for cue, margins in tested if cue.text not in getattr(attacker, "tested", ())]
     high = max((cue.high for cue in (*(cue for cue, _ in candidates), *rare)), default=0.0)
     if not candidates:
@@ -119,24 +124,26 @@ def strongest_cue(
 
 
 def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return the cues to list in a table. A cue above the threshold is listed only if it is a leak: significant after
-    correction for all tests of the audit.
+    """Return the cues to list in a table, at most `most`. A cue is listed if it differs significantly from chance; if
+    its accuracy is above the threshold, only if that is so even after correction for all tests of the audit.
     """
     sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
-    return _different(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
+    return _without_overlaps(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
 
 
-def _cue(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
-    """Return the cue that one column of a tally describes."""
+def _cue_of(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
+    """Return the cue that a column of a tally describes. `kind` is "words" or "style"."""
     digest, p, n, first, second = column
     shown = int(first if p >= n else second)
     caption = pairs.texts[(pairs.left if p >= n else pairs.right)[shown]]
-    text = MARK_NAMES[digest] if kind == "style" else _run_of(caption, digest)
+    text = MARK_NAMES[digest] if kind == "style" else _ngram_with(caption, digest)
     return Cue(kind, text, int(p), int(n), 0.5 + abs(int(p) - int(n)) / 2 / len(pairs), shown)
 
 
-def _weighed(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.ndarray]:
-    """Measure a cue like an attacker; return it with its accuracy, upper limit and p-value, and return its margins."""
+def _measured_cue(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.ndarray]:
+    """Measure a cue like an attacker, given its margins. Return the cue with its accuracy, upper limit and p-value, and
+    the margins.
+    """
     there = pairs.per_item > 0
     wins, clusters = item_wins(pairs, margins)[there], pairs.cluster[there]
     wins = wins if mean_of(wins) >= 0.5 else 1 - wins
@@ -153,19 +160,25 @@ def _strongest(tested: Sequence[tuple[Cue, np.ndarray]], tried: int, threshold: 
 
 
 def _different_answers(answers: Iterable[np.ndarray]) -> int:
-    """Return the number of distinct cues: cues that separate the same pairs count as one."""
+    """Return the number of different cues. Cues that decide the same pairs, all in the same or all in the opposite
+    direction, count as one.
+    """
     signs = [np.sign(margins).astype(np.int8) for margins in answers]
     return len({(s * s[np.flatnonzero(s)[:1]].sum()).tobytes() for s in signs})
 
 
-def _rare(pairs: Pairs, tallies: Mapping[str, tuple[OneSided, np.ndarray]], tested: set[tuple[str, str]]) -> list[Cue]:
-    """Return the cues not in `tested` that differ from chance by the normal approximation, corrected for all cues."""
+def _rare_cues(
+    pairs: Pairs, tallies: Mapping[str, tuple[OneSided, np.ndarray]], tested: set[tuple[str, str]]
+) -> list[Cue]:
+    """Return the cues not in `tested` that differ from chance after correction for all cues. Their p-values are from
+    the normal approximation.
+    """
     count, cues = sum(len(tally.T) for _, tally in tallies.values()), []
     for kind, (_, tally) in tallies.items():
         seen = (tally[1] + tally[2]).astype(np.float64)
         z = np.abs(tally[1].astype(np.float64) - tally[2]) / np.sqrt(seen)
         for k in np.flatnonzero(z > normal_quantile(1 - 0.025 / max(1, count))).tolist():
-            cue = _cue(pairs, kind, tally[:, k])
+            cue = _cue_of(pairs, kind, tally[:, k])
             if (kind, cue.text) not in tested:
                 wide = normal_quantile(0.5 + LEVEL / 2) * math.sqrt(seen[k]) / 2 / len(pairs)
                 p = min(1.0, count * math.erfc(z[k] / math.sqrt(2)))
@@ -174,7 +187,9 @@ def _rare(pairs: Pairs, tallies: Mapping[str, tuple[OneSided, np.ndarray]], test
 
 
 def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield one array per cue: 1 where only the true caption has it, −1 where only the false one has, else 0."""
+    """Yield one array for each cue: 1 where only the true caption of a pair contains it, −1 where only the false one
+    does, else 0.
+    """
     parts: list[tuple[np.ndarray, ...]] = []
     for rows in _pieces(pairs) if len(digests) else []:
         digest, pair, true = alone(pairs, rows)
@@ -196,9 +211,9 @@ def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.
 OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def _tally(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
-    """Return a tally of the cues that occur in enough pairs: the digest, the number of pairs in which only the true and
-    in which only the false caption has the cue, and the first pair of each kind.
+def _tallied(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
+    """Return one column for each cue that decides enough pairs: its digest, the number of pairs in which only the true
+    caption contains it, the number in which only the false one does, and the first pair of each of the two kinds.
     """
     table = np.zeros((5, 0), np.uint64)
     with progress(f"cues of {kind}", len(pairs), "pairs") as advance:
@@ -206,7 +221,7 @@ def _tally(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = s
             digest, pair, true = alone(pairs, rows)
             first, second = np.where(true, pair, len(pairs)), np.where(true, len(pairs), pair)
             new = np.stack([digest, *(part.astype(np.uint64) for part in (true, ~true, first, second))])
-            table = _summed(np.concatenate([table, new], axis=1))
+            table = _merged(np.concatenate([table, new], axis=1))
             advance(len(rows))
     return table[:, table[1] + table[2] >= FEWEST]
 
@@ -215,8 +230,10 @@ def _pieces(pairs: Pairs) -> list[np.ndarray]:
     return np.array_split(np.arange(len(pairs)), max(1, len(pairs) // PIECE))
 
 
-def _summed(table: np.ndarray) -> np.ndarray:
-    """Merge the columns of a tally that belong to the same cue: add the counts, keep the earliest example pairs."""
+def _merged(table: np.ndarray) -> np.ndarray:
+    """Return the tally with all columns of the same cue merged: their counts are added, and their earliest example
+    pairs kept.
+    """
     table = table[:, np.argsort(table[0], kind="stable")]
     begin = np.flatnonzero(np.diff(table[0], prepend=~table[0][:1]))
     counts = [np.add.reduceat(part, begin) for part in table[1:3]]
@@ -224,7 +241,9 @@ def _summed(table: np.ndarray) -> np.ndarray:
 
 
 def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the n-grams (with at least one word) that only one caption of a pair has, in the form of `OneSided`."""
+    """Return the n-grams, with at least one word, that only one caption of a pair contains, in the form that `OneSided`
+    describes.
+    """
     texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
     cut = [tokens(t) for t in pairs.said(texts)]
     pieces = [cut[k] for k in at.ravel().tolist()]
@@ -242,8 +261,8 @@ def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     return digest[first[alone]], rows[piece[first[alone]] // 2], carried[0][alone]
 
 
-def _run_of(caption: str, digest: np.uint64) -> str:
-    """Return the n-gram of a caption that has this digest."""
+def _ngram_with(caption: str, digest: np.uint64) -> str:
+    """Return the n-gram of the caption that has this digest."""
     cut = tokens(caption)
     digests, start, size = run_digests(token_digests(cut), np.array([len(cut)]), LONGEST)
     at = int(np.flatnonzero(digests == digest)[0])
@@ -260,8 +279,8 @@ def _marks(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
     return mark.astype(np.uint64), rows[pair], carried[pair, 0, mark]
 
 
-def _different(cues: Sequence[Cue], most: int) -> list[Cue]:
-    """Return the first `most` cues, leaving out n-grams that contain a better one or are part of it."""
+def _without_overlaps(cues: Sequence[Cue], most: int) -> list[Cue]:
+    """Return the first `most` cues, without n-grams that contain, or are part of, one already chosen."""
     chosen: list[Cue] = []
     for cue in cues:
         padded = f" {cue.text} "
@@ -274,7 +293,7 @@ def _different(cues: Sequence[Cue], most: int) -> list[Cue]:
 
 
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:
-    """Return the pairs that an attacker gets right by the widest margin, at most one per item."""
+    """Return the pairs that an attacker gets right by the largest margins: at most `count`, and one per item."""
     chosen: dict[int, int] = {}
     for pair in np.argsort(-np.nan_to_num(margins), kind="stable").tolist():
         if not margins[pair] > 0 or len(chosen) == count:

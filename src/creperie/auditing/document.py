@@ -1,6 +1,6 @@
-"""An audit as one JSON document, whose keys scripts rely on, and as one HTML page.
+"""An audit as a JSON document, whose keys scripts can rely on, and as an HTML page.
 
-The page fetches nothing and is readable on a phone, light and dark.
+The page loads no other files and can be read on a phone, in light or dark mode.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ def read_audit(path: Path) -> dict[str, Any]:
     """Return an audit that was saved as JSON; raise a DataError if the file holds anything else."""
     audit = read_json(path)
     if not isinstance(audit, dict) or not {"verdict", "text", "hash", "subsets", "attackers", "results"} <= set(audit):
-        raise DataError("is not an audit", where=str(path), hint="write one with `creperie audit BENCH --json`")
+        raise DataError(
+            "does not hold the result of an audit", where=str(path), hint="write one with `creperie audit BENCH --json`"
+        )
     return audit
 
 
 def audit_document(
     audit: Audit, spec: str | Path = "", options: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Return everything that an audit found. `spec` is the benchmark as the user named it, `options` are those that
-    differ from their defaults.
+    """Return everything that an audit found, as a document for JSON. `spec` is the benchmark as the user named it, and
+    `options` are the options that differ from their defaults.
     """
     audit = replace(audit, spec=str(spec)) if spec else audit
     return {
@@ -117,7 +119,7 @@ _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
 
 
 def write_audit_page(document: Mapping[str, Any], path: Path) -> None:
-    """Write an audit's document as an HTML page, atomically."""
+    """Write an audit's document as an HTML page. The file is replaced only once the new one is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, audit_page(document))
 
@@ -135,13 +137,13 @@ def audit_page(document: Mapping[str, Any]) -> str:
 
 
 def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of leaks by subset; if no subset leaks by itself, those of leaks over all items together."""
+    """Return the leaks of all subsets; if no subset leaks by itself, return the leaks over all items together."""
     own = [{**leak, "subset": judged["subset"]} for judged in document["subsets"] for leak in judged["through"]]
     return own or [row for row in (*document["results"], *document.get("views", ())) if row["leaks"]]
 
 
 def cell_name(row: Mapping[str, Any]) -> str:
-    """Return a name, in words, for the part of a benchmark that a row is about."""
+    """Return the part of the benchmark that a row is about, in words."""
     words = {f"P{k}-N": f"{which} true captions against false ones" for k, which in ((1, "first"), (2, "second"))}
     words |= {
         f"P{k}-N{k}": f"{which} true captions against their own foils" for k, which in ((1, "first"), (2, "second"))
@@ -153,7 +155,9 @@ def cell_name(row: Mapping[str, Any]) -> str:
 
 
 def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the most accurate leak; if nothing leaks, the row whose interval lies highest, so not one of few items."""
+    """Return the most accurate leak. If nothing leaks, return the row with the highest lower limit, so that a row of
+    few items is not chosen.
+    """
     if document["verdict"] == "leaks" and (found := leaking_cells(document)):
         return max(found, key=lambda row: float(row["accuracy"]))
     rows = [row for row in (*document["results"], *document.get("views", ())) if row["low"] is not None]
@@ -161,7 +165,7 @@ def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def audit_answer(document: Mapping[str, Any]) -> str:
-    """Return an audit's result in one sentence: its strongest leak, or what the verdict says if there is none."""
+    """Return an audit's result in one sentence: its strongest leak or, if there is none, the verdict."""
     top = strongest_cell(document)
     if document["verdict"] == "not shown" and top and top["high"] is not None:
         what = f"choosing {top['choice']}" if top["choice"] else top["attacker"]
@@ -177,9 +181,10 @@ def audit_answer(document: Mapping[str, Any]) -> str:
 
 
 def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
-    """Return an audit's table by row: subset, n, one heat cell per attacker, the bits that the strongest reveals.
+    """Return the table of an audit as rows: subset, number of items, one heat cell per attacker, and the bits of
+    information that the strongest attacker reveals.
 
-    Rows with a leak come first. A cell that does not leak and whose interval includes the threshold is *unknown*.
+    Rows with a leak come first. A cell that is no leak is marked *unknown* if its interval includes the threshold.
     """
     limit = document.get("threshold", THRESHOLD)
     cells: dict[str, dict[str, Any]] = {}
@@ -197,18 +202,20 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _undecided(row: Mapping[str, Any], limit: float) -> bool:
-    """Return whether an interval, or that of the reversed answers, includes the tolerated accuracy."""
+    """Return whether the threshold `limit` lies in the interval of a row's accuracy, or in that of the reversed
+    answers.
+    """
     low, high = row["low"], row["high"]
     return low is None or bool(low <= limit <= max(high, 1 - low))
 
 
 def _visible(text: str) -> str:
-    """Return a caption with stray blanks made visible."""
+    """Return a caption in which leading, trailing and repeated spaces are visible."""
     return _BLANKS.sub(lambda blank: "␣" * len(blank[0]), text)
 
 
 def _marked(text: str, cue: Mapping[str, Any]) -> Markup:
-    """Return a caption with the words of a cue marked and stray blanks made visible."""
+    """Return a caption as HTML, with the words of the cue and stray spaces marked."""
     from markupsafe import Markup, escape
 
     pattern = _BLANKS

@@ -1,8 +1,8 @@
-"""The features of the learned attackers: differences between the captions of a pair, and nothing else.
+"""The features of the learned attackers: differences between the two captions of a pair, and nothing else.
 
-Differences change their sign when the captions of a pair are swapped, so a model without an intercept cannot learn
-which position the true caption has. Nothing is fitted here: counts are counts, and scaling is done on the training
-folds.
+The differences change sign when the captions of a pair are exchanged, so a model without an intercept cannot learn in
+which position the true caption is. Nothing is fitted here: the counts are plain, and the training folds determine how
+they are scaled.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PairFeatures:
     columns: tuple[np.ndarray, ...] = ()  #: digests of the word and of the character n-gram columns
 
     def of(self, rows: np.ndarray) -> PairFeatures:
-        """Return the features of some pairs, without the columns that are zero for all of them."""
+        """Return the features of the pairs `rows`, without the columns that are zero for all of them."""
         sparse, words = self.sparse[rows], len(self.columns[0])
         used = np.unique(sparse.indices)
         columns = self.columns[0][used[used < words]], self.columns[1][used[used >= words] - words]
@@ -47,7 +47,7 @@ class PairFeatures:
 
 @dataclass(frozen=True, eq=False)
 class CountedPairs:
-    """A selection of pairs (`rows`), and the features that were computed for all pairs together."""
+    """A selection of pairs (`rows`), and features that were computed once for all pairs."""
 
     features: PairFeatures
     rows: np.ndarray
@@ -57,7 +57,9 @@ class CountedPairs:
 
 
 def counted_once(pairs: Pairs) -> Pairs:
-    """Return the pairs with features attached, for all learned attackers to share; unchanged if there are too many."""
+    """Return the pairs together with their features, which all learned attackers can then share. If there are too many
+    pairs, return them unchanged.
+    """
     few = len(pairs) <= TOGETHER and pairs.counted is None
     return replace(pairs, counted=CountedPairs(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
 
@@ -69,7 +71,9 @@ TOGETHER = 20_000
 def pair_features(
     pairs: Pairs, rows: np.ndarray | None = None, columns: tuple[np.ndarray, ...] | None = None
 ) -> PairFeatures:
-    """Return the features of all pairs, or of those at `rows`; with `columns`, count only these n-grams (digests)."""
+    """Return the features of all pairs or of those in `rows`. With `columns`, only the n-grams with these digests are
+    counted.
+    """
     rows = np.arange(len(pairs)) if rows is None else rows
     if pairs.counted is not None and columns is None:
         return cast("PairFeatures", pairs.counted.features.of(pairs.counted.rows[rows]))
@@ -84,33 +88,39 @@ def pair_features(
 def ngram_differences(
     left: Sequence[str], right: Sequence[str], columns: tuple[np.ndarray, ...] | None = None
 ) -> tuple[Any, tuple[np.ndarray, ...]]:
-    """Return n-gram counts of the left text minus those of the right one, for words (lower-cased) and characters.
+    """Return, for each pair of texts, the counts of n-grams in the left text minus those in the right text, for
+    lower-cased words and for characters.
 
-    Columns are in alphabetical order; the digests of their n-grams are returned as well.
+    The columns are in alphabetical order. The digests of their n-grams are returned as well.
     """
     import scipy.sparse as sparse
 
     texts = list(zip(left, right))
-    words = [p for a, b in texts for p in unlike(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)]
-    letters = [p for a, b in texts for p in unlike(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)]
+    words = [
+        p for a, b in texts for p in differing_parts(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)
+    ]
+    letters = [
+        p for a, b in texts for p in differing_parts(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)
+    ]
     flat, joined = [word for piece in words for word in piece], "".join(letters)
     given = columns or (None, None)
     units = token_digests(flat), [*map(len, words)], WORD_NGRAMS
-    by_word = _counted(*units, lambda i, n: " ".join(flat[i : i + n]), given[0])
+    by_word = _ngram_matrix(*units, lambda i, n: " ".join(flat[i : i + n]), given[0])
     units = token_digests(joined), [*map(len, letters)], CHARACTER_NGRAMS
-    by_letter = _counted(*units, lambda i, n: joined[i : i + n], given[1])
+    by_letter = _ngram_matrix(*units, lambda i, n: joined[i : i + n], given[1])
     blocks = [by_word[0] * WORD_WEIGHT, by_letter[0] * LETTER_WEIGHT]
     return sparse.hstack(blocks, format="csr"), (by_word[1], by_letter[1])
 
 
-def _counted(
+def _ngram_matrix(
     units: np.ndarray, lengths: list[int], longest: int, text: Callable[[int, int], str], known: np.ndarray | None
 ) -> tuple[Any, np.ndarray]:
-    """Return a matrix (pairs × n-grams) of the counts in the left text minus those in the right one, and the digest of
+    """Return a matrix (pairs × n-grams) of the counts in the left text minus those in the right text, and the digest of
     each column's n-gram.
 
-    `units` are the digests of the words or characters of all texts, joined (left, right, left, right …); `lengths` says
-    how many units each text has; `text(i, n)` returns n units from position i. With `known`, these are the columns.
+    `units` are the digests of the words or characters of all texts, joined (left, right, left, right …). `lengths`
+    holds the number of units of each text, and `text(i, n)` returns the n units from position i as text. With `known`,
+    only n-grams with these digests are counted, in this order.
     """
     import scipy.sparse as sparse
 
@@ -136,20 +146,18 @@ def _counted(
 
 
 def token_digests(words: Sequence[str]) -> np.ndarray:
-    """Return a digest for every word or character; equal ones have equal digests within one process."""
+    """Return a digest of each word or character. Equal words have equal digests within one process."""
     return np.fromiter(map(hash, words), np.int64, len(words)).view(np.uint64)
 
 
 @cache
 def _factors() -> np.ndarray:
-    """Return random odd numbers to multiply digests by."""
+    """Return fixed random odd numbers by which digests are multiplied."""
     return np.random.Generator(np.random.PCG64(22)).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def run_digests(units: np.ndarray, lengths: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the digests of all runs of 1 to `longest` units that do not cross a text's end, with each run's start and
-    length.
-    """
+    """Return the digests of all sequences of 1 to `longest` units within a text, with the start and length of each."""
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(units))  # units until the end of the piece
     runs = []
     for n in range(1, longest + 1):
@@ -165,29 +173,31 @@ def run_digests(units: np.ndarray, lengths: np.ndarray, longest: int) -> tuple[n
 Piece = TypeVar("Piece", str, list[str])
 
 
-def unlike(left: Piece, right: Piece, context: int) -> tuple[Piece, Piece]:
-    """Return the parts in which two texts differ, with `context` words or characters of the shared text on either side.
+def differing_parts(left: Piece, right: Piece, context: int) -> tuple[Piece, Piece]:
+    """Return the parts of two texts that differ, with up to `context` words or characters of the shared text on either
+    side.
 
-    n-grams of up to context + 1 have the same difference of counts in these pieces as in the whole texts.
+    For n-grams of up to context + 1 units, the difference of counts between these parts is the same as between the
+    whole texts.
 
-    >>> unlike("a red dog runs", "a blue dog runs", 2)
+    >>> differing_parts("a red dog runs", "a blue dog runs", 2)
     ('a red d', 'a blue d')
     """
     shortest = min(len(left), len(right))
-    same = _alike(left, right)
-    tail = min(shortest - same, _alike(left[::-1], right[::-1]))
+    same = _common_prefix(left, right)
+    tail = min(shortest - same, _common_prefix(left[::-1], right[::-1]))
     start = max(0, same - context)
     return left[start : len(left) - tail + context], right[start : len(right) - tail + context]
 
 
-def _alike(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return the length of the common prefix of two sequences."""
+def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return the length of the longest common prefix of two sequences."""
     return next((k for k, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
 
 
 @lru_cache(maxsize=1 << 14)
 def summary(text: str) -> tuple[float, ...]:
-    """Return numbers that summarise a caption: its lengths, style marks and give-away words."""
+    """Return features of a caption as numbers: its lengths, style marks and counts of give-away words."""
     split = text.split()
     parts = tokens(text)
     return (

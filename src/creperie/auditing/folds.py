@@ -15,10 +15,12 @@ ENOUGH = 1000
 
 
 def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """Return a fold number for every row; rows of one group share it. Folds are about equally large.
+    """Return a fold number for every row, such that rows of one group are in the same fold and the folds are about
+    equally large.
 
-    Groups are assigned largest first, equal ones in a seeded order, each to the smallest fold so far. With fewer than k
-    groups there are fewer folds. The labels of the groups do not matter, only the order in which they first appear.
+    Groups are assigned from largest to smallest, each to the fold that is smallest so far; the seed decides the order
+    of equally large groups. With fewer than k groups there are fewer folds. The result does not depend on the labels of
+    the groups, only on the order of their first appearance.
 
     >>> grouped_folds(np.array([7, 7, 3, 5, 5, 5]), 2, seed=0).tolist()
     [1, 1, 1, 0, 0, 0]
@@ -40,11 +42,11 @@ def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 def fold_count(items: int) -> int:
-    """Return the number of folds to use for this number of items."""
+    """Return the number of folds for this number of items."""
     return FOLDS_WHEN_SMALL if items < SMALL else FOLDS
 
 
 def tuning_folds(inner: np.ndarray) -> list[int]:
-    """Return the inner folds on which settings are tried: all of them if there are few pairs, else only the first."""
+    """Return the inner folds on which settings are tried: all folds if there are few pairs, else only the first."""
     folds = int(inner.max()) + 1 if len(inner) else 0
     return list(range(folds)) if len(inner) < ENOUGH else [0]

@@ -1,8 +1,9 @@
-"""Plausibility and GRUEN over named models: Vera, a CoLA classifier by `hf:` URI, a language model by `lm:` URI.
+"""Scores from named models: plausibility (Vera) and GRUEN, which uses a language model (`lm:` URI) and a classifier of
+acceptability trained on CoLA (`hf:` URI).
 
 Vera is a T5 encoder whose head is stored in its embedding table: the weight is row 32099 of the shared embeddings, the
-bias element 0 of row 32098, the temperature element 0 of row 32097. The score is sigmoid((w · h + b) / t) of the hidden
-state h of the text's last token.
+bias is element 0 of row 32098, and the temperature is element 0 of row 32097. The score is sigmoid((w · h + b) / t),
+where h is the hidden state of the text's last token.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ BATCH = 32
 
 
 def load_vera(uri: str) -> Judge:
-    """Load a Vera checkpoint: `hf:owner/name` or `hf:/folder`."""
+    """Return a scorer with the Vera checkpoint `hf:owner/name` or `hf:/folder`."""
     network = read_network(uri, "T5EncoderModel")
     rows = network.model.get_input_embeddings().weight.shape[0]
     if rows <= WEIGHT_ROW:
-        what = f"the embedding table has {rows} rows, Vera's head is in rows {TEMPERATURE_ROW} to {WEIGHT_ROW}"
+        what = f"not a Vera checkpoint: its embedding table has {rows} rows, but Vera's head is in rows {TEMPERATURE_ROW} to {WEIGHT_ROW}"
         raise ModelError(what, where=uri, hint="name a Vera checkpoint")
     return Judge(network, network.described("T5 encoder + Vera head", MAX_LENGTH), _plausible, BATCH)
 
@@ -52,11 +53,15 @@ def _plausible(network: LoadedNetwork, texts: Sequence[str]) -> Any:
 
 
 def load_cola(uri: str) -> Judge:
-    """Load a two-class classifier: `hf:textattack/distilbert-base-uncased-CoLA`, or a folder."""
+    """Return a scorer with a two-class classifier, such as `hf:textattack/distilbert-base-uncased-CoLA` or
+    `hf:/folder`.
+    """
     network = read_network(uri, "AutoModelForSequenceClassification")
     classes = network.model.config.num_labels
     if classes != 2:
-        raise ModelError(f"expected two classes, found {classes}", where=uri, hint="name a CoLA classifier")
+        raise ModelError(
+            f"this classifier has {classes} classes, GRUEN needs one with two", where=uri, hint="name a CoLA classifier"
+        )
     name = f"{type(network.model).__name__} P(LABEL_1)"
     return Judge(network, network.described(name, network.tokenizer.model_max_length), _acceptable)
 
@@ -92,10 +97,11 @@ class GruenScorer:
         return self._score(texts)
 
     def perplexities(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return perplexities as published: a masked model's loss over all tokens, with no token masked.
+        """Return a perplexity for each sentence, as in the published code: from a masked model's loss over all tokens,
+        with no token masked.
 
-        They lie near 1. For causal and n-gram models, whose perplexities are 50 and more, exp(−x / 2) is about 0
-        whatever the text: infinity is returned for them, which leaves the term out.
+        These perplexities are close to 1. Those of causal and n-gram models are 50 and more, for which the term exp(−x
+        / 2) of GRUEN is about 0 whatever the text. For such models infinity is returned, which leaves out the term.
         """
         model = self.language_model
         if isinstance(model, MaskedLM):
@@ -103,11 +109,11 @@ class GruenScorer:
         return np.full(len(sentences), np.inf)
 
     def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return the logit of the label "acceptable", not its probability, for each sentence.
+        """Return the logit (not the probability) of the label "acceptable" for each sentence.
 
-        If a parser stands in for the classifier, return the language model's mean log-probability minus that of the
-        words by themselves (SLOR, Lau et al. 2017), with a penalty for every word that the parser has to leave out.
-        Wrong word order lowers SLOR even where the parser does not notice it.
+        If a parser is used instead of the classifier, return SLOR (Lau et al. 2017), which is the language model's mean
+        log-probability minus that of the words by themselves, less a penalty for every word that the parser must leave
+        out. Wrong word order lowers SLOR even where the parser does not notice it.
         """
         if self.cola is None:
             words_alone = (np.array([mean_zipf(s) for s in sentences]) - PER_BILLION) * np.log(10)
@@ -125,7 +131,9 @@ def _acceptable_logit(network: LoadedNetwork, texts: Sequence[str]) -> Any:
 
 
 def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
-    """Return the mean cross-entropy of all tokens, special ones included, with no token masked."""
+    """Return, for each sentence, the mean cross-entropy of all tokens, including special tokens, with no
+    token masked.
+    """
     import torch
 
     longest = model.fingerprint.context or 512
@@ -143,7 +151,9 @@ def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
 
 
 def load_gruen(lm: str, cola: str) -> GruenScorer:
-    """Load GRUEN with these models; the paper uses bert-base-cased for both, the second one fine-tuned on CoLA."""
+    """Return a GRUEN scorer with these two models. The paper uses bert-base-cased for both, the second one fine-tuned
+    on CoLA.
+    """
     if not lm or not cola:
         raise UsageError(
             "GRUEN needs a language model and a CoLA classifier",

@@ -1,4 +1,4 @@
-"""A cache of audits, by a digest of everything that an audit is computed from."""
+"""A cache of audits. The key of an audit is a digest of everything that its result depends on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from creperie.auditing.battery import ENSEMBLE, INSTALLED, MAKERS, AttackerModels, sendable
+from creperie.auditing.battery import ENSEMBLE, INSTALLED, MAKERS, AttackerModels, runnable_attackers
 from creperie.auditing.options import AuditOptions
 from creperie.auditing.registry import entry_of
 from creperie.bench import Benchmark
@@ -22,9 +22,10 @@ SHOWN = 16
 def audit_origin(
     bench: Benchmark, options: AuditOptions, models: AttackerModels, changed: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return everything that an audit is computed from, with a digest of it. `changed` are the non-default options.
+    """Return everything that the result of an audit depends on, and a digest of it. `changed` holds the options that
+    differ from their defaults.
 
-    That is the content of the items (and of the images, for an attacker that sees them), the options, the attackers
+    This includes the content of the items (and of the images, if an attacker sees them), the options, the attackers
     that can be run here, the files of their models, plug-ins, and the version of creperie.
     """
     origin = {
@@ -38,8 +39,10 @@ def audit_origin(
 
 
 def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, Any]:
-    """Return what attackers depend on apart from the captions: which can be run, and the files of their models."""
-    names, not_run = sendable(asked, models)
+    """Return everything besides the captions that the attackers' answers depend on: which attackers can be run, and the
+    files of their models.
+    """
+    names, not_run = runnable_attackers(asked, models)
     needed = {entry_of(name).model for name in names if name in MAKERS}
     uris = {models.plausibility, models.grammar, models.image_encoder, models.corpus}
     uris |= {getattr(models, f"{which}_uri") for which in INSTALLED if which in needed or getattr(models, which)}
@@ -50,7 +53,9 @@ def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, 
 
 
 def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: Path | None = None) -> None:
-    """Store an audit's document in a folder, else in the cache; if the cache cannot be written to, nothing happens."""
+    """Store an audit's document in the folder or, without one, in the cache. If the cache cannot be written, do
+    nothing.
+    """
     path = _place(document["benchmark"], origin, folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +66,7 @@ def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: P
 
 
 def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any] | None:
-    """Return the stored audit with this origin; None if there is none, or if its file is damaged."""
+    """Return the stored audit with this origin; None if there is none or its file is damaged."""
     try:
         document = read_json(_place(name, origin, folder))
     except DataError:
@@ -71,7 +76,7 @@ def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None)
 
 
 def kept_audits(name: str, folder: Path | None = None) -> list[Path]:
-    """Return the files of all stored audits of benchmarks of this name, including outdated ones."""
+    """Return the files of all stored audits of benchmarks with this name, including outdated ones."""
     return sorted(_folder(folder).glob(f"{_plain(name)}-{'[0-9a-f]' * SHOWN}.json"))
 
 

@@ -15,9 +15,10 @@ _ENGLISH = re.compile(r"\b(?:a|an|the|of|and|with|is|are|in|on|at|to)\b", re.IGN
 
 
 def language_of_captions(bench: Benchmark) -> str:
-    """Return the language of most captions, from the tag `language` or else recognised; "en" if it cannot be told.
+    """Return the language of most captions, from the tag `language` or recognised from the text; "en" if that is not
+    possible.
 
-    A script other than Latin has no code: it is called "another script".
+    For a script other than Latin, the result is "another script" instead of a language code.
     """
     if f"{TAG_PREFIX}language" in bench.columns:
         tags = [str(value) for value in bench.column(f"{TAG_PREFIX}language").to_pylist() if value]

@@ -1,5 +1,5 @@
-"""Benchmarks too large for memory: attackers learn and are measured on a stated random sample; attackers that need no
-learning are counted on every item, one row group at a time.
+"""Audits of benchmarks that are too large for memory. Attackers learn and are measured on a random sample of items,
+whose size is reported. Attackers that do not learn are also measured on every item, one row group at a time.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ SAMPLE = 250_000
 
 
 def attacked_part(bench: Benchmark, seed: int, *, full: bool = False) -> Benchmark:
-    """Return the items that an audit attacks: all of them or, if many and `full` is not set, a random sample."""
+    """Return the items that an audit attacks: all of them or, if there are many and `full` is not set, a
+    random sample.
+    """
     return bench if full or len(bench) <= SAMPLE else bench.sample(SAMPLE, seed)
 
 
 @dataclass(frozen=True)
 class ExactCount:
-    """An attacker's result, in its named direction, on all items of one subset."""
+    """An attacker's result on all items of one subset, in the direction that its name states."""
 
     subset: str
     attacker: str
@@ -42,8 +44,8 @@ class ExactCount:
 
 @dataclass(frozen=True)
 class GapStage:
-    """An engine stage that returns one row per item: whether it can be attacked and solved; and the gap, win and ties
-    of every attacker that scores captions one by one.
+    """An engine stage that returns one row per item: whether it can be attacked and can be solved, and the gap, win and
+    number of ties of every attacker that scores captions one by one.
     """
 
     names: tuple[str, ...]
@@ -69,7 +71,7 @@ class GapStage:
 
 @dataclass(frozen=True, eq=False)
 class ItemFeatures:
-    """The features of every item, in parts on disk, one per row group."""
+    """The features of every item, stored on disk in one part per row group."""
 
     folder: Path
     parts: int
@@ -81,7 +83,9 @@ class ItemFeatures:
         return np.concatenate(columns)
 
     def subsets(self) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return each item's subset as an index, and the names of the subsets in order of first appearance."""
+        """Return each item's subset as an index into the names of the subsets, and these names in order of first
+        appearance.
+        """
         names: dict[str, int] = {}
         codes = []
         for table in all_parts(self.folder, self.parts, ["subset"]):
@@ -91,7 +95,7 @@ class ItemFeatures:
         return np.concatenate(codes), tuple(names)
 
     def counts(self) -> tuple[ExactCount, ...]:
-        """Return every attacker's results by subset, while holding only one column of features in memory."""
+        """Return every attacker's result on each subset. Only one column of features is in memory at a time."""
         subset, names = self.subsets()
         asked = self.column("asked")
         n = np.bincount(subset[asked], minlength=len(names))
@@ -115,7 +119,9 @@ def item_features(
     engine: Engine | None = None,
     progress: Progress | None = silent,
 ) -> Iterator[ItemFeatures]:
-    """Yield the features of every item, which the engine's workers write to files; the files are removed at the end."""
+    """Compute the features of every item on the engine, whose workers write them to files. Use it in a `with`
+    statement: the files are removed at its end.
+    """
     names = tuple(a.name for a in attackers if isinstance(a, TextAttacker))
     pieces = item_pieces(bench, CORE_COLUMNS.names)
     with tempfile.TemporaryDirectory(prefix="creperie-features-") as scratch:

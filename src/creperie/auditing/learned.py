@@ -1,14 +1,14 @@
 """The learned attackers: what a model can learn about a benchmark from its captions alone.
 
-Everything is out of fold: a pair is answered by a model that has seen no item with the same image and none of its
-captions. Regularisation is tuned inside the training folds (nested); margins are calibrated there too, so a margin is
-the log-odds of the true caption and its bits of information can be counted.
+All answers are out of fold: the model that judges a pair was trained without items that share its image or one of its
+captions. The regularisation is tuned and the margins are calibrated within the training folds (nested
+cross-validation). A margin is therefore the log-odds of the true caption, and its information can be stated in bits.
 
-- `learned-linear`: logistic regression on differences of word and character n-grams, style, lengths;
+- `learned-linear`: logistic regression on differences of word and character n-grams, style and lengths;
 - `learned-boosted`: gradient-boosted trees on the linear margin, style, lengths and a projection of the n-grams;
 - `learned`: the mean of the two.
 
-Each subset is attacked by its own model; subsets with too few pairs to learn from are attacked together.
+Each subset is attacked by a model of its own; subsets with too few pairs to learn from are attacked together.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ INNER_FOLDS = 3
 
 @dataclass(eq=False, kw_only=True)
 class MarginSource:
-    """The base class of sources of margins, each trained once per set of pairs and shared by several attackers."""
+    """The base class of models that compute the margins of one or several attackers. A model is trained once for each
+    set of pairs.
+    """
 
     seed: int = 0
     _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
@@ -44,7 +46,7 @@ class MarginSource:
         return True
 
     def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
-        """Return the margins of all pairs by the attacker of this name; NaN if nothing could be learned.
+        """Return the margins of all pairs for the attacker with this name; NaN where nothing could be learned.
 
         The margins do not depend on the order of the items.
         """
@@ -57,12 +59,12 @@ class MarginSource:
         return margins
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
-        """Return margins by attacker name: those of `name`, and of every attacker that is trained together with it."""
+        """Return margins by attacker's name, for `name` and for every attacker that is trained together with it."""
         raise NotImplementedError
 
 
 class Learner(MarginSource):
-    """The source of the n-gram models' margins, which are out of fold and calibrated."""
+    """Computes the margins of the n-gram models, which are out of fold and calibrated."""
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         with_trees = name != "learned-linear"
@@ -117,7 +119,7 @@ def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LearnedAttacker:
-    """An attacker that gets the margins for its name from a source, which other attackers may share."""
+    """An attacker whose margins come from a `MarginSource`, which it may share with other attackers."""
 
     name: str
     learner: MarginSource
@@ -134,7 +136,9 @@ class LearnedAttacker:
 
 
 def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance: Advance) -> np.ndarray:
-    """Return all pairs' margins by logistic regression, one model per block and fold; NaN if pairs are too few."""
+    """Return the margins of all pairs from logistic regression, with one model for each block and fold; NaN where there
+    are too few pairs.
+    """
     margins = np.full(len(pairs), np.nan, dtype=np.float32)
     with one_thread():
         for keep in training_blocks(pairs):
@@ -151,7 +155,9 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
 
 
 def stacked(pairs: Pairs, answers: np.ndarray, held_out: np.ndarray, seed: int) -> np.ndarray:
-    """Return the ensemble's margins of a block's held-out pairs; NaN if too few other pairs remain to learn from."""
+    """Return the ensemble's margins for the held-out pairs of a block. `answers` holds the members' margins. The result
+    is NaN if too few other pairs remain to learn from.
+    """
     import scipy.sparse as sparse
 
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)

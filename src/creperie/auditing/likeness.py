@@ -1,8 +1,8 @@
-"""Similarity of an item's captions in characters, words and structure.
+"""Similarity of the captions within an item: of their characters, words and syntactic structure.
 
-Lexical similarity is the character Levenshtein similarity of SugarCrepe++ and VISLA, and word Jaccard. Syntactic
-similarity is the tree kernel on constituency trees, in the published asymmetric form and in a symmetric one. SLS is
-lexical times (published) syntactic similarity.
+Lexical similarity is the character-level Levenshtein similarity used by SugarCrepe++ and VISLA, and the Jaccard index
+of words. Syntactic similarity is the tree kernel on constituency trees, both in its published asymmetric form and in a
+symmetric one. SLS is lexical similarity times (published) syntactic similarity.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ WAITING = 1 << 13
 
 @dataclass(frozen=True)
 class Couple:
-    """The similarities of one kind of caption pair, such as P1-N, P1-P2 or N-N."""
+    """The similarities of one kind of caption pair. The kinds are P1-N (first true caption and a false one), P1-P2, N-N
+    …
+    """
 
     kind: str
     measures: dict[str, Distribution]
@@ -51,7 +53,9 @@ class Likeness:
 
 
 def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None, parse_most: int = 200) -> Likeness:
-    """Return the similarities of a subset's captions; with a parser, also those of trees, for `parse_most` items."""
+    """Return the similarities of a subset's captions. With a parser, this includes the similarities of their trees, for
+    at most about `parse_most` items.
+    """
     bench = bench.only([subset])
     texts, shapes = caption_shapes(bench)
     rows = np.arange(0, len(bench) if parser else 0, max(1, -(-len(bench) // parse_most)))
@@ -75,7 +79,9 @@ def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = No
 
 
 def _couples(shapes: CaptionShapes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return pairs of captions by kind, such as P1-N. All negatives are called N, as their order has no meaning."""
+    """Return the pairs of captions of each kind, such as P1-N. All false captions are called N, as their order has no
+    meaning.
+    """
     couples: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for _, matrix, texts in shapes:
         for (a, i), (b, j) in combinations(_roles(matrix), 2):
@@ -85,7 +91,9 @@ def _couples(shapes: CaptionShapes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
-    """Return the name (P1, P2, N; with several images C1, C2) and the index of every caption."""
+    """Return the name and the index of every caption. The names are P1, P2 … and N or, for an item with several images,
+    C1, C2 …
+    """
     if len(matrix) > 1:  # several images: a caption is true of some and false of others
         return [(f"C{j + 1}", j) for j in range(matrix.shape[1])]
     named = [(f"P{n}" if true else "N", j) for j, (true, n) in enumerate(zip(matrix[0], np.cumsum(matrix[0])))]
@@ -93,7 +101,9 @@ def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
 
 
 def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) -> dict[str, np.ndarray]:
-    """Return the similarities of the captions' trees, leaving out pairs in which a caption has no tree."""
+    """Return the similarities of the trees of each pair of captions. Pairs in which a caption has no tree
+    are left out.
+    """
     rows = [np.zeros((0, 3))]
     for a, b, alike in zip(left, right, character_similarity(left, right)):
         x, y = trees.get(a), trees.get(b)

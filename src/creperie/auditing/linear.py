@@ -1,4 +1,4 @@
-"""Pairwise logistic regression: one weight for every n-gram and every style mark."""
+"""Logistic regression on pairs of captions, with one weight for every n-gram and every style mark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A fitted model. `inner` are the training pairs' margins, each from a model trained without the pair's group."""
+    """A fitted model. `inner` holds the margins of the training pairs, each from a model that was trained without the
+    pair's inner fold.
+    """
 
     sizes: np.ndarray  #: root mean squares of the dense columns
     weights: np.ndarray
@@ -34,7 +36,9 @@ class Linear:
 
 
 def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, seed: int) -> Linear:
-    """Fit a model on the `train` pairs; the penalty and the calibration are chosen on their inner folds."""
+    """Return a model fitted to the `train` pairs. The inner folds of these pairs determine the penalty and the
+    calibration.
+    """
     sizes = np.sqrt(np.mean(features.dense[train] ** 2, axis=0))
     sizes = np.where(sizes > 0, sizes, 1.0)
     rows = _design(features, train, sizes)
@@ -48,7 +52,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
 
     @cache
     def answers(k: int, strength: float) -> np.ndarray:
-        """Return the margins of an inner fold's pairs by a model that was trained on the other inner folds."""
+        """Return the margins of the pairs in an inner fold, from a model trained on the other inner folds."""
         seen, sides, held_out = cut[k]
         return held_out @ _weights(seen, sides, strength)
 
@@ -61,7 +65,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
 
 
 def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:
-    """Return the design matrix of some pairs: n-gram columns, followed by scaled dense columns."""
+    """Return the design matrix of the pairs `rows`: n-gram columns, followed by scaled dense columns."""
     import scipy.sparse as sparse
 
     scaled = features.dense[rows] / sizes
@@ -76,8 +80,8 @@ EMBEDDING_SIZE = 3.0
 
 
 def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) -> float:
-    """Return the penalty strength with the least loss on held-out inner folds. Penalties are tried from strong to weak,
-    until two in a row are no better.
+    """Return the strength of the penalty with the smallest loss on held-out inner folds. Strengths are tried from
+    strong to weak, until two in a row bring no improvement.
     """
     best, least, worse = STRENGTHS[0], np.inf, 0
     for strength in STRENGTHS:
@@ -91,7 +95,7 @@ def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) ->
 
 
 def _weights(turned: Any, side: np.ndarray, strength: float) -> np.ndarray:
-    """Return the weights of a logistic regression without intercept, fitted by liblinear."""
+    """Return the weights of a logistic regression without an intercept, fitted with liblinear."""
     from sklearn import config_context
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression

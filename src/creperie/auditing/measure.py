@@ -1,11 +1,14 @@
-"""From an attacker's margins on a subset to its accuracy, interval, p-value against chance, and bits of information.
+"""From an attacker's margins on a subset to its accuracy, confidence interval, p-value against chance, and bits of
+information.
 
-An attacker such as "length" has two directions. The accuracy is that of the direction which does better on the items at
-hand, and never below one half. The test is two-sided, and the interval is mirrored with the direction, so choosing the
-better direction raises no false alarms. `raw` is the accuracy in the named direction.
+An attacker such as "length" has two directions (the longer or the shorter caption). The accuracy is that of the
+direction which does better on these items, so it is never below one half. The test is two-sided, and the interval is
+mirrored together with the direction, so choosing the better direction raises no false alarms. `raw` is the accuracy in
+the direction that the attacker's name states.
 
-The accuracy of a learned attacker varies more than that of as many coin flips when roles are random: its interval and
-its test are widened by as much as flipping the roles and refitting shows (`null_spreads`).
+If true and false are assigned at random, the accuracy of a learned attacker varies more than that of as many coin
+flips. Its interval and its test are therefore widened by the factor that `null_spreads` finds by exchanging true and
+false and refitting.
 """
 
 from __future__ import annotations
@@ -37,10 +40,10 @@ def log_loss(margins: np.ndarray) -> float:
 
 
 def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
-    """Return the factor that calibrates held-out margins by minimising their log loss.
+    """Return the factor by which held-out margins must be multiplied so that their log loss is smallest.
 
-    The loss is convex in the factor. There is no intercept, because swapping the captions must negate the margin. With
-    `signed` the factor may be negative: the attacker is then right more often in the opposite direction.
+    The loss is convex in the factor. There is no intercept, because exchanging the captions must negate the margin.
+    With `signed` the factor may be negative; the attacker is then right more often in the opposite direction.
 
     >>> bool(fit_scale(np.array([1.0, 1.0, 1.0, -1.0])) > 0.9)  # right three times in four: ln 3
     True
@@ -68,7 +71,7 @@ def bits(margins: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class AttackerMargins:
-    """An attacker's margins on some pairs, both raw and as log-odds calibrated out of fold."""
+    """An attacker's margins for some pairs, both as returned (`raw`) and as log-odds calibrated out of fold."""
 
     pairs: Pairs
     raw: np.ndarray
@@ -78,7 +81,9 @@ class AttackerMargins:
 
     @cached_property
     def direction(self) -> int:
-        """1 if the attacker's named direction does better on these items, −1 if the opposite one does."""
+        """1 if the direction that the attacker's name states does better on these items, −1 if the
+        opposite one does.
+        """
         if self.directed or not len(self.pairs):
             return 1
         return 1 if np.nanmean(item_wins(self.pairs, self.raw)) >= 0.5 else -1
@@ -97,7 +102,9 @@ class AttackerMargins:
 
 @dataclass(frozen=True)
 class Measure:
-    """The figures of one attacker on one subset. Proportions are from 0 to 1; `p` is against chance, uncorrected."""
+    """The results of one attacker on one subset. Proportions are from 0 to 1; `p` tests against chance and is not
+    corrected for the other tests of the audit.
+    """
 
     n: int
     pairs: int
@@ -117,10 +124,10 @@ class Measure:
 def calibrated(
     pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0, learned: bool | None = None
 ) -> AttackerMargins:
-    """Return the margins with their log-odds; for undirected attackers these are scaled out of fold, by subset.
+    """Return the margins together with their log-odds. For an attacker that is not directed, these are calibrated out
+    of fold, subset by subset.
 
-    Directed attackers are taken to have learned from these pairs unless `learned` says otherwise (an attacker's
-    `learns`).
+    A directed attacker is assumed to have learned from these pairs unless `learned` says otherwise.
     """
     raw = np.asarray(margins, dtype=np.float32)
     spreads = null_spreads(pairs, seed) if (directed if learned is None else learned) else np.ones(pairs.n_items)
@@ -139,15 +146,15 @@ def calibrated(
 
 
 def answers_of(attacker: Attacker, pairs: Pairs, seed: int, progress: Progress = silent) -> AttackerMargins:
-    """Run an attacker on some pairs and return its answers."""
+    """Run an attacker on the pairs and return its answers."""
     margins = attacker.margins(pairs, progress)
     return calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
 
 
 def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
-    """Return all figures of an attacker on the items that it answered; items without a pair are left out.
+    """Return the results of an attacker on these items; items without a pair are left out.
 
-    Interval and p-value are corrected for earlier looks at the same items: the p-value is multiplied by `looks`.
+    Interval and p-value are corrected for earlier tests on the same items: the p-value is multiplied by `looks`.
     """
     pairs = answers.pairs
     there = pairs.per_item > 0
@@ -177,7 +184,9 @@ def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
 
 
 def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float]:
-    """Return the interval of the mean, cut off at 0: the interval of a proportion, rescaled to the values' range."""
+    """Return a confidence interval of the mean bits, cut off at 0. It is the interval of a proportion, rescaled to the
+    range of `given`.
+    """
     least, most = (float(np.min(given)), float(np.max(given))) if len(given) else (math.nan, math.nan)
     width = (most - least) or 1.0
     interval = share_interval((given - least) / width, np.ones(len(given)), clusters, MetricSettings(ties="half"))
@@ -186,11 +195,12 @@ def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float
 
 
 def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.0) -> float:
-    """Return the two-sided p-value of the wins if roles were random; NaN without items.
+    """Return the two-sided p-value of the wins under the hypothesis that true and false are assigned at random; NaN
+    without items.
 
-    Under random roles the surplus of a cluster (wins minus one half, summed) is as likely as its negative. Items that
-    share an image are flipped together, so that what they have in common does not count as evidence twice. For a
-    learned attacker the normal score of the p-value is divided by its `spread`.
+    Under this hypothesis the surplus of a cluster (the sum of its wins minus one half each) is as likely as its
+    negative. Items that share an image are exchanged together, so that what they have in common does not count as
+    evidence twice. For a learned attacker the normal score of the p-value is divided by its `spread`.
 
     >>> round(against_chance(np.array([1.0] * 8), np.arange(8)), 5)  # 2 / 2**8
     0.00781
@@ -203,11 +213,11 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
     return math.erfc(-normal_quantile(max(p, 1e-300) / 2) / spread / math.sqrt(2))
 
 
-def smallest_seen(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
-    """Return the smallest accuracy at which n items would reveal a leak with this power, corrected for `tests` tests:
-    it must differ significantly from chance and be estimated above the threshold.
+def smallest_detectable(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
+    """Return the smallest true accuracy at which a leak would be found among n items with this power. To be found, it
+    must differ significantly from chance after correction for `tests` tests, and be estimated above the threshold.
 
-    >>> round(smallest_seen(245, 50), 3), round(smallest_seen(200_000, 50, 0.55), 3)
+    >>> round(smallest_detectable(245, 50), 3), round(smallest_detectable(200_000, 50, 0.55), 3)
     (0.632, 0.551)
     """
     if not n:
@@ -217,10 +227,11 @@ def smallest_seen(n: int, tests: int, threshold: float = 0.5, level: float = 0.0
     return min(1.0, max(significant, threshold + normal_quantile(power) * error))
 
 
-def worth(figures: Iterable[Measure], n: int) -> int:
-    """Return how many independent answers the n items are worth, by the least certain attacker near chance.
+def effective_items(figures: Iterable[Measure], n: int) -> int:
+    """Return the effective number of items: how many independent answers would be as informative as these n items. The
+    attacker near chance whose interval is widest determines it.
 
-    The number is smaller than n because items share images and learned attackers vary more than coin flips.
+    The number is smaller than n because items share images, and because learned attackers vary more than coin flips.
     """
     z = 2 * normal_quantile(0.5 + LEVEL / 2)
     near = [m for m in figures if abs(m.accuracy - 0.5) < 0.2 and m.high > m.low]
@@ -237,7 +248,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class Distribution:
-    """The distribution of a value over many items or pairs, as a few figures."""
+    """The distribution of a value over many items or pairs, summarised by a few numbers."""
 
     n: int
     mean: float
@@ -245,7 +256,7 @@ class Distribution:
 
 
 def distribution(values: Sequence[float] | np.ndarray) -> Distribution:
-    """Return the distribution of the values, leaving out those that are not finite."""
+    """Return the distribution of the finite values."""
     numbers = finite(values)
     points = np.quantile(numbers, QUANTILES) if len(numbers) else np.full(len(QUANTILES), np.nan)
     return Distribution(len(numbers), mean_of(numbers), tuple(points.tolist()))
@@ -258,9 +269,11 @@ def finite(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GapShape(Distribution):
-    """The distribution of one attacker's gaps on one subset. `histogram` counts gap / scale in equal bins from −1 to 1.
+    """The distribution of one attacker's gaps on one subset. `histogram` counts gap / scale in bins of equal width from
+    −1 to 1.
 
-    The scale is the largest absolute gap, so zero stays zero; for `lm-mean`, gap / scale is the SyntaxBias score.
+    The scale is the largest absolute gap, so that zero stays zero. For the attacker `lm-mean`, gap / scale is the
+    SyntaxBias score.
     """
 
     positive: float
@@ -271,7 +284,7 @@ class GapShape(Distribution):
 
 
 def gap_shape(gaps: np.ndarray) -> GapShape:
-    """Return the shape of the finite gaps; without any, figures are NaN and the histogram is empty."""
+    """Return the distribution of the finite gaps; if there are none, its figures are NaN and its histogram is empty."""
     numbers = finite(gaps)
     scale = float(np.abs(numbers).max()) if len(numbers) else math.nan
     counts = np.histogram(numbers / (scale or 1.0), bins=BINS, range=(-1, 1))[0] if len(numbers) else numbers

@@ -1,4 +1,4 @@
-"""Attackers by logistic regression: on embeddings of the captions, and on the margins of other attackers."""
+"""Attackers that use logistic regression: on embeddings of the captions, or on the margins of other attackers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH = 256
 
 @dataclass(eq=False)
 class EmbeddingLearner(MarginSource):
-    """Logistic regression on differences of embeddings, out of fold, one model per subset."""
+    """Logistic regression on differences of embeddings, with one model per subset. All answers are out of fold."""
 
     encode: ScoreTexts  #: from captions, or names of images, to vectors
     _vectors: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
@@ -51,18 +51,19 @@ STACKING_FOLDS = 3
 
 @dataclass(eq=False)
 class Ensemble(MarginSource):
-    """Logistic regression on the margins of other attackers, out of fold, one model per subset.
+    """Logistic regression on the margins of other attackers (`members`), with one model per subset. All answers are out
+    of fold.
 
-    The weights for a fold's pairs come only from the other folds: attackers that learn are trained again on those
-    folds, so the answers from which the weights are learned do not depend on the roles in the held-out fold. Stacking
-    the usual out-of-fold answers would reach 52 % even on random roles (245 pairs).
+    The weights for the pairs of a fold are learned only from the other folds. Members that learn are trained again on
+    those folds, so that their answers do not depend on which captions of the held-out fold are true. If the usual
+    out-of-fold answers were stacked, the accuracy would be 52 % even if true and false were random (245 pairs).
     """
 
     members: Sequence[Attacker]
 
     def _parts(self, pairs: Pairs) -> Iterator[tuple[np.ndarray, Pairs | None]]:
-        """Yield, per fold, a mask of its items and the pairs of the other folds, on which the members are trained; None
-        instead of these pairs if no member learns.
+        """Yield, for each fold, a mask of its items and the pairs of the other folds, on which the members are trained.
+        If no member learns, None is yielded instead of these pairs.
         """
         fold = np.zeros(pairs.n_items, dtype=np.int64)
         for keep in training_blocks(pairs):
@@ -72,7 +73,7 @@ class Ensemble(MarginSource):
             yield fold == k, replace(pairs.of_items(fold != k), fold=None) if learning else None
 
     def train_members(self, pairs: Pairs) -> None:
-        """For every fold, train the learning members on the other folds; they cache answers for `margins` to read."""
+        """For every fold, train the members that learn on the other folds. Their answers are cached for `margins`."""
         for _, part in self._parts(pairs.by_content[0]):
             if part is not None:
                 self._answers([a for a in self.members if learns(a)], part, silent)
@@ -95,8 +96,8 @@ class Ensemble(MarginSource):
         return {name: margins}
 
     def _answers(self, members: Sequence[Attacker], pairs: Pairs, progress: Progress) -> np.ndarray:
-        """Return the members' margins, one column per member; 0 replaces NaN, and stands for captions outside the
-        smaller sample of a slow member.
+        """Return the members' margins, one column per member, with 0 instead of NaN. A slow member answers only on its
+        sample; its margins for other captions are 0, too.
         """
         margins = [
             a.known_margins(pairs)

@@ -1,7 +1,7 @@
 """A small neural language model of the corpus, trained only on true captions of other images.
 
-A recurrent network (GRU) over words, with shared input and output embeddings. It is trained from scratch, once per
-fold, in seconds for a thousand captions.
+It is a recurrent network (GRU) over words whose input and output embeddings are shared. It is trained from scratch for
+each fold, which takes seconds for a thousand captions.
 """
 
 from __future__ import annotations
@@ -26,19 +26,23 @@ BORDER, RARE, FIRST = 1, 2, 3
 
 @dataclass(frozen=True)
 class WordNetwork:
-    """A scorer that trains a network on some captions of a list and scores others with it."""
+    """Trains a network on some of the `texts` and scores others with it."""
 
     texts: Sequence[str]
     seed: int
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """Return the test captions' mean log-probability per word, by a network trained on the `train` captions."""
+        """Return the mean log-probability per word of each `test` caption, under a network trained on the `train`
+        captions.
+        """
         some = np.random.default_rng(self.seed).permutation(train)[:MOST]
         return [likelihoods([self.texts[i] for i in some], [self.texts[i] for i in test], self.seed)]
 
 
 def likelihoods(learned: Sequence[str], asked: Sequence[str], seed: int = 0) -> np.ndarray:
-    """Return the mean log-probability per word of the `asked` captions, by a network trained on the `learned` ones."""
+    """Return the mean log-probability per word of each `asked` caption, under a network trained on the `learned`
+    captions.
+    """
     try:
         import torch
     except ImportError:
@@ -91,11 +95,15 @@ def _train(model: Any, lines: Sequence[Any], seed: int) -> None:
 
 
 def _network(size: int) -> Any:
-    """Return the network. The class is defined here so that torch is imported only when it is used."""
+    """Return a new network for a vocabulary of this size. The class is defined inside the function so that torch is
+    imported only when needed.
+    """
     import torch
 
     class CaptionModel(torch.nn.Module):
-        """A network from rows of word numbers to the surprisal of each word except the first; 0 for padding."""
+        """A network that takes rows of word numbers and returns the surprisal of each word except the first; 0 for
+        padding.
+        """
 
         def __init__(self) -> None:
             super().__init__()

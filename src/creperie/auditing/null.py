@@ -1,10 +1,11 @@
 """How far a learned attacker's accuracy strays from one half if chance decides which caption of a pair is true.
 
 A learned attacker answers out of fold, but its answers are dependent: each item is judged by a model that learned from
-the other folds, and itself helps to judge them. So its accuracy varies more than that of as many coin flips; by how
-much depends on what the captions have in common. The null distribution is simulated: true and false are exchanged,
-cluster by cluster, and ridge regression on the same features is refitted, out of fold, for all draws at once (its
-answers are linear in the roles). research/attacker_nulls.py compares the result with refitted learned attackers.
+the other folds, and it also helps to train the models that judge those folds. The accuracy therefore varies more than
+that of as many coin flips; how much more depends on what the captions have in common. The null distribution is
+simulated: true and false are exchanged at random, cluster by cluster, and ridge regression on the same features is
+refitted out of fold. As its answers are linear in the labels, this is done for all draws at once.
+research/attacker_nulls.py compares the result with learned attackers that are really refitted.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ BOUND = math.sqrt(1 + 2 / math.pi)
 
 @lru_cache(maxsize=8)
 def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
-    """Return, for each item, how much more accuracy varies by chance in its training block than for coin flips: the
-    ratio of the standard deviations.
+    """Return, for each item, how much more the accuracy varies by chance in its training block than it would for coin
+    flips, as a ratio of standard deviations.
     """
     spreads = np.full(pairs.n_items, BOUND)
     ordered, items, _ = pairs.by_content
@@ -42,7 +43,7 @@ def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
 
 
 def _few_clusters(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
-    """Return the mask unchanged, or, if it keeps too many pairs, a mask of randomly drawn clusters."""
+    """Return the mask `keep` or, if it selects too many pairs, a mask of randomly drawn clusters of it."""
     total = int(pairs.per_item[keep].sum())
     if total <= MOST:
         return keep
@@ -60,14 +61,16 @@ def _spread(pairs: Pairs, seed: int) -> float:
 
 
 def kernel_of(features: PairFeatures) -> np.ndarray:
-    """Return the inner products of the pairs' features, with dense columns scaled to unit size."""
+    """Return the inner products of the features of all pairs, with dense columns scaled to a root mean square of 1."""
     size = np.sqrt(np.mean(features.dense**2, axis=0))
     dense = features.dense / np.where(size > 0, size, 1.0)
     return np.asarray((features.sparse @ features.sparse.T).todense()) + dense @ dense.T
 
 
 def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for every draw of random roles, the out-of-fold accuracy and its cluster-robust standard error."""
+    """Return the out-of-fold accuracy and its cluster-robust standard error for each random assignment of true and
+    false.
+    """
     from scipy.linalg import inv
 
     _, cluster = np.unique(pairs.cluster[pairs.item], return_inverse=True)

@@ -1,4 +1,4 @@
-"""The options of an audit, except the models of its attackers (`AttackerModels`)."""
+"""The options of an audit. The models that its attackers use are in `AttackerModels`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from creperie.core import UsageError, option, options_in
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """The options of an audit: which attackers are run, which accuracy is tolerated, and what else is compared."""
+    """The options of an audit: which attackers are run, which accuracy is tolerated, and what else about the captions
+    is compared.
+    """
 
     attackers: tuple[str, ...] = option((), "Names, by comma; +NAME adds to the standard battery.", metavar="NAMES")
     threshold: float = option(THRESHOLD, "The highest blind accuracy that is tolerated.")
@@ -24,10 +26,10 @@ class AuditOptions:
     def __post_init__(self) -> None:
         if not 0.5 <= self.threshold < 1:
             what = f"`threshold={self.threshold}` is out of range"
-            raise UsageError(what, hint="chance is 0.5: choose 0.5 to below 1")
+            raise UsageError(what, hint="choose 0.5 (chance) or more, but less than 1")
 
     def tree_parser(self) -> TreeParser | None:
-        """Return the parser whose trees of captions are compared; None if trees are not compared."""
+        """Return the parser for comparing the syntax of captions; None if syntax is not compared."""
         if self.parser:
             from creperie.lang import open_constituency_parser
 
@@ -36,8 +38,8 @@ class AuditOptions:
 
 
 def changed_options(*groups: Any) -> dict[str, Any]:
-    """Return the options that differ from their defaults, by the name of their flag. Together with the content of a
-    benchmark and the version of creperie they determine an audit.
+    """Return the options that differ from their defaults, by the name of their flag. These options, the content of the
+    benchmark and the version of creperie determine an audit's result.
 
     >>> changed_options(AuditOptions(("surface", "+judge"), syntax=True))
     {'attackers': 'surface,+judge', 'syntax': True}
@@ -53,7 +55,9 @@ def changed_options(*groups: Any) -> dict[str, Any]:
 
 
 def audit_command(spec: str, options: Mapping[str, Any]) -> list[str]:
-    """Return the words of the command that reproduces an audit; `options` are those that differ from their defaults."""
+    """Return the command that reproduces an audit, as a list of words. `options` are those that differ from their
+    defaults.
+    """
     words = ["creperie", "audit", spec]
     for name, value in options.items():
         words += [f"--{name}"] if value is True else [f"--{name}", str(value)]

@@ -1,15 +1,15 @@
-"""What an attacker is asked: of two captions of an item, which one is true?
+"""What an attacker is asked: which of two captions of an item is true?
 
-Every row of an item's match matrix (every image; one row where there is none) pairs each true caption with each false
-one. An attacker answers every pair with a *margin*: above zero it prefers the true caption, below the false one, and
-zero is a tie. All figures of an audit follow from the margins:
+Every row of an item's match matrix (one per image, or a single row if there is no image) pairs each true caption with
+each false one. An attacker answers every pair with a *margin*: above zero it prefers the true caption, below zero the
+false one, and zero is a tie. All figures of an audit follow from the margins:
 
 - the *gap* of an item is the mean of its margins: s(P) − s(N), 0.5·(s(P1)+s(P2)) − s(N), mean(P) − mean(N);
-- the *win* of an item is the share of its pairs with a margin above zero, ties half: its chance is one half whatever
-  the number of captions and however the scores are distributed.
+- the *win* of an item is the share of its pairs with a margin above zero, where ties count half. By chance it is one
+  half, whatever the number of captions and the distribution of the scores.
 
-In a two-image item each caption is once true and once false, so a blind attacker's gap is zero and its win one half:
-such items are balanced by design and need no special treatment.
+In an item with two images, each caption is true once and false once, so a blind attacker's gap is zero and its win one
+half. Such items are balanced by design and need no special treatment.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ MIX = np.int64(0x1E3779B97F4A7C15)
 
 
 def _digest(text: str) -> int:
-    """Return 64 bits of a text's digest, the same on every machine."""
+    """Return a 64-bit digest of a text that is the same on every machine."""
     content = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(content, digest_size=8).digest(), "little", signed=True)
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowTexts(Sequence[str]):
-    """Captions stored in Arrow memory, which takes half as much as Python strings."""
+    """Captions stored in Arrow memory, which takes half as much memory as Python strings."""
 
     array: pa.Array
 
@@ -61,7 +61,9 @@ class ArrowTexts(Sequence[str]):
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The true–false caption pairs of a benchmark, in columns. Pairs of one item are adjacent, items in order."""
+    """The true–false caption pairs of a benchmark, in columns. The pairs of an item are adjacent, and items are in
+    order.
+    """
 
     texts: Sequence[str]  #: every distinct caption, once
     left: np.ndarray  #: the true caption of every pair: an index into `texts`
@@ -88,8 +90,8 @@ class Pairs:
 
     @cached_property
     def balanced(self) -> np.ndarray:
-        """A mask of the items in which every pair also occurs with reversed roles: each caption is as often true as
-        false.
+        """A mask of the balanced items. In these, every pair also occurs with true and false exchanged, so each caption
+        is true as often as it is false.
         """
         several = np.zeros(self.n_items, dtype=bool)
         several[self.item[self.row > 0]] = True
@@ -101,8 +103,8 @@ class Pairs:
 
     @cached_property
     def group(self) -> np.ndarray:
-        """A group number per item: the same for items that share an image or a caption, directly or through other
-        items.
+        """A group number for each item. Items that share an image or a caption, directly or through other items, are in
+        the same group.
 
         Folds keep groups together, so that no attacker is asked about a caption that it was trained on.
         """
@@ -111,8 +113,8 @@ class Pairs:
 
     @cached_property
     def own_group(self) -> np.ndarray:
-        """The group of each item as in `group`, but computed within each training block, so that the folds of a subset
-        do not depend on the other subsets.
+        """A group number for each item, like `group` but computed within each training block. The folds of a subset
+        therefore do not depend on the other subsets.
         """
         groups = np.zeros(self.n_items, dtype=np.int64)
         for keep in training_blocks(self):
@@ -121,8 +123,8 @@ class Pairs:
 
     @cached_property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
-        """Two masks over the items: those with a pair of captions that another item has in the same roles, and those
-        with a pair that another item has in swapped roles.
+        """Two masks of items: those with a pair of captions that another item has in the same roles, and those with a
+        pair that another item has with true and false exchanged.
         """
         width = len(self.texts) + 1
         same, mirror = self.left * width + self.right, self.right * width + self.left
@@ -135,7 +137,9 @@ class Pairs:
 
     @cached_property
     def most_positives(self) -> int:
-        """The largest number of true captions in an item with at most one image; 0 if no such item has several."""
+        """The largest number of true captions in an item with at most one image; 0 if no such item has
+        more than one.
+        """
         one_row = ~np.isin(self.item, self.item[self.row > 0])
         keys = np.unique(np.stack([self.item[one_row], self.left[one_row]], axis=1), axis=0)
         most = int(np.bincount(keys[:, 0]).max()) if len(keys) else 0
@@ -143,7 +147,9 @@ class Pairs:
 
     @cached_property
     def unsolvable(self) -> np.ndarray:
-        """A mask of the items that have the same text as true and as false caption: no model can win them."""
+        """A mask of the items in which the same text is both a true and a false caption, so that no model
+        can win them.
+        """
         mask = np.zeros(self.n_items, dtype=bool)
         mask[self.item[self.left == self.right]] = True
         return mask
@@ -153,7 +159,9 @@ class Pairs:
         return self.texts.of(texts) if isinstance(self.texts, ArrowTexts) else [self.texts[i] for i in texts.tolist()]
 
     def of_items(self, keep: np.ndarray) -> Pairs:
-        """Return the pairs of the items that a mask selects, renumbered; texts and subset names stay as they are."""
+        """Return the pairs of the items that the mask `keep` selects. Items are renumbered; the texts and the names of
+        subsets stay as they are.
+        """
         number = np.cumsum(keep) - 1
         chosen = keep[self.item]
         return Pairs(
@@ -171,10 +179,10 @@ class Pairs:
 
     @cached_property
     def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
-        """The same pairs in an order that depends only on the captions, with each item's and each pair's index in the
-        present order.
+        """The same pairs in an order that depends only on the captions, then the present index of each item and of each
+        pair in this order.
 
-        What is drawn or learned in this order does not depend on the order of a file.
+        What is drawn or learned in this order does not depend on the order of the items in a file.
         """
         used = np.unique(np.concatenate([self.left, self.right]))
         texts = self.texts.array if isinstance(self.texts, ArrowTexts) else pa.array(self.texts, pa.string())
@@ -207,7 +215,9 @@ class Pairs:
         return same, items, pairs
 
     def folds_of(self, rows: np.ndarray, k: int, seed: int) -> np.ndarray:
-        """Return a fold number for each pair in `rows`: the folds given with the pairs, else k random ones by group."""
+        """Return a fold number for each pair in `rows`. If the pairs have given folds (`fold`), return those, else k
+        random folds that keep groups together.
+        """
         if self.fold is not None:
             return self.fold[self.item[rows]]
         return grouped_folds(self.own_group[self.item[rows]], k, seed)
@@ -218,13 +228,15 @@ class Pairs:
 
 
 def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
-    """Return a benchmark's pairs; with `positive`, only those of the true caption with this index in its row."""
+    """Return the pairs of a benchmark. With `positive`, only pairs with the true caption that has this index among the
+    true captions of its row.
+    """
     texts, shapes = caption_shapes(bench)
     return _pairs(bench, texts, shapes, clusters(bench, shapes), positive)
 
 
 def image_pairs_of(bench: Benchmark) -> Pairs:
-    """Return the pairs of a true and a false image for each caption; `texts` are the names of the images."""
+    """Return the pairs of a true and a false image of each caption. Their `texts` are the names of the images."""
     shapes = caption_shapes(bench)[1]
     offsets, images = bench.ragged("images")
     names, code = distinct(images)
@@ -239,7 +251,9 @@ def image_pairs_of(bench: Benchmark) -> Pairs:
 def _pairs(
     bench: Benchmark, texts: ArrowTexts, shapes: CaptionShapes, cluster: np.ndarray, positive: int | None = None
 ) -> Pairs:
-    """Return the pairs that the rows of the match matrices define."""
+    """Return the pairs that the rows of the match matrices define. With `positive`, only those with the true caption of
+    this index.
+    """
     parts = [np.zeros((4, 0), dtype=np.int64)]
     for items, matrix, mine in shapes:
         for r, line in enumerate(matrix):
@@ -255,8 +269,9 @@ def _pairs(
 
 
 def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positive: int | None = None) -> np.ndarray:
-    """Return item, true and false caption (or image) of all pairs that a row (or column) of a matrix defines; with
-    `positive`, those of one true caption, with its own foil alone if every true caption has one.
+    """Return the item, the true caption and the false caption of every pair that one row of a match matrix defines; for
+    a column, these are images. With `positive`, only the true caption with this index counts and, if every true caption
+    has a foil of its own, only that foil.
     """
     true, false = np.flatnonzero(line), np.flatnonzero(~line)
     if positive is not None:
@@ -284,7 +299,9 @@ CaptionShapes = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
-    """Return the distinct captions and, for every match matrix, its items with the indices of their captions."""
+    """Return the distinct captions and, for each different match matrix, the items that have it, with the indices of
+    their captions.
+    """
     offsets, captions = bench.ragged("captions")
     texts, code = distinct(captions)
     shape_of, shapes = shape_codes(bench)
@@ -304,10 +321,11 @@ def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return image clusters, merged if the same two captions occur with several images, in either order.
+    """Return a cluster number per item. Image clusters are joined if the same two captions, in either order, occur in
+    both.
 
-    A cluster that would exceed a tenth of the items is not merged: very short captions, such as "red car" and "blue
-    car", repeat so often that they would join most of a benchmark.
+    Clusters are not joined if the result would exceed a tenth of the items: very short captions, such as "red car" and
+    "blue car", occur so often that they would join most of a benchmark.
     """
     low, high = np.minimum(left, right), np.maximum(left, right)
     both = low * (high.max(initial=0) + 1) + high
@@ -317,8 +335,8 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
 
 
 def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return a number per item, the same for items connected by shared keys. A link is an array of items and an array
-    with one key of each; keys of different links are different.
+    """Return a number for each item that is the same for items connected by shared keys. Each link is an array of items
+    and an array with one key for each of them. Keys of different links are always different.
     """
     owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, dtype=np.int64)
     for _, key in links:
@@ -327,9 +345,11 @@ def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
 
 
 def clusters(bench: Benchmark, shapes: CaptionShapes) -> np.ndarray:
-    """Return a cluster number per item: the same for items that share an image, directly or through other items.
+    """Return a cluster number for each item. Items that share an image, directly or through other items, are in the
+    same cluster.
 
-    Items without images are clustered by their first caption: those that share it were made from the same text.
+    Items without images are clustered by their first caption, because items with the same first caption were made from
+    the same text.
     """
     offsets, images = bench.ragged("images")
     counts, image = np.diff(offsets), distinct(images)[1]
@@ -342,25 +362,25 @@ def clusters(bench: Benchmark, shapes: CaptionShapes) -> np.ndarray:
 
 
 def margins_of_scores(pairs: Pairs, scores: np.ndarray) -> np.ndarray:
-    """Return margins from one score per distinct caption: s(true) − s(false), in float32."""
+    """Return margins, given a score for each distinct caption: s(true) − s(false), in float32."""
     exact = np.asarray(scores, dtype=np.float32)
     return exact[pairs.left] - exact[pairs.right]
 
 
 def item_mean(pairs: Pairs, values: np.ndarray) -> np.ndarray:
-    """Return the mean of a value over each item's pairs; NaN if an item has none."""
+    """Return, for each item, the mean of `values` over its pairs; NaN if it has none."""
     total = np.bincount(pairs.item, weights=np.asarray(values, dtype=np.float64), minlength=pairs.n_items)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(pairs.per_item > 0, total / pairs.per_item, np.nan)
 
 
 def item_gaps(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
-    """Return the signed gap of every item; above zero the attacker prefers the true captions."""
+    """Return the gap of every item. It is above zero if the attacker prefers the true captions."""
     return item_mean(pairs, margins).astype(np.float32)
 
 
 def item_wins(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
-    """Return the proportion of each item's pairs that the attacker gets right; ties and NaN margins count half."""
+    """Return, for each item, the proportion of its pairs that the attacker gets right. Ties and NaN count half."""
     return item_mean(pairs, 0.5 + 0.5 * (margins > 0) - 0.5 * (margins < 0))
 
 
@@ -369,14 +389,18 @@ FEW = 100
 
 
 def training_blocks(pairs: Pairs) -> list[np.ndarray]:
-    """Return masks over the items: one per subset with enough pairs, and one for all small subsets together."""
+    """Return masks of the items that are attacked by one model each: one per subset with enough pairs, and one for all
+    small subsets together.
+    """
     count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
     masks = [pairs.subset == s for s in np.flatnonzero(count >= FEW)]
     return [*masks, (count < FEW)[pairs.subset]] if count[count < FEW].sum() else masks
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which numerical libraries use one thread, as several are slower on small tables."""
+    """Return a context manager under which numerical libraries use one thread; several threads are slower on small
+    tables.
+    """
     try:
         import sklearn  # noqa: F401  (its threads, too)
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]

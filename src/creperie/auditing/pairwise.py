@@ -1,8 +1,8 @@
-"""Compare two benchmarks made from the same captions foil by foil: whose foils are better?
+"""Comparing two benchmarks made from the same captions, foil by foil: whose foils are better?
 
-As in Table 4 of SugarCrepe: the mean score of the hard negatives of each benchmark, and how often the second
-benchmark's negative scores higher than the first's. Foils are paired if they have the same true caption (apart from
-case and spaces) and the same kind; Table 9 asks people about the same pairs.
+As in Table 4 of SugarCrepe, this gives the mean score of each benchmark's foils, and how often the foil of the second
+benchmark scores higher than that of the first. Two foils are compared if they have the same true caption (apart from
+case and spaces) and are of the same kind. Table 9 is about people's answers on the same pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAME_KIND = {"negate": "negate / add", "add": "negate / add", "atom": "replace",
 
 @dataclass(frozen=True)
 class PairwiseRow:
-    """The result of one attacker that compares two benchmarks on one kind of foil."""
+    """The result of comparing two benchmarks on one kind of foil with one attacker."""
 
     kind: str
     attacker: str
@@ -40,7 +40,9 @@ class PairwiseRow:
 
 @dataclass(frozen=True)
 class FoilPair:
-    """Two foils of the same kind for one true caption; `subset` and `item` are those of the first foil."""
+    """Two foils of the same kind for the same true caption (`source`), one from each benchmark. `subset` and `item` are
+    those of the first foil.
+    """
 
     kind: str
     source: str
@@ -51,7 +53,8 @@ class FoilPair:
 
 
 def kind_of(subset: str) -> str:
-    """Return the kind of foil in a subset, which the subset's name begins with.
+    """Return the kind of foil in a subset, given by the first word of the subset's name; "negate" and "add" are one
+    kind.
 
     >>> kind_of("swap_obj"), kind_of("replace-relation"), kind_of("negate"), kind_of("add_att")
     ('swap', 'replace', 'negate / add', 'negate / add')
@@ -61,9 +64,10 @@ def kind_of(subset: str) -> str:
 
 
 def pair_foils(a: Iterable[Item], b: Iterable[Item]) -> list[FoilPair]:
-    """Return pairs of foils, one from each benchmark, with the same true caption and kind; each foil is used once.
+    """Return pairs of foils, one from each benchmark, that have the same true caption and kind. Each foil is used only
+    once.
 
-    Foils of subsets with the same name are paired first, the others in their order.
+    Foils in subsets of the same name are paired first, then the others in their order.
     """
     theirs = _by_source(b)
     return [
@@ -78,7 +82,7 @@ _Foil = tuple[str, str, str]
 
 
 def _by_source(items: Iterable[Item]) -> dict[tuple[str, str], list[_Foil]]:
-    """Return foils by kind and true caption."""
+    """Return the foils by (kind, true caption)."""
     piles: dict[tuple[str, str], list[_Foil]] = {}
     for item in items:
         if item.positives and item.negatives:
@@ -104,7 +108,9 @@ def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]
 def compare_pairwise(
     a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, progress: Progress = silent
 ) -> list[PairwiseRow]:
-    """Return, by kind of foil, the mean score of each benchmark's negatives, and how often those of `b` win."""
+    """Return, for each kind of foil and attacker, the mean score of each benchmark's foils, and how often the foil of
+    `b` scores higher.
+    """
     matches = pair_foils(a, b)
     if not matches:
         what = "the two benchmarks share no true caption within a kind of foil"
@@ -140,10 +146,11 @@ def _row(kind: str, attacker: str, left: np.ndarray, right: np.ndarray, sources:
 
 
 def scoring_attackers(attackers: Sequence[object]) -> list[TextAttacker]:
-    """Return those attackers that score captions one by one; the others give no score to a single caption."""
+    """Return the attackers that score captions one by one. The others cannot give a score to a single caption."""
     chosen = [a for a in attackers if isinstance(a, TextAttacker)]
     if not chosen:
         raise UsageError(
-            "none of these attackers scores captions one by one", hint="choose for example grammar, frequency, lm-mean"
+            "none of these attackers scores captions one by one",
+            hint="choose others, such as grammar, frequency or lm-mean",
         )
     return chosen

@@ -1,8 +1,9 @@
-"""Probes of what a model uses (SADE): word order, fluency against content, and whether the image matters at all.
+"""Three probes of what a model uses, from the SADE paper: does it use the order of words, does it prefer fluency to
+content, and does it use the image at all?
 
-*order*: every caption and its four shuffles; *cases*: the caption against shuffles of itself, the caption against
-fluent captions of other images, and its bare content against the same fluent captions; *images*: accuracy with the
-images and with noise in their place.
+*order* scores every caption and four shuffles of it. *cases* compares a caption with shuffles of itself, a caption with
+fluent captions of other images, and the bare content words of a caption with the same fluent captions. *images*
+measures accuracy with the images and with noise in their place.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ SCORES: tuple[Input, ...] = ("image_text", "text", "text_text")
 
 @dataclass(frozen=True)
 class ScoreSpread:
-    """The scores of one kind of caption, and how often the true caption scores higher than this kind.
+    """The distribution of the scores of one kind of caption, and how often the true caption scores higher than this
+    kind.
 
-    `gap` is the mean of the true caption's lead in standard deviations (pooled over the kinds of captions), so that
+    `gap` is the mean lead of the true caption, in standard deviations (pooled over the kinds of captions), so that
     models whose scores have different units can be compared.
     """
 
@@ -62,7 +64,9 @@ class ScoreSpread:
 
 @dataclass(frozen=True)
 class Probed:
-    """A probe's results: distributions of scores, with the generated captions in `rows`; or rows of accuracies."""
+    """The results of a probe. They are either distributions of scores (`spreads`), with generated captions in `rows`,
+    or accuracies in `rows`.
+    """
 
     probe: str
     benchmark: str
@@ -89,11 +93,11 @@ def probe_order(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Score every true caption and its four shuffles (Figure 1 of the paper).
+    """Score every true caption and four shuffles of it (Figure 1 of the paper).
 
-    Models that only compare captions (BERTScore, text encoders) compare them with a description of the image by
-    `captioner`: by default the first vlm: or api: model among `models`. With `references`, they compare one caption of
-    every image with another true caption of it, written by a person.
+    Models that can only compare captions (BERTScore, text encoders) compare them with a description of the image, which
+    the model `captioner` writes; by default this is the first vlm: or api: model among `models`. With `references`,
+    they compare them with another true caption of the same image, and only one caption of each image is used.
     """
     captions = captions_of(bench)
     items: list[Item] = []
@@ -129,10 +133,14 @@ def probe_order(
 def _described(
     shuffled: Benchmark, writer: str | Model, options: ScoreOptions, *, where: str
 ) -> tuple[Benchmark, tuple[dict[str, str], ...]]:
-    """Return the items with a model's description of their image as first caption, and the descriptions as rows."""
+    """Return the items with a model's description of the image as their first caption, and the descriptions as rows."""
     if not writer or not all(item.images for item in shuffled):
-        hint = "give images, and a vlm: or api: model that describes them (`captioner=`)"
-        raise UsageError("only compares captions: there is nothing to compare them with", where=where, hint=hint)
+        hint = "use items with images, and name a vlm: or api: model that describes them: `captioner=`"
+        raise UsageError(
+            "this model only compares captions with a text, but there is no text to compare them with",
+            where=where,
+            hint=hint,
+        )
     model = load_model(writer, device=options.device, dtype=options.dtype) if isinstance(writer, str) else writer
     items = list(shuffled)
     descriptions: list[str] = []
@@ -148,7 +156,7 @@ def _described(
 
 
 def metric_of(run: Run) -> str:
-    """Return the name that the paper uses for a model's kind of score."""
+    """Return the name that the paper uses for the kind of score that a run holds."""
     uri = parse_uri(run.model)
     if "image_text" in run.inputs:
         generative = {"visualgpt": "VisualGPTScore", "vqa": "VQAScore", "yesno": "P(yes)", "choice": "choice"}
@@ -180,7 +188,9 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
 
 
 def _first_row(run: Run) -> np.ndarray:
-    """Return the scores of all captions (items × captions): with the image, alone, or beside the first caption."""
+    """Return the scores of all captions (items × captions): scores with the image if there are any, else scores of the
+    caption alone, else similarities to the first caption.
+    """
     needs = next(i for i in SCORES if i in run.inputs)
     width = int(run.layout.columns[0])
     return run.scores(needs).reshape(len(run), -1)[:, :width]
@@ -199,10 +209,12 @@ def probe_cases(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Return accuracies in the three cases (Figure 3), on the same captions, and how often fluency beats content.
+    """Return accuracies in the three cases (Figure 3) on the same captions, and so how often a model prefers fluency to
+    content.
 
-    Fluent captions come from `others` (a file or a benchmark), or are captions of other images. `shuffles` are the
-    foils of the first case. The text of SADE (section 4.2) can also be read as shuffle-trigrams, which moves trigrams.
+    The fluent captions come from `others` (a file or a benchmark) or are captions of other images. `shuffles` are the
+    foils of the first case. Section 4.2 of the paper can also be read as meaning shuffle-trigrams, which moves groups
+    of three words.
     """
     for name in shuffles:
         if name not in SHUFFLES:
@@ -229,7 +241,9 @@ def probe_cases(
         (run,) = score_all([three], [model], options, progress=progress)
         chosen = next((t for t in ("itt", "blind") if t in run.tasks), "")
         if not chosen:
-            raise UsageError("scores captions neither alone nor with an image", where=model, hint="use another model")
+            raise UsageError(
+                "this model scores captions neither alone nor with an image", where=model, hint="use another model"
+            )
         rows += [{"model": run.model, **r.as_dict()} for r in run.evaluate([chosen]) if r.subset in CASES]
     return Probed("cases", bench.name, len(items) // len(CASES), left_out, rows=tuple(rows))
 
@@ -245,7 +259,7 @@ def probe_images(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Return the accuracy with the images and with noise in their place, by subset (Figure 4)."""
+    """Return the accuracies by subset, with the images and with noise instead of them (Figure 4)."""
     rows: list[dict[str, Any]] = []
     for model in models:
         asked = replace(options or ScoreOptions(), tasks=("itt",))
@@ -265,7 +279,9 @@ PROBES: Mapping[str, Callable[..., Probed]] = {"order": probe_order, "cases": pr
 def _shuffled(
     sources: Sequence[SourceCaption], kinds: Sequence[str], seed: int
 ) -> Iterator[tuple[SourceCaption, tuple[str, ...]]]:
-    """Yield each caption with its shuffles; a shuffle that equals the caption is drawn again."""
+    """Yield each caption with its shuffles. If a shuffle equals the caption or another shuffle, it is drawn again, up
+    to `TRIES` times; after that it is the caption itself.
+    """
     for source, doc in zip(sources, parse([s.text for s in sources]), strict=True):
         rng = dice_for(seed, "probe", source.id)
         texts: list[str] = []
@@ -287,5 +303,5 @@ def _item(source: SourceCaption, subset: str, captions: tuple[str, ...], true: i
 def _benchmark(bench: Benchmark, probe: str, items: Sequence[Item]) -> Benchmark:
     if not items:
         what = f"no caption can be used for the probe {probe!r}"
-        raise UsageError(what, where=bench.name, hint="give a benchmark with more and longer captions")
+        raise UsageError(what, where=bench.name, hint="use a benchmark with longer captions, or with more of them")
     return from_items(f"{bench.name}~{probe}", items, images=bench.images)

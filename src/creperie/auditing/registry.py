@@ -1,4 +1,4 @@
-"""The registry of attackers: what each measures, what it needs, and when it is run."""
+"""The registry of attackers: what each one measures, what it needs, and when it is run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_QUICK = "left out of a quick audit"
 
 @dataclass(frozen=True)
 class AttackerEntry:
-    """The entry of one attacker in attackers.toml."""
+    """The entry of an attacker in attackers.toml, which explains the fields."""
 
     name: str
     family: str
@@ -43,7 +43,7 @@ LEARNED_FAMILIES = frozenset(entry.family for entry in REGISTRY.values() if entr
 
 
 def entry_of(attacker: str) -> AttackerEntry:
-    """Return the entry of an attacker; an attacker from a plug-in is a family of its own.
+    """Return the entry of an attacker. An attacker from a plug-in forms a family of its own.
 
     >>> entry_of("length-chars").family, entry_of("learned-boosted").family, entry_of("mine").family
     ('length', 'n-grams', 'mine')
@@ -52,12 +52,15 @@ def entry_of(attacker: str) -> AttackerEntry:
 
 
 def family_of(attacker: str) -> str:
-    """Return the family of an attacker. Attackers that use one cue, such as length in words or in letters, share it."""
+    """Return the family of an attacker. Attackers that use the same cue, such as length in words or in letters, belong
+    to one family.
+    """
     return entry_of(attacker).family
 
 
 def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
-    """Return the attackers that an audit with these names runs; without names, the standard battery.
+    """Return the entries of the attackers that an audit with these names runs; without names, those of the standard
+    battery.
 
     >>> [entry.name for entry in planned_battery(["surface"])]
     ['surface', 'cues']
@@ -72,5 +75,7 @@ def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
 
 
 def several_learned(attackers: Iterable[str]) -> bool:
-    """Return True if learning attackers come from several families, so that an ensemble of them is worth its time."""
+    """Return True if learned attackers of more than one family are among these, so that an ensemble of them is worth
+    running.
+    """
     return len({family_of(name) for name in attackers} & LEARNED_FAMILIES - {"ensemble"}) > 1

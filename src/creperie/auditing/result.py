@@ -26,7 +26,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True)
 class ExamplePair:
-    """A pair of captions, and the margin by which an attacker prefers the true one."""
+    """A true and a false caption, with the margin by which an attacker prefers the true one."""
 
     id: str
     positive: str
@@ -71,7 +71,7 @@ class Audit(Framed):
 
     @property
     def next(self) -> str:
-        """The command to type next, as text."""
+        """The command to type next."""
         return advice_on(self.whole, english=self.language.startswith("en")).command(self.spec, self.part)
 
     @property
@@ -80,7 +80,9 @@ class Audit(Framed):
         return self.whole.code
 
     def save(self, path: str | Path) -> Path:
-        """Write the audit as JSON, as `creperie audit --json` does, or as a page if the name ends in .html."""
+        """Write the audit as JSON, in the form of `creperie audit --json`, or as an HTML page if the name ends in
+        .html.
+        """
         if Path(path).suffix == ".html":
             late("creperie.auditing", "write_audit_page")(late("creperie.auditing", "audit_document")(self), Path(path))
         else:
@@ -111,7 +113,7 @@ class Audit(Framed):
 
 
 def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:
-    """Return the part of an attacker's answers that is about one subset, or all of them."""
+    """Return an attacker's answers on one subset, or all answers if `subset` is "all"."""
     pairs = answers.pairs
     return answers if subset == ALL else answers.of_items(pairs.subset == pairs.subsets.index(subset))
 
@@ -119,7 +121,9 @@ def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:
 def cues_of(
     pairs: Pairs, rows: Sequence[AuditRow], ids: Sequence[str], threshold: float
 ) -> dict[str, list[tuple[Cue, ExamplePair]]]:
-    """Return, by subset, the words and style marks that tell true captions from false ones, each with an example."""
+    """Return, for each subset, the words and style marks that tell true captions from false ones, each
+    with an example.
+    """
     tests, cues = len(distinct_tests(rows)), {}
     for subset in pairs.subsets:
         items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
@@ -133,7 +137,7 @@ def cues_of(
 def examples_of(
     pairs: Pairs, rows: Sequence[AuditRow], answers: dict[str, AttackerMargins], ids: Sequence[str]
 ) -> dict[str, list[ExamplePair]]:
-    """Return, by subset, the pairs that the subset's strongest attacker is most certain about."""
+    """Return, for each subset, the pairs that its strongest attacker gets right with the largest margins."""
     examples = {}
     for subset in pairs.subsets:
         ranked = by_strength(r for r in rows if r.subset == subset and not r.view)
@@ -154,7 +158,7 @@ def _example(pairs: Pairs, pair: int, items: np.ndarray, ids: Sequence[str]) -> 
 
 
 def shapes_of(pairs: Pairs, answers: dict[str, AttackerMargins]) -> dict[str, dict[str, GapShape]]:
-    """Return the distribution of the gaps by subset and attacker."""
+    """Return the distributions of the gaps, by subset and attacker."""
     gaps = {name: item_gaps(pairs, margins.raw) for name, margins in answers.items()}
     parts: dict[str, np.ndarray] = {s: pairs.subset == k for k, s in enumerate(pairs.subsets)}
     parts[ALL] = np.ones(pairs.n_items, dtype=bool)

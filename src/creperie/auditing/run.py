@@ -1,4 +1,6 @@
-"""The audit of a benchmark, from top to bottom: choose attackers, attack, judge, and illustrate what was found."""
+"""The audit of a benchmark from start to end: choose the attackers, run them, give a verdict, and illustrate it with
+examples.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +14,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.auditing.attackers import Attacker, TextAttacker, learns
-from creperie.auditing.battery import CUES, ENSEMBLE, AttackerModels, extras_for, make_attackers, sendable
+from creperie.auditing.battery import CUES, ENSEMBLE, AttackerModels, extras_for, make_attackers, runnable_attackers
 from creperie.auditing.cues import CueAttacker, blank, strongest_cue
 from creperie.auditing.features import counted_once
 from creperie.auditing.language import language_of_captions
 from creperie.auditing.large import attacked_part, item_features, score_ahead
 from creperie.auditing.likeness import likeness_of
-from creperie.auditing.measure import AttackerMargins, Measure, answers_of, measure_attacker, smallest_seen, worth
+from creperie.auditing.measure import (
+    AttackerMargins,
+    Measure,
+    answers_of,
+    effective_items,
+    measure_attacker,
+    smallest_detectable,
+)
 from creperie.auditing.null import BOUND
 from creperie.auditing.options import AuditOptions
 from creperie.auditing.pairs import ArrowTexts, Pairs, image_pairs_of, item_gaps, own_foils, pairs_of
 from creperie.auditing.registry import entry_of, several_learned
 from creperie.auditing.result import Audit, answers_on, cues_of, examples_of, shapes_of
-from creperie.auditing.sampling import Sample, sample_for, spread_over
+from creperie.auditing.sampling import Sample, over_all_pairs, sample_for
 from creperie.auditing.symmetry import symmetry_of
 from creperie.auditing.verdict import (
     ALL,
@@ -63,13 +72,15 @@ def audit(
     progress: Progress | None = automatic,
     announce: Callable[[str], object] = str,
 ) -> Audit:
-    """Attack a benchmark, a spec or a path without its images; return the verdict and the cues through which it leaks.
+    """Attack a benchmark without its images, and return the verdict and the cues through which it leaks. `bench` is a
+    benchmark, a spec or a path.
 
-    Without names the standard battery is run; attackers that lack a package or a model are left out, and the verdict is
-    then at best *incomplete*. With an engine, attackers that score one caption at a time run there. Slow attackers of
-    the standard battery are run on a sample of the items, as large as the verdict needs, unless `full` is set; before
-    that, `announce` is called with a summary of the quick attackers' results. Of a benchmark with more than `SAMPLE`
-    items a random sample is audited, and attackers that score captions one by one are counted on all (`counts`).
+    Without names, the standard battery of attackers is run. Attackers that lack a package or a model are left out, and
+    the verdict is then at best *incomplete*. With an engine, attackers that score one caption at a time run there.
+    Unless `full` is set, slow attackers of the standard battery are run on a sample of the items that is as large as
+    the verdict needs; before that, `announce` is called with a summary of the quick attackers' results. If a benchmark
+    has more than `SAMPLE` items, a random sample is audited, and the attackers that score captions one by one are also
+    measured on all items (`counts`).
     """
     spec = str(bench) if isinstance(bench, (str, Path)) else ""
     everything = as_benchmark(bench)
@@ -77,7 +88,7 @@ def audit(
     if attackers:
         options = replace(options, attackers=(attackers,) if isinstance(attackers, str) else tuple(attackers))
     language = language_of_captions(bench)
-    sent, not_sent, foreign = _sent(options, models, language)
+    sent, not_sent, foreign = _attackers_to_run(options, models, language)
     pairs, seeing = pairs_of(bench), models.image_attacker(bench.images)
     if not len(pairs) and seeing is None:
         hint = "if items have several images, pass `image_encoder=` for an attacker that sees only images"
@@ -119,7 +130,7 @@ def audit(
     )
     subsets = pairs.subsets
     del pairs, ids  # frees memory: what follows reads the captions again
-    audited = _compared(audited, bench, subsets, options)
+    audited = _with_comparisons(audited, bench, subsets, options)
     if bench is everything:
         return audited
     quick = [a for a in attack.quick if isinstance(a, TextAttacker)]
@@ -131,13 +142,13 @@ def audit(
     return replace(audited, attackable=attackable, counts=counts, whole=whole)
 
 
-def _sent(
+def _attackers_to_run(
     options: AuditOptions, models: AttackerModels, language: str
 ) -> tuple[list[Attacker], dict[str, str], dict[str, str]]:
-    """Return the attackers to run, always with `cues`, and with an ensemble if several families learn; those that
-    cannot be run, with the reasons; and those that do not apply to captions in this language.
+    """Return the attackers to run, which include `cues`, and an ensemble if attackers of several families learn; then,
+    with the reasons, the attackers that cannot be run; and those that do not apply to captions in this language.
     """
-    names, not_sent = sendable(options.attackers, models)
+    names, not_sent = runnable_attackers(options.attackers, models)
     foreign = {}
     if not language.startswith("en"):
         english = [name for name in (*names, *not_sent) if entry_of(name).english]
@@ -149,8 +160,10 @@ def _sent(
     return make_attackers([*names, CUES], models), not_sent, foreign
 
 
-def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
-    """Return the audit with the symmetry of all items and of every subset, and every subset's caption similarities."""
+def _with_comparisons(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
+    """Return the audit with the symmetry of each subset and of all items, and with the similarities of each subset's
+    captions.
+    """
     audited = replace(audited, symmetry=tuple(symmetry_of(bench, subset) for subset in (*subsets, "")))
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
         return audited
@@ -160,7 +173,7 @@ def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options:
 
 @dataclass(frozen=True)
 class Attack:
-    """The attackers of an audit, and the settings by which they are judged."""
+    """The attackers of an audit, and the settings with which they are run and judged."""
 
     attackers: tuple[Attacker, ...]
     seed: int
@@ -178,12 +191,12 @@ class Attack:
         return [a for a in self.attackers if not entry_of(a.name).sampled]
 
     def counted(self, pairs: Pairs) -> Pairs:
-        """Return the pairs, with their features computed once if several attackers learn from them."""
+        """Return the pairs. If several attackers learn from them, their features are computed here once for all."""
         return counted_once(pairs) if sum(map(learns, self.attackers)) > 1 else pairs
 
     def on(self, pairs: Pairs, view: str = "") -> tuple[list[AuditRow], Answers]:
-        """Run every attacker, slow ones on the sample; return the rows for every subset and for "all", and the margins
-        by attacker.
+        """Run every attacker on the pairs, slow ones on the sample. Return a row for each attacker and subset
+        (including "all"), and the answers by attacker.
         """
         rows, answers = [], {}
         for attacker in self.attackers:
@@ -192,24 +205,24 @@ class Attack:
             tries = isinstance(attacker, CueAttacker)
             scaled = blank(asked) if tries else answers_of(attacker, asked, self.seed, self.progress)
             measured, scaled = self._measured(attacker, scaled, view, drawn)
-            answers[attacker.name] = spread_over(pairs, drawn.keep(attacker.name), scaled) if drawn else scaled
+            answers[attacker.name] = over_all_pairs(pairs, drawn.keep(attacker.name), scaled) if drawn else scaled
             rows += measured
         return rows, answers
 
     def in_steps(
         self, pairs: Pairs, announce: Callable[[str], object] | None
     ) -> tuple[Attack, list[AuditRow], Answers]:
-        """Run the quick attackers, then the slow ones; return this attack with the sample that was used, the rows, and
-        the margins by attacker.
+        """Run the quick attackers, then the slow ones. Return this attack with the sample that was used, the rows, and
+        the answers by attacker.
 
-        If `announce` is given, it is called with a summary of the quick results, and slow attackers are run on a sample
-        as large as the verdict needs; else they are run on all items.
+        If `announce` is given, it is called with a summary of the quick attackers' results, and slow attackers are run
+        on a sample that is as large as the verdict needs. Otherwise they are run on all items.
         """
         rows, answers = replace(self, attackers=tuple(self.quick)).on(pairs)
         slow, sample = tuple(self.slow), None
         if announce and any(a.name != ENSEMBLE for a in slow):
             early = corrected(rows, self.threshold)
-            announce(f"attackers that answer in seconds: {_so_far(early)}")
+            announce(f"attackers that answer in seconds: {_summary_so_far(early)}")
             decided = {row.subset for row in early if row.leaks}
             tests = len(self.attackers) * (len(pairs.subsets) + (len(pairs.subsets) > 1))
             sample = sample_for(pairs, slow, decided, tests, self.threshold, self.seed, self.progress)
@@ -219,8 +232,9 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """Return rows for each true caption by itself against the false ones (P1-N, P2-N …), if items have several;
-        against its own foil alone (P1-N1, P2-N2 …) if every true caption has one.
+        """If items have several true captions, attack each of them separately against the false ones, and return the
+        rows of these views (P1-N, P2-N …). If every true caption has a foil of its own, attack it against that foil
+        only (P1-N1, P2-N2 …).
         """
         rows: list[AuditRow] = []
         own = own_foils(bench)
@@ -229,11 +243,12 @@ class Attack:
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
-        """Return the rows; leaking ones say how to fix the leak, judged by attacking the repaired captions again.
+        """Return the rows; those that leak say how the leak can be fixed. To find out, attackers are run again on
+        repaired captions.
 
-        Slow attackers are run again only in subsets where repair stops all quick ones; elsewhere the share of items
-        that could be kept decides. The ensemble is not trained again: its leak is repairable if all other leaks of the
-        subset are.
+        Slow attackers are run again only in subsets in which the repair stops all leaks of quick ones; in other subsets
+        the share of items that could be kept decides. The ensemble is not trained again: its leak counts as repairable
+        if all other leaks of the subset are.
         """
         leaking = [row for row in rows if row.leaks and row.view != IMAGES]
         styled = repaired(bench) if leaking else bench
@@ -251,7 +266,7 @@ class Attack:
         return [(fixed | rest).get(_key(row), row) for row in rows]
 
     def _rerun(self, rows: Sequence[AuditRow], styled: Benchmark) -> dict[_Key, AuditRow]:
-        """Run the attackers of leaking rows on the repaired captions; return each row with its fix."""
+        """Run the attackers of these leaking rows on the repaired captions (`styled`). Return each row with its fix."""
         after: dict[_Key, Measure] = {}
         for view in sorted({row.view for row in rows}):
             names = {row.attacker for row in rows if row.view == view}
@@ -261,7 +276,9 @@ class Attack:
         return {_key(row): fix_of(row, after.get(_key(row)), self.threshold) for row in rows}
 
     def on_images(self, bench: Benchmark, attacker: Attacker) -> list[AuditRow]:
-        """Return the rows of an attacker that sees only images and guesses which image of an item a caption fits."""
+        """Return the rows of an attacker that sees only images and guesses which image of an item is the true one for a
+        caption.
+        """
         pairs = image_pairs_of(bench)
         margins = attacker.margins(pairs, self.progress)
         log_odds = np.nan_to_num(margins.astype(np.float64))
@@ -271,9 +288,10 @@ class Attack:
     def _measured(
         self, attacker: Attacker, answers: AttackerMargins, view: str, sample: Sample | None
     ) -> tuple[list[AuditRow], AttackerMargins]:
-        """Return an attacker's rows, one per subset, and its answers; if it tries several cues, those of the strongest.
+        """Return an attacker's rows, one per subset, and its answers. If the attacker tries several cues, they are
+        those of the strongest cue.
 
-        A subset in which all of the attacker's margins are NaN gets no row.
+        A subset in which all margins are NaN gets no row.
         """
         rows, raw = [], answers.raw.copy()
         names = dict.fromkeys((*answers.pairs.subsets, ALL))
@@ -305,11 +323,11 @@ class Attack:
         not_run: dict[str, str],
         models: AttackerModels,
     ) -> Measurements:
-        """Return everything measured on a subset, or on "all", that the verdict is made from."""
+        """Return everything from which the verdict on a subset, or on "all", is made."""
         of_subset = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
         attackable, seen = of_subset & (pairs.per_item > 0), [r for r in rows if r.subset == subset]
         count = int(attackable.sum())
-        answers = worth((r.measure for r in seen), count)
+        answers = effective_items((r.measure for r in seen), count)
         ran = {row.attacker for row in seen}
         return Measurements(
             subset,
@@ -317,7 +335,7 @@ class Attack:
             rows=tuple(seen),
             unsolvable=tuple(ids[i] for i in np.flatnonzero(of_subset & pairs.unsolvable).tolist()),
             balanced=int((of_subset & pairs.balanced).sum()),
-            detectable=smallest_seen(answers, len(distinct_tests(rows)), self.threshold),
+            detectable=smallest_detectable(answers, len(distinct_tests(rows)), self.threshold),
             threshold=self.threshold,
             missing=not_run,
             abstained=tuple(a.name for a in self.attackers if ran and a.name not in ran),
@@ -330,7 +348,9 @@ class Attack:
         )
 
     def _sampled(self, attackable: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """Return (number of these items, the slow attackers run on that many) pairs; () if all were run on all."""
+        """Return pairs of a number of items and the slow attackers that were run on so many. Attackers that were run on
+        all attackable items are left out.
+        """
         by_count: dict[int, list[str]] = {}
         for name in (a.name for a in self.slow if self.sample):
             by_count.setdefault(int(self.sample.keep(name)[attackable].sum()) if self.sample else 0, []).append(name)
@@ -350,12 +370,12 @@ def _key(row: AuditRow) -> _Key:
 
 
 def _unrepaired(rows: Iterable[AuditRow]) -> set[tuple[str, str]]:
-    """Return the views and subsets with a leak that repair does not stop."""
+    """Return the (view, subset) pairs that have a leak which the repair does not stop."""
     return {_place(row) for row in rows if row.fix != "repairable"}
 
 
-def _so_far(rows: Sequence[AuditRow]) -> str:
-    """Return a short summary of the results before slow attackers are run."""
+def _summary_so_far(rows: Sequence[AuditRow]) -> str:
+    """Return a short summary of the results, for display before slow attackers are run."""
     best = next(iter(by_strength(rows)), None)
     leaking = len({row.subset for row in rows if row.leaks and row.subset != ALL})
     if best is None:
@@ -365,7 +385,9 @@ def _so_far(rows: Sequence[AuditRow]) -> str:
 
 
 def repaired(bench: Benchmark) -> Benchmark:
-    """Return the benchmark with each item's captions in one style (case, spaces, marks); words stay the same."""
+    """Return the benchmark with the captions of each item brought into one style (case, spaces, marks). Words stay the
+    same.
+    """
     offsets, captions = bench.ragged("captions")
     tidied: list[str] = []
     for captions_of_item in (row for piece in bench.pieces(["captions"], 1024) for row in piece.column(0).to_pylist()):

@@ -1,9 +1,10 @@
-"""Run slow attackers on a sample of the items that is as large as the verdict needs.
+"""Running slow attackers on a sample of the items that is as large as the verdict needs.
 
-The sample grows in steps, subset by subset: whole clusters in one seeded order, so each sample contains the previous
-one. A subset in which a quick attacker leaks is decided: slow ones get one small sample. In any other subset they are
-looked at after 100 and 500 items, where only a plain leak ends it, and then get as many items as each can take
-(`sampled` in attackers.toml). Looks share the error: each early one gets a small part, the last one the rest.
+The sample of each subset grows in steps. Whole clusters are added in a random order that the seed fixes, so each sample
+contains the previous one. A subset in which a quick attacker leaks is already decided, and slow attackers get one small
+sample of it. In any other subset they are tested after 100 and after 500 items, where only a plain leak or its plain
+absence ends the growth; after that they get as many items as each can take (`sampled` in attackers.toml). These tests
+share the probability of error: each early one gets a small part of it, the last one the rest.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FEW = 75
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The items that slow attackers are run on."""
+    """The items on which slow attackers are run."""
 
     pairs: Pairs
     sizes: Mapping[str, int]  #: items by subset; an attacker takes at most as many as the registry says
@@ -42,11 +43,13 @@ class Sample:
     _parts: dict[tuple[int, ...], tuple[Pairs, Pairs]] = field(default_factory=dict, repr=False)
 
     def keep(self, attacker: str) -> np.ndarray:
-        """Return a mask over the items that an attacker is run on."""
+        """Return a mask of the items on which an attacker is run."""
         return drawn(self.pairs, self._sizes(attacker), self.seed)
 
     def part(self, pairs: Pairs, attacker: str) -> Pairs:
-        """Return the sampled items' part of `pairs`, which are the sample's pairs or others made from its items."""
+        """Return the pairs that belong to an attacker's sampled items. `pairs` are the pairs that were sampled, or
+        others made from the same items.
+        """
         key = id(pairs), *self._sizes(attacker).values()
         if key not in self._parts:
             self._parts[key] = pairs, pairs.of_items(self.keep(attacker))
@@ -57,7 +60,7 @@ class Sample:
 
 
 def looks_of(items: int) -> int:
-    """Return how often a subset of this many items may be tested as its sample grows.
+    """Return how often a subset with this many items may be tested while its sample grows.
 
     >>> looks_of(80), looks_of(300), looks_of(7511)
     (1, 2, 3)
@@ -66,7 +69,8 @@ def looks_of(items: int) -> int:
 
 
 def last_look(looks: int) -> float:
-    """Return the factor for the p-values of the last look, which shares the error with the `looks` - 1 earlier ones.
+    """Return the factor by which the p-values of the last test are multiplied if there may be `looks` tests, which
+    share the probability of error.
 
     >>> round(last_look(3), 4)
     1.0417
@@ -75,7 +79,9 @@ def last_look(looks: int) -> float:
 
 
 def drawn(pairs: Pairs, sizes: Mapping[str, int], seed: int) -> np.ndarray:
-    """Return a mask over the items, drawn by whole clusters: at least `sizes[name]` of each subset, or all of it."""
+    """Return a mask of randomly drawn items. Whole clusters are drawn: at least `sizes[name]` items of each subset, or
+    all of it if it is smaller.
+    """
     ordered, items, _ = pairs.by_content
     rank = np.empty(pairs.n_items, dtype=np.int64)
     rank[items] = np.random.Generator(np.random.PCG64(seed)).permutation(pairs.n_items)[ordered.cluster]
@@ -96,9 +102,10 @@ def sample_for(
     seed: int,
     progress: Progress = silent,
 ) -> Sample:
-    """Run slow attackers on more and more items until every subset is decided or no look is left; return the sample.
+    """Run slow attackers on more and more items until every subset is decided or no further test is allowed. Return the
+    last sample.
 
-    An ensemble decides nothing here, but its members are trained on the last sample meanwhile.
+    An ensemble decides nothing here, but its members are trained on the last sample.
     """
     count = {name: int((pairs.subset == s).sum()) for s, name in enumerate(pairs.subsets)}
     looks = {name: last_look(looks_of(n)) for name, n in count.items()}
@@ -115,7 +122,7 @@ def sample_for(
             break
         answers = [answers_of(a, sample.part(pairs, a.name), seed, progress) for a in single]
         for name in list(waiting):
-            if _settled(answers, pairs.subsets.index(name), 1 / EARLY, tests, threshold):
+            if _is_decided(answers, pairs.subsets.index(name), 1 / EARLY, tests, threshold):
                 waiting.remove(name)
                 looks[name] = 1 / EARLY
         sizes |= dict.fromkeys(waiting, larger)
@@ -128,8 +135,8 @@ TURN = 0.0005
 
 
 def _run_together(attackers: Sequence[Attacker], sample: Sample, progress: Progress) -> None:
-    """Score captions with language models while the other attackers learn in a second thread; an ensemble trains its
-    members. All answers are cached.
+    """Score captions with language models while the other attackers learn in a second thread; for an ensemble, its
+    members are trained. All answers are cached.
     """
     scoring = [a for a in attackers if isinstance(a, TextAttacker)]
     for attacker in scoring:
@@ -160,16 +167,20 @@ def _ensemble(attacker: Attacker) -> Ensemble | None:
     return learner if isinstance(learner, Ensemble) else None
 
 
-def _settled(answers: Sequence[AttackerMargins], subset: int, looks: float, tests: int, threshold: float) -> bool:
-    """Return True if one attacker leaks significantly on a subset, or all surely stay below the threshold."""
+def _is_decided(answers: Sequence[AttackerMargins], subset: int, looks: float, tests: int, threshold: float) -> bool:
+    """Return True if one attacker leaks significantly on a subset, or if all attackers certainly stay below the
+    threshold.
+    """
     figures = [measure_attacker(margins.of_items(margins.pairs.subset == subset), looks) for margins in answers]
     if any(leaks(m, m.p * tests, threshold) for m in figures):
         return True
     return all(max(m.high, 1 - m.low) < threshold for m in figures)
 
 
-def spread_over(pairs: Pairs, keep: np.ndarray, answers: AttackerMargins) -> AttackerMargins:
-    """Return answers about the items in the mask `keep` as answers about all pairs, with NaN for the other items."""
+def over_all_pairs(pairs: Pairs, keep: np.ndarray, answers: AttackerMargins) -> AttackerMargins:
+    """Return answers that cover all pairs, given answers on the items in the mask `keep`. The margins of the other
+    pairs are NaN.
+    """
     asked = keep[pairs.item]
     raw, log_odds = np.full(len(pairs), np.nan, dtype=np.float32), np.zeros(len(pairs))
     spreads = np.ones(pairs.n_items)

@@ -1,11 +1,11 @@
-"""Symmetry: the highest accuracy of a model that sees only the captions, or only the images.
+"""Symmetry: the highest accuracy that a model can reach if it sees only the captions, or only the images.
 
-Text alone: every image of an item defines pairs of a true and a false caption. If the same two captions also occur in
-reversed roles, equally often, no model that sees only text can win: whatever it prefers, it is right once and wrong
-once. The *bound* is the highest accuracy of any such model, even one that has memorised every answer: of any two
-captions it always chooses the one that is more often true. The bound of a symmetric benchmark is 50 %.
+Text alone: every image of an item defines pairs of a true and a false caption. If the same two captions occur equally
+often with true and false exchanged, no model that sees only text can gain anything from them: whichever it prefers, it
+is right once and wrong once. The *bound* is the highest accuracy of any such model, even one that has memorised every
+answer: of two captions it always chooses the one that is true more often. The bound of a symmetric benchmark is 50 %.
 
-Images alone: the same for the pairs of a true and a false image that every caption defines.
+Images alone: the same holds for the pairs of a true and a false image that every caption defines.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class SideBalance:
-    """The balance of captions or of images: the number of true–false pairs, and of pairs that also occur reversed."""
+    """The balance of the captions or of the images: the number of true–false pairs, and the number of those that cancel
+    out because they also occur with true and false exchanged.
+    """
 
     pairs: int
     mirrored: int
@@ -52,12 +54,14 @@ class Symmetry:
 
     @property
     def balanced(self) -> bool:
-        """True if neither captions nor images help by themselves: every pair of either also occurs reversed."""
+        """True if neither captions nor images reveal anything by themselves: every pair also occurs with true and false
+        exchanged.
+        """
         return self.text.pairs > 0 and self.images.pairs > 0 and self.text.balanced and self.images.balanced
 
     @property
     def words(self) -> str:
-        """The symmetry as a sentence."""
+        """A sentence that describes the symmetry."""
         if self.balanced:
             return "balanced by design: captions alone, or images alone, are right exactly half of the time"
         parts = []
@@ -102,12 +106,12 @@ def symmetry_of(bench: Benchmark, subset: str = "") -> Symmetry:
 
 
 def text_asks(item: Item) -> Iterator[Ask]:
-    """Yield the pairs of a true and a false caption for each image of an item."""
+    """Yield the (true, false) pairs of captions that each image of an item defines."""
     return _asks(item.captions, item.match)
 
 
 def image_asks(item: Item) -> Iterator[Ask]:
-    """Yield the pairs of a true and a false image for each caption of an item."""
+    """Yield the (true, false) pairs of images that each caption of an item defines."""
     return _asks(item.images, zip(*item.match))
 
 
@@ -117,7 +121,8 @@ def _asks(names: Sequence[str], lines: Iterable[Sequence[bool]]) -> Iterator[Ask
 
 
 def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
-    """Return how much more often the first of two captions or images, in alphabetical order, is true; never 0.
+    """Return, for every two captions or images (a, b) in alphabetical order, how much more often a is the true one.
+    Pairs with a surplus of 0 are left out.
 
     >>> surplus_of([("a", "b"), ("b", "a"), ("c", "a")])
     {('a', 'c'): -1}
@@ -130,7 +135,9 @@ def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
 
 
 def _balance(asks: Sequence[np.ndarray]) -> tuple[SideBalance, np.ndarray]:
-    """Return the balance of captions or images, and the items with a pair not reversed equally often."""
+    """Return the balance of captions or images, and the items with a pair that does not occur equally often with true
+    and false exchanged.
+    """
     item, true, false = np.concatenate([np.zeros((3, 0), np.int64), *asks], axis=1)
     low, high = np.minimum(true, false), np.maximum(true, false)
     at = np.unique(low * (high.max(initial=0) + 1) + high, return_inverse=True)[1]

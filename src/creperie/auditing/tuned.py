@@ -1,8 +1,10 @@
-"""A language model tuned on the benchmark's own captions: what a model that reads can learn without the image.
+"""A language model tuned on the benchmark's own captions, which shows what a model that reads them can learn without
+the image.
 
-The model gets a head that gives each caption one number. Head and upper layers are trained, out of fold, so that the
-true caption of a pair gets the higher one (pairwise logistic loss). Every fold of every subset starts from the same
-weights. This is the k-fold stress test of a benchmark's text (arXiv 2511.04655), asked as a choice of two captions.
+The model gets a head that returns one number for each caption. The head and the upper layers are trained so that the
+true caption of a pair gets the higher number (pairwise logistic loss), and the answers are out of fold. Every fold of
+every subset starts from the same weights. This is the k-fold stress test of a benchmark's text (arXiv 2511.04655),
+applied to a choice between two captions.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ TRAINED = 1 / 2
 
 @dataclass(eq=False)
 class TunedLanguageModel(MarginSource):
-    """The source of the margins of a language model that is tuned anew for every subset and fold."""
+    """Computes the margins of a language model that is tuned anew for each subset and fold."""
 
     open: Callable[[], Any]  #: loads the language model: an adapter with `model`, `place`, `start` and `token_ids`
 
@@ -65,7 +67,7 @@ TokenPair = tuple[list[int], list[int]]
 def margins_after_tuning(
     adapter: Any, learned: Sequence[TokenPair], asked: Sequence[TokenPair], seed: int
 ) -> np.ndarray:
-    """Tune a copy of the model on the `learned` pairs; return, for each `asked` pair, the score of the true caption
+    """Tune a copy of the model on the `learned` pairs. Return, for each `asked` pair, the score of the true caption
     minus that of the false one.
     """
     import torch
@@ -83,7 +85,7 @@ def margins_after_tuning(
 
 
 def _tune(scorer: Any, learned: Sequence[TokenPair], rng: np.random.Generator) -> None:
-    """Train in batches of pairs of similar length, with a learning rate that rises and then falls to zero."""
+    """Train the model on batches of pairs of similar length, with a learning rate that rises and then falls to zero."""
     import torch
 
     per_epoch = -(-len(learned) // BATCH)
@@ -112,7 +114,7 @@ def _tune(scorer: Any, learned: Sequence[TokenPair], rng: np.random.Generator) -
 
 
 def _scored(scorer: Any, lines: Sequence[list[int]]) -> np.ndarray:
-    """Return the score of each caption; equal captions are scored once."""
+    """Return the score of each caption, given as token ids. Equal captions are scored once."""
     import torch
 
     distinct = sorted({tuple(line) for line in lines}, key=lambda line: (len(line), line))
@@ -129,11 +131,15 @@ def _in_batches(lines: Sequence[tuple[int, ...]]) -> Iterator[Sequence[tuple[int
 
 
 def _scorer(body: Any, device: Any) -> Any:
-    """Return a copy of a model's body with a head. The class is defined here so that torch is imported when used."""
+    """Return a copy of the model with a head. The class is defined inside the function so that torch is imported only
+    when needed.
+    """
     import torch
 
     class CaptionScorer(torch.nn.Module):
-        """A network from token ids of captions to one number each, read at the last token."""
+        """A network that takes the token ids of captions and returns one number for each, computed at its
+        last token.
+        """
 
         def __init__(self) -> None:
             super().__init__()

@@ -1,23 +1,25 @@
-"""The one place that turns attackers' results into a verdict, with its sentence, its exit code and the next step.
+"""The only place that turns attackers' results into a verdict, with its sentence, its exit code and the fix.
 
-Everything that states a verdict (audit, refine, validate, reports, cards, datasheets, JUnit, badges, CI) takes it from
-here. All tests of an audit (every attacker on every subset and view) are one family of hypotheses with one correction.
+Everything that states a verdict (audit, refine, validate, reports, cards, datasheets, JUnit, badges, CI) gets it from
+here. All tests of an audit (every attacker on every subset and view) are one family of hypotheses, which are corrected
+together.
 
-- *leaks*: an attacker does better than chance after correction for all attackers and subsets, above the threshold;
-- *anti-learned*: an attacker is surely wrong, and its reversed answers may pass the threshold. The items
-  were selected against such an attacker (or mirror each other);
-- *clean*: the upper limit of every attacker's interval lies below the threshold. It names the attackers it means;
-- *not shown*: neither. There are too few items; the text says how many are needed;
-- *incomplete*: not leaking so far, but attackers of the standard battery were not run;
+- *leaks*: after correction for all attackers and subsets, an attacker does significantly better than chance, and its
+  accuracy is above the threshold;
+- *anti-learned*: an attacker is significantly worse than chance, and its reversed answers may exceed the threshold. The
+  items were selected against such an attacker (or mirror each other);
+- *clean*: the upper limit of every attacker's interval lies below the threshold. The verdict names these attackers;
+- *not shown*: neither of these is shown because there are too few items; the text says how many are needed;
+- *incomplete*: no leak so far, but attackers of the standard battery were not run;
 - *unsolvable*: clean, but some items have the same caption as true and as false;
-- *not run*: nobody looked. *nothing left*: a refinement removed every item;
+- *not run*: there was no audit. *nothing left*: a refinement removed every item;
 - of a validation: *valid* (a model confirms all captions), *in doubt* (it does not), *not shown* (it did not answer).
 
-What can be done about a leak:
+A leak has one of three fixes:
 
 - *repairable*: once the captions of every item are brought into one style, the attacker no longer leaks;
-- *removable*: items can be left out until as many speak for the cue as against it;
-- *structural*: that would leave less than a tenth of the items. The captions have to be rewritten.
+- *removable*: items can be left out so that equally many remain for and against the cue;
+- *structural*: that would leave less than a tenth of the items, so the captions have to be rewritten.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ FIXES = ("structural", "removable", "repairable")
 
 @dataclass(frozen=True)
 class AuditRow:
-    """The figures of one attacker on one subset (or on one view of it, such as P2-N), and whether they are a leak."""
+    """The results of one attacker on one subset (or on one view of it, such as P2-N), and whether they are a leak."""
 
     subset: str
     view: str
@@ -67,35 +69,43 @@ class AuditRow:
 
     @property
     def place(self) -> str:
-        """The name of the measured subset, with the view if only one view of the subset was measured."""
+        """The name of the subset, followed by the view if only one view of the subset was measured."""
         return f"{self.subset} {self.view}".rstrip()
 
 
 def by_strength(rows: Iterable[AuditRow]) -> list[AuditRow]:
-    """Return the rows, the most accurate first. Cues that do not leak come last: the best of many looks too good."""
+    """Return the rows, the most accurate first. Cues that do not leak come last, because the best of many cues looks
+    better than it is.
+    """
     ordered = sorted(rows, key=lambda r: -np.nan_to_num(r.measure.accuracy))
     return sorted(ordered, key=lambda r: bool(r.cue) and not r.leaks)
 
 
 def leaks(measure: Measure, p: float, threshold: float) -> bool:
-    """Return True if an attacker is significantly better than chance and its accuracy exceeds the threshold."""
+    """Return True if an attacker's result is a leak: significant (`p` is corrected), with an accuracy above the
+    threshold.
+    """
     return p < SIGNIFICANCE and measure.accuracy > threshold
 
 
 def balanced_share(gaps: np.ndarray) -> float:
-    """Return the proportion of items that remain if gaps above and below zero are balanced; zero gaps all remain."""
+    """Return the proportion of items that remain after balancing: as many items with a gap above zero as below, and all
+    with a gap of zero.
+    """
     above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
     return (2 * min(above, below) + len(gaps) - above - below) / len(gaps) if len(gaps) else float("nan")
 
 
 def distinct_tests(rows: Sequence[AuditRow]) -> list[AuditRow]:
-    """Return the rows without repeated tests: if there is only one subset, the row for "all" repeats that subset's."""
+    """Return the rows without repeated tests. If there is only one subset, the row for "all" is a repetition of that
+    subset's row.
+    """
     single = len({row.subset for row in rows}) == 2
     return [row for row in rows if not (single and row.subset == ALL)]
 
 
 def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
-    """Return the rows with p-values corrected (Holm) for every test of the audit, and with `leaks` set."""
+    """Return the rows with p-values corrected by Holm's method for all tests of the audit, and with `leaks` set."""
     tests = distinct_tests(rows)
     by_test = {
         (r.view, r.attacker, r.subset): p for r, p in zip(tests, holm([r.measure.p for r in tests]), strict=True)
@@ -106,7 +116,9 @@ def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
 
 
 def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRow:
-    """Return the row with what can be done about its leak, given the attacker's result on the repaired captions."""
+    """Return the row with the fix of its leak, given the attacker's result on the repaired captions (None if it was not
+    run on them).
+    """
     after = None if repaired is None else repaired.accuracy
     if repaired is not None and not leaks(repaired, repaired.p, threshold):
         return replace(row, repaired=after, fix="repairable")
@@ -132,7 +144,7 @@ EXIT_CODES = {
 
 @dataclass(frozen=True)
 class Measurements:
-    """What an audit measured on one subset, or on the whole benchmark: all that a verdict is made from."""
+    """What an audit measured on one subset, or on the whole benchmark: everything from which a verdict is made."""
 
     subset: str
     items: int
@@ -158,7 +170,7 @@ class Measurements:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one subset, or on the whole benchmark, and what led to it."""
+    """The verdict on one subset, or on the whole benchmark, and the results that led to it."""
 
     measured: Measurements
     verdict: str
@@ -190,7 +202,7 @@ class Judgement:
 
     @property
     def plainest(self) -> tuple[AuditRow, ...]:
-        """The leaks to name first: up to three cues that can be named in words, then the strongest learned attacker."""
+        """The leaks to name first: up to three whose cue can be named in words, then the strongest learned attacker."""
         first = {name: rows[0] for name, rows in self._by_family.items()}
         plain = [row for name, row in first.items() if name not in LEARNED_FAMILIES]
         learned = [row for name, row in first.items() if name in LEARNED_FAMILIES]
@@ -198,7 +210,9 @@ class Judgement:
 
     @property
     def families(self) -> str:
-        """Each cue with the number of subsets that leak through it and the worst of them, for a whole benchmark."""
+        """A list, as text, of the families that leak. For each it says in how many subsets it leaks and in which one
+        most.
+        """
         by_family = self._by_family
         where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}
         ordered = sorted(by_family, key=lambda n: (n in LEARNED_FAMILIES, -where[n], -by_family[n][0].measure.accuracy))
@@ -229,14 +243,14 @@ class Judgement:
 
     @property
     def _more_time(self) -> str:
-        """How much longer than this audit one with `--full` takes, on one core."""
+        """How much longer an audit with `--full` would take on one core, as text."""
         seen = self.measured
         seconds = sum((seen.items - n) * entry_of(name).seconds for n, names in seen.sample for name in names)
         return f"{seconds / 60:,.0f} minutes" if seconds > 90 else f"{max(1, round(seconds, -1)):.0f} seconds"
 
     @property
     def power(self) -> str:
-        """A text on the smallest leak that this audit could have detected, and on how often captions repeat."""
+        """A text that says how small a leak this audit could have detected, and how often pairs of captions repeat."""
         seen = self.measured
         if math.ceil(seen.detectable * 1000) < 1000:
             found = (
@@ -251,12 +265,14 @@ class Judgement:
         return f"{found}; items that share a pair of captions with another: {told}" if told else found
 
     def document(self, next: str) -> dict[str, Any]:
-        """Return the verdict, with the command to type next, as a document for JSON."""
+        """Return the verdict as a document for JSON. `next` is the command to type next."""
         return {"verdict": self.verdict, "text": self.text, "next": next, "code": self.code, "power": self.power}
 
 
 def unjudged(word: str, items: int = 0) -> Judgement:
-    """Return the verdict on a benchmark that was not audited: *not run*, or *nothing left* if it has no items."""
+    """Return the verdict on a benchmark that was not audited. `word` is "not run" or, if it has no items, "nothing
+    left".
+    """
     return Judgement(Measurements(ALL, items), word)
 
 
@@ -288,7 +304,7 @@ def _not_shown_text(j: Judgement) -> str:
     enough = f"; about {j.needed:,} items{there} would decide" if j.needed else ""
     if row and j.needed and _is_above(row, j.measured.threshold):
         there = f" there, on {counted(row.measure.n, 'item')}" if where else ""
-        enough = f"; it reaches {percent(_further(row))} %{there}: if that stays so, more items can only show a leak"
+        enough = f"; it reaches {percent(_either_way(row))} %{there}: if that stays so, more items can only show a leak"
     if j.needed and j.measured.sample:
         enough += ": --full takes as many" if j.full else ", with --full"
     return f"not shown{_headline(j)}: too few items to exclude {percent(j.measured.threshold, 0)} % ({best}){enough}"
@@ -314,7 +330,7 @@ _SENTENCES: dict[str, Callable[[Judgement], str]] = {
 
 
 def _headline(j: Judgement) -> str:
-    """Return, in brackets, the accuracy of all attackers together, or of the strongest one if it reaches more."""
+    """Return, in brackets, the accuracy of the ensemble of all attackers, or of a single attacker if that is higher."""
     if j.headline is None:
         return ""
     reached, low, high = map(percent, (j.headline.measure.accuracy, j.headline.measure.low, j.headline.measure.high))
@@ -333,7 +349,7 @@ def _named(row: AuditRow) -> str:
 
 
 def judge(seen: Measurements) -> Judgement:
-    """Return the verdict on a subset that follows from what was measured."""
+    """Return the verdict on a subset, given what was measured."""
     measured = [r for r in seen.rows if r.measure.n]
     ordered = by_strength(measured)
     through = tuple(r for r in ordered if r.leaks)
@@ -367,7 +383,7 @@ def judge(seen: Measurements) -> Judgement:
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
-    """Return the row of the ensemble, or of a member that reaches more; None if no ensemble was run."""
+    """Return the row of the ensemble, or of another attacker that is more accurate; None if no ensemble was run."""
     plain = [row for row in rows if not row.view and (row.leaks or not row.cue)]
     if not any(row.attacker == "ensemble" for row in plain):
         return None
@@ -375,29 +391,33 @@ def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
 
 
 def _upper(row: AuditRow) -> float:
-    """Return the highest accuracy that the interval allows; for an attacker that is mostly wrong, in reverse."""
+    """Return the upper limit of an attacker's accuracy, or of the accuracy of its reversed answers if
+    that is higher.
+    """
     m = row.measure
     return 1.0 if math.isnan(m.accuracy + m.low + m.high) else max(m.high, 1 - m.low)
 
 
-def _further(row: AuditRow) -> float:
-    """Return an attacker's accuracy or, if it is mostly wrong, that of the opposite answers."""
+def _either_way(row: AuditRow) -> float:
+    """Return an attacker's accuracy or, if it is mostly wrong, that of its reversed answers."""
     return max(row.measure.accuracy, 1 - row.measure.accuracy)
 
 
 def _is_above(row: AuditRow, threshold: float) -> bool:
-    """Return whether an attacker's estimate reaches the threshold, so that no number of items can rule out a leak."""
-    return _further(row) >= threshold - 0.005
+    """Return whether an attacker's accuracy reaches the threshold, so that no number of items could rule out a leak."""
+    return _either_way(row) >= threshold - 0.005
 
 
 def _needed(row: AuditRow, threshold: float) -> int:
-    """Return the number of items that would decide whether an attacker leaks; 0 if unknown.
+    """Return the number of items that would decide whether an attacker leaks; 0 if it is unknown.
 
-    With that many, the upper limit of an attacker at chance is below the threshold; if there are as many already, the
-    upper limit at its own accuracy is. If its accuracy is above the threshold, its lower limit is above one half. The
-    interval is the audit's own, with its looks, ties and shared images: Wilson's limit u has n (u − p)² = z² u (1 − u).
+    With so many items, the upper limit of an attacker at chance would lie below the threshold. If there are that many
+    already, the attacker's own accuracy is assumed instead of chance. If that accuracy is above the threshold, the
+    result is the number of items with which its lower limit would lie above one half. The interval is that of the
+    audit, including its correction for repeated tests, ties and shared images: Wilson's limit u satisfies n (u − p)² =
+    z² u (1 − u).
     """
-    m, far = row.measure, _further(row)
+    m, far = row.measure, _either_way(row)
     limit, aim, shares = _upper(row), threshold, (0.5, far)
     if _is_above(row, threshold):
         limit, aim, shares = max(m.low, 1 - m.high), 0.5, (far, far)
@@ -413,7 +433,7 @@ def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
 
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
-    """Return the verdict on a whole benchmark: the verdict of its worst subset. If that is a leak, all leaks of the
+    """Return the verdict on a whole benchmark, which is that of its worst subset. If that is a leak, all leaks of the
     leaking subsets are listed, the strongest first.
     """
     if len(subsets) < 2:

@@ -24,8 +24,8 @@ from creperie.auditing import (
     kept_audit,
     make_attackers,
     read_audit,
+    runnable_attackers,
     scoring_attackers,
-    sendable,
     write_audit_page,
 )
 from creperie.auditing import audit as run_audit
@@ -142,7 +142,7 @@ def _run(bench: Benchmark, options: AuditOptions, models: AttackerModels, engine
 
 
 def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: AttackerModels) -> CommandResult:
-    sent = scoring_attackers(make_attackers(sendable(attackers, models)[0], models))
+    sent = scoring_attackers(make_attackers(runnable_attackers(attackers, models)[0], models))
     rows = compare_pairwise(a, b, sent, progress=bar)
     shown = {"first": a.name, "second": b.name, "results": [asdict(row) for row in rows]}
     return CommandResult(shown, lambda: show_comparison(a.name, b.name, rows))

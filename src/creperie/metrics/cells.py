@@ -116,7 +116,7 @@ def calibration(probabilities: np.ndarray, truth: np.ndarray, bins: int = 15) ->
     known = ~(np.isnan(p) | np.isnan(right))
     p, right = p[known], right[known]
     if not len(p) or p.min() < 0 or p.max() > 1:
-        raise UsageError("calibration needs probabilities between 0 and 1", hint="see `choice_probabilities`")
+        raise UsageError("calibration needs probabilities between 0 and 1", hint="compute them from scores with `choice_probabilities`")
     order = np.argsort(p, kind="stable")
     rows, error, noise = [], 0.0, 0.0
     for members in np.array_split(order, min(bins, len(p))):

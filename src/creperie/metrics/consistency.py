@@ -73,7 +73,7 @@ def integration_gap(
         what = f"`owner` has {len(owner)} values for {len(parts)} parts"
         raise UsageError(what, hint="give the index of one item for each part")
     if len(owner) and int(owner.max()) >= len(whole):
-        raise UsageError(f"`owner` has the index {owner.max()}, but there are {len(whole)} items", hint="count from 0")
+        raise UsageError(f"`owner` has the index {owner.max()}, but there are {len(whole)} items", hint="number the items from 0")
     counts = [np.bincount(owner[parts == kind], minlength=len(whole)) for kind in (VOID, MISS, TIE, HIT)]
     void, miss, tie, _ = (count > 0 for count in counts)
     void |= sum(counts) == 0

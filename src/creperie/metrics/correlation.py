@@ -54,7 +54,7 @@ def _pairs(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> 
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise UsageError(
-            f"columns of {a.size} and {b.size} values", hint="give two columns, one value per model in each"
+            f"the two columns have {a.size} and {b.size} values", hint="give two columns, one value per model in each"
         )
     both = ~(np.isnan(a) | np.isnan(b))
     return a[both], b[both]

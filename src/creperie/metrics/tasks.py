@@ -133,7 +133,7 @@ def _cut(family: str, number: str) -> Task:
     what, value, _ = _CUT[family]
     if family == "recall":
         if not number.isdigit() or int(number) < 1:
-            raise UsageError(f"recall@{number} needs a whole number of places", hint="write recall@1, recall@5 …")
+            raise UsageError(f"the number in recall@{number} is not a whole number from 1", hint="write recall@1, recall@5 …")
         k = int(number)
         return Task(f"recall@{k}", what.replace("k highest", f"{k} highest"), "image_text", Within(k))
     try:

@@ -74,12 +74,18 @@ def run_audit(job: StageJob) -> dict[str, Any]:
 
 def run_compare(job: StageJob) -> dict[str, Any]:
     """Compare the foils of two benchmarks, as in Table 4 of SugarCrepe, and write the counts."""
-    from creperie.auditing import AttackerModels, compare_pairwise, make_attackers, scoring_attackers, sendable
+    from creperie.auditing import (
+        AttackerModels,
+        compare_pairwise,
+        make_attackers,
+        runnable_attackers,
+        scoring_attackers,
+    )
 
     if len(job.inputs) != 2:
         raise UsageError(f"stage {job.name!r} needs two benchmarks to compare", hint="write `from: [rebuild, make]`")
     models = job.settings(AttackerModels)
-    sent = scoring_attackers(make_attackers(sendable(list(job.option("attackers")), models)[0], models))
+    sent = scoring_attackers(make_attackers(runnable_attackers(list(job.option("attackers")), models)[0], models))
     a, b = (load(place) for place in job.inputs)
     rows = [asdict(row) for row in compare_pairwise(a, b, sent, progress=job.progress)]
     used = {"lm-mean": models.lm_uri, "plausibility": models.plausibility, "grammar": models.grammar or "link-grammar"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from creperie.auditing import AttackerModels, entry_of, sendable
+from creperie.auditing import AttackerModels, entry_of, runnable_attackers
 from creperie.core import UsageError, option, unknown
 from creperie.refining.methods import METHODS
 from creperie.refining.select import ChoiceSettings, RefinementMethod
@@ -94,7 +94,7 @@ class RefinePlan:
         seen = self.selection(models)
         if self.held_out or (self.attackers and not self.audit):
             return tuple(name for name in dict.fromkeys(self.held_out) if name not in seen)
-        cheap = [name for name in sendable((), models)[0] if not entry_of(name).sampled]
+        cheap = [name for name in runnable_attackers((), models)[0] if not entry_of(name).sampled]
         return tuple(name for name in cheap if name not in (*seen, "ensemble"))
 
     def audited_by(self, models: AttackerModels) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class RefinePlan:
         seen = self.selection(models)
         if self.held_out:
             return tuple(dict.fromkeys((*seen, *self.held_out)))
-        battery = sendable((), models)[0]
+        battery = runnable_attackers((), models)[0]
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
 
-from creperie.auditing import AttackerModels, audit, audit_document, entry_of, sendable
+from creperie.auditing import AttackerModels, audit, audit_document, entry_of, runnable_attackers
 from creperie.bench import load, record_audit, recorded_audit
 from creperie.core import Advance, CreperieError, UsageError, percent
 from creperie.refining import refine, write_refined
@@ -128,7 +128,7 @@ def audit_job(name: str, place: Path, attackers: Sequence[str], link: str) -> St
 
     def work(job: StudioJob) -> None:
         bench = load(place)
-        names, _ = sendable(tuple(attackers), models)
+        names, _ = runnable_attackers(tuple(attackers), models)
         for attacker in names:
             if entry_of(attacker).sampled or entry_of(attacker).family in ("n-grams", "ensemble"):
                 continue  # they learn from all items, or sample: they run with the others below
