@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from creperie.refining.cells import grid
+from creperie.refining.cells import grid_selection
 from creperie.refining.optimal import optimal
 
 
@@ -34,7 +34,7 @@ def main() -> None:
         for k in map(int, chosen.attackers.split(",")):
             table = gaps(n, k)
             start = time.perf_counter()
-            keep = grid(table)
+            keep = grid_selection(table)
             _line("grid", n, k, int(keep.sum()), "", "", "", time.perf_counter() - start)
             start = time.perf_counter()
             found = optimal(table, time_limit=chosen.time_limit)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from creperie.core import DataError
 from creperie.refining import unit_gaps
-from creperie.refining.cells import grid, signed_bins
+from creperie.refining.cells import grid_selection, signed_bins
 from creperie.refining.optimal import _better_than, _programme, optimal
 from creperie.refining.select import Choice, Filtered, Selection, Structural
 
@@ -42,10 +42,10 @@ patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @patient
 @given(gap_tables, st.integers(0, 3))
 def test_grid_leaves_no_attacker_an_edge(gaps: np.ndarray, seed: int) -> None:
-    keep = grid(gaps, seed=seed)
+    keep = grid_selection(gaps, seed=seed)
     assert (imbalance(gaps, keep) == 0).all()
     assert keep[(gaps == 0).all(axis=1)].all()
-    assert (grid(gaps, seed=seed) == keep).all()
+    assert (grid_selection(gaps, seed=seed) == keep).all()
 
 
 @patient
@@ -71,7 +71,7 @@ def test_grid_size_is_that_of_the_published_cell_rule(gaps: np.ndarray) -> None:
         expected += min(n, cells.get(tuple(-c for c in cell), 0))
     for (axis, bin_), n in faces.items():
         expected += min(n, faces.get((axis, -bin_), 0))
-    assert grid(pairs).sum() == expected
+    assert grid_selection(pairs).sum() == expected
 
 
 @settings(deadline=None, max_examples=40)
@@ -84,7 +84,7 @@ def test_optimal_is_balanced_bin_by_bin_and_at_least_as_large_as_the_grid(gaps: 
             assert (cells[:, attacker] == b).sum() == (cells[:, attacker] == -b).sum()
     assert choice.keep.sum() <= choice.bound + 1e-6
     if (gaps != 0).all():  # on faces the grid uses wider bins than this programme
-        assert choice.keep.sum() >= grid(gaps).sum()
+        assert choice.keep.sum() >= grid_selection(gaps).sum()
 
 
 @settings(deadline=None, max_examples=30)
@@ -165,7 +165,7 @@ def test_large_selections_stay_within_one_percent_of_the_bound(monkeypatch: pyte
 
 def test_gaps_that_are_no_numbers_are_refused() -> None:
     with pytest.raises(DataError, match="item 1"):
-        grid(np.array([[0.1, 0.2], [np.nan, 0.3]]))
+        grid_selection(np.array([[0.1, 0.2], [np.nan, 0.3]]))
 
 
 @pytest.mark.parametrize("attempts", [400, 0])

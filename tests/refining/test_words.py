@@ -107,7 +107,7 @@ def test_too_few_foils_are_told_with_what_to_do(tmp_path: Path, command: Any) ->
 
 @pytest.mark.parametrize("method", ["pair", "words", "syntaxbias"])
 def test_methods_without_bins_refuse_them_and_record_none(method: str) -> None:
-    with pytest.raises(UsageError, match=f"{method} has no bins"):
+    with pytest.raises(UsageError, match=f"the method {method} uses no bins"):
         RefinePlan(method=method, bins=5)
     assert RefinePlan(method=method).fineness == 0
 
@@ -116,7 +116,7 @@ def test_plans_that_cannot_be() -> None:
     with pytest.raises(UsageError, match="unknown method 'grit'; did you mean 'grid'"):
         RefinePlan(method="grit")
     for given in ({"method": "grid"}, {"method": "syntaxbias", "threshold": 0.1}):
-        with pytest.raises(UsageError, match="`p_value` works only with"):
+        with pytest.raises(UsageError, match="`p_value=` works only with"):
             RefinePlan(**given, p_value=1e-5)  # type: ignore[arg-type]
     assert RefinePlan(method="syntaxbias", p_value=1e-5).selection(AttackerModels(lm="none")) == ("lm-mean",)
     assert "lm-mean" not in RefinePlan().selection(AttackerModels(lm="none"))

@@ -207,7 +207,11 @@ def test_separation_is_not_called_converged() -> None:
         ({"y": [1.0, 2.0] * 3, "g": list("abcdef")}, Analysis("y", (), ("g",)), "a group for every row"),
         ({"y": [1.0, 0.0] * 3, "g": list("abcdef")}, Analysis("y", (), ("g",), "logistic"), "row: .* the residual"),
         ({"y": [1.0, 2.0] * 6, "f": ["u"] * 12, "g": list("ab") * 6}, Analysis("y", ("f",), ("g",)), "one level only"),
-        ({"y": [1.0, 0.5] * 6, "g": list("aab") * 4}, Analysis("y", (), ("g",), "logistic"), "not all 0 and 1"),
+        (
+            {"y": [1.0, 0.5] * 6, "g": list("aab") * 4},
+            Analysis("y", (), ("g",), "logistic"),
+            "values other than 0 and 1",
+        ),
         ({"y": [1.0] * 12, "g": list("aab") * 4}, Analysis("y", (), ("g",), "logistic"), "always 1"),
         (
             {"y": [1.0] * 12, "g": list("aab") * 4},

@@ -145,7 +145,7 @@ def test_a_table_from_r(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("t.xls", "", "is not the name of a table file"),
+        ("t.xls", "", "does not end in a suffix of a table file"),
         ("none.csv", None, "no such file"),
         ("bad.parquet", "x", "cannot be read"),
     ],

@@ -36,7 +36,8 @@ def load_vera(uri: str) -> Judge:
     network = read_network(uri, "T5EncoderModel")
     rows = network.model.get_input_embeddings().weight.shape[0]
     if rows <= WEIGHT_ROW:
-        what = f"not a Vera checkpoint: its embedding table has {rows} rows, but Vera's head is in rows {TEMPERATURE_ROW} to {WEIGHT_ROW}"
+        head = f"its {rows} embeddings do not include Vera's head, in numbers {TEMPERATURE_ROW} to {WEIGHT_ROW}"
+        what = f"not a Vera checkpoint: {head}"
         raise ModelError(what, where=uri, hint="name a Vera checkpoint")
     return Judge(network, network.described("T5 encoder + Vera head", MAX_LENGTH), _plausible, BATCH)
 

@@ -1,7 +1,7 @@
-"""How far raters agree: Cohen's and Fleiss' kappa, Krippendorff's alpha, with intervals over items or clusters.
+"""How far raters agree: Cohen's and Fleiss' kappa and Krippendorff's alpha, with intervals over items or clusters.
 
 Ratings are a matrix (items, raters) of numbers; NaN marks a missing rating. For nominal ratings, and for perfect
-agreement on any scale, the interval comes from the likelihood of the agreeing and disagreeing pairs (kappa.py): it is
+agreement on any scale, the interval comes from the likelihood of the agreeing and disagreeing pairs (kappa.py). It is
 wide if all raters agree but nearly all answers are the same. In all other cases the coefficient is scaled to [0, 1] and
 gets the interval of a proportion.
 """
@@ -59,7 +59,7 @@ def cohen_kappa(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Agreement:
-    """Return Cohen's kappa of two raters; `weights` says how the distance between two ratings (in ranks) counts.
+    """Return Cohen's kappa of two raters. `weights` says how the distance between the ranks of two ratings counts.
 
     >>> round(cohen_kappa(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])).value, 3)
     0.5
@@ -89,7 +89,9 @@ def cohen_kappa(
 def fleiss_kappa(
     ratings: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> Agreement:
-    """Return Fleiss' kappa for items that all have the same number of ratings, not necessarily by the same people."""
+    """Return Fleiss' kappa of items that all have the same number of ratings. The ratings of different items need not
+    come from the same people.
+    """
     matrix, own = _rated(ratings, clusters)
     counts = _counts(matrix)
     raters = counts.sum(axis=1)
@@ -147,15 +149,16 @@ def krippendorff_alpha(
 
 def _ordinal_distance(each: np.ndarray) -> np.ndarray:
     """Return the squared distance between every two values, where `each` is the number of ratings with each value. The
-    distance is the number of ratings from the middle of one value to the middle of the other.
+    distance of two values is the number of ratings between them, each value counted to its middle.
     """
     middle = np.cumsum(each, axis=-1) - each / 2
     return (middle[..., :, None] - middle[..., None, :]) ** 2
 
 
 def _moments(matrix: np.ndarray) -> np.ndarray:
-    """Return four columns per item: the sum of the squared differences over all ordered pairs of its m ratings, divided
-    by m − 1; m; and the sum and the sum of squares of the centred ratings.
+    """Return four columns with one row per item. If the item has m ratings, these are: the sum of the squared
+    differences over all ordered pairs of its ratings, divided by m − 1; m; the sum of the centred ratings; and the sum
+    of their squares.
     """
     # Centred on the overall mean: squares of large ratings would lose the differences to rounding.
     centred = matrix - np.nanmean(matrix) if len(matrix) else matrix
@@ -182,7 +185,7 @@ def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray
 
 
 def _counts(matrix: np.ndarray) -> np.ndarray:
-    """Return how often each item was given each value: an array (items, values), with the values in sorted order."""
+    """Return how often each item was given each value, as an array (items, values). Values are in ascending order."""
     values = np.unique(matrix[~np.isnan(matrix)])
     counts = np.zeros((len(matrix), len(values)))
     for place, value in enumerate(values):

@@ -1,4 +1,6 @@
-"""Statistics of cells instead of items: one threshold for all, calibration, the ceiling without word order."""
+"""Statistics of cells (single image–caption pairs) instead of items: accuracy with one threshold for all items,
+calibration, and the highest accuracy that is possible without word order.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ from creperie.metrics.settings import DEFAULT, MetricSettings
 
 @dataclass(frozen=True)
 class OneThreshold:
-    """The result of strict classification: an item is right if all its true cells lie above one threshold and all its
-    false cells below it.
+    """The result of strict classification. An item is right if all its true cells lie above one threshold, which is the
+    same for all items, and all its false cells below it. A score equal to the threshold is wrong.
 
-    `best` is the highest fraction of right items that any threshold reaches on these items, an upper bound; `accuracy`
-    is the fraction if the threshold for each cluster is chosen on the other clusters. `chance` is the fraction expected
-    if a coin decides every cell. A score equal to the threshold is wrong.
+    `best` is the highest fraction of right items that any threshold reaches on these items, which is an upper bound.
+    `accuracy` is the fraction that is right if the threshold for each cluster is chosen on the other clusters. `chance`
+    is the fraction expected if a coin decides every cell.
     """
 
     threshold: float
@@ -34,7 +36,7 @@ class OneThreshold:
 def one_threshold(
     layout: Layout, scores: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> OneThreshold:
-    """Classify all image–caption pairs with one threshold; return the fraction of items that are entirely right.
+    """Classify all image–caption pairs with one threshold, and return the fraction of items that are entirely right.
 
     >>> from creperie.metrics.layout import layout_of
     >>> result = one_threshold(layout_of([[[1, 0]]] * 4), np.array([0.8, 0.1, 0.9, 0.2, 0.7, 0.3, 0.2, 0.1]))
@@ -82,7 +84,9 @@ def one_threshold(
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """A bin of answers with similar confidence: their number, mean confidence, and accuracy with Wilson interval."""
+    """A bin of answers with similar confidence: their number, their mean confidence, and their accuracy with its Wilson
+    interval.
+    """
 
     n: int
     confidence: float
@@ -93,9 +97,9 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """The expected calibration error, over bins with equal numbers of answers, and the Brier score.
+    """The expected calibration error, computed in bins with equal numbers of answers, and the Brier score.
 
-    `expected` is the error that a perfectly calibrated model would show on as many answers, from sampling noise alone.
+    `expected` is the error that a perfectly calibrated model would show on as many answers by sampling noise alone.
     """
 
     error: float
@@ -116,7 +120,10 @@ def calibration(probabilities: np.ndarray, truth: np.ndarray, bins: int = 15) ->
     known = ~(np.isnan(p) | np.isnan(right))
     p, right = p[known], right[known]
     if not len(p) or p.min() < 0 or p.max() > 1:
-        raise UsageError("calibration needs probabilities between 0 and 1", hint="compute them from scores with `choice_probabilities`")
+        raise UsageError(
+            "calibration needs probabilities between 0 and 1",
+            hint="compute them from scores with `choice_probabilities`",
+        )
     order = np.argsort(p, kind="stable")
     rows, error, noise = [], 0.0, 0.0
     for members in np.array_split(order, min(bins, len(p))):
@@ -128,10 +135,11 @@ def calibration(probabilities: np.ndarray, truth: np.ndarray, bins: int = 15) ->
 
 
 def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the softmax probability of each image's preferred caption, and whether that caption is true.
+    """Return the softmax probability of each image's highest-scoring caption, and whether that caption is true.
 
-    `scale` multiplies scores before the softmax (the logit scale of a model whose scores are cosines). Each array has
-    one value per image; if a true and a false caption share the highest score, the false one counts as preferred.
+    Scores are multiplied by `scale` before the softmax (the logit scale of a model whose scores are cosines). Both
+    arrays have one value per image. If a true and a false caption share the highest score, the false one counts as
+    preferred.
     """
     sure, right = [], []
     for group, cells in layout.blocks("image_text", scores):
@@ -145,10 +153,12 @@ def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0)
 
 
 def scores_blind_to(layout: Layout, keys: np.ndarray) -> np.ndarray:
-    """Return the best image × caption scores for a model to which an item's captions with equal keys are the same.
+    """Return the best possible image × caption scores for a model that cannot tell an item's captions with equal keys
+    apart.
 
-    `keys` holds one number per caption, item after item. With one number per bag of words, `evaluate` on these scores
-    gives the highest accuracy that a model without word order can reach, with ties counted by the tie rule.
+    `keys` holds one number per caption, item after item. If captions with the same bag of words have the same number,
+    `evaluate` on these scores gives the highest accuracy that a model without word order can reach; ties count by the
+    tie rule.
     """
     layout.check("text", keys)
     best_scores = np.zeros(len(layout.match), np.float32)

@@ -1,4 +1,4 @@
-"""Chance levels: the exact probability of a hit when every score is drawn at random, without ties."""
+"""Chance levels: the exact probability that an item is a hit if every score is drawn at random, without ties."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ MOST_STEPS = 5_000_000
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A comparison in which every winner must outrank every loser; both are arrays of cell numbers."""
+    """A comparison in which every winner must outrank every loser. Winners and losers are arrays of cell numbers."""
 
     winners: np.ndarray
     losers: np.ndarray
 
 
 def chance_of(contests: Sequence[Contest]) -> float:
-    """Return the probability that independent continuous scores win all contests.
+    """Return the probability that random scores (independent and continuous) win all contests.
 
     Contests without common cells are independent. For contests with common cells, all orders of the cells are equally
     likely, so the probability is the fraction of orders that satisfy the contests. It is NaN if a cell must both win
-    and lose, or if the count would take too long.
+    and lose, or if counting the orders would take too long.
 
     >>> cells = np.array
     >>> chance_of([Contest(cells([0, 1]), cells([2]))])  # both positives above the negative
@@ -43,7 +43,7 @@ def chance_of(contests: Sequence[Contest]) -> float:
 
 
 def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
-    """Return the mapping from losers to the winners above them, split into parts that have no cell in common."""
+    """Return the mapping from losers to their winners (`above`), split into parts that have no cell in common."""
     parts: list[tuple[set[int], dict[int, set[int]]]] = []
     for loser, winners in above.items():
         cells, members = {loser} | winners, {loser: winners}
@@ -59,9 +59,10 @@ def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
 
 
 def _agreeing(above: dict[int, set[int]]) -> float:
-    """Return the fraction of rankings of all cells that put every loser below its winners (`above`: loser → winners).
+    """Return the fraction of rankings of all cells in which every loser is below its winners; `above` maps losers to
+    winners.
 
-    The fraction is NaN if a cell is both winner and loser, or if there are too many cells to count.
+    The fraction is NaN if a cell is both a winner and a loser, or if there are too many cells to count.
     """
     winners = set().union(*above.values())
     if winners & above.keys():
@@ -78,9 +79,10 @@ def _agreeing(above: dict[int, set[int]]) -> float:
 
 
 def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
-    """Return the exact fraction of orders in which each loser is below its winners; NaN if counting takes too long.
+    """Return the exact fraction of rankings in which each loser is below its winners; NaN if counting takes too long.
 
-    The count fills the ranks from the top; its state is the set of winners placed and the number of losers placed.
+    The ranks are filled from the top. The state of the count is the set of winners that are placed and the number of
+    losers that are placed.
     """
     if (len(winners) + 1) * (len(above) + 1) << len(winners) > MOST_STEPS:
         return math.nan
@@ -103,7 +105,8 @@ def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
 
 
 def best_within(k: int, true: int, false: int) -> float:
-    """Return the probability, with random scores, that the best of the true candidates is among the k highest of all.
+    """Return the probability that, with random scores, the best true candidate is among the k highest of all
+    candidates. `true` and `false` are the numbers of candidates.
 
     >>> best_within(1, 1, 5)
     0.16666666666666666

@@ -1,4 +1,4 @@
-"""Comparison of models on the same items: paired tests, paired intervals, and correction for multiple comparisons."""
+"""Comparing models on the same items: paired tests, paired intervals, and correction for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class McNemar:
 class Comparison:
     """A comparison of model a with model b on the items that both cover.
 
-    `difference` is a's accuracy minus b's, with its interval over clusters. `p` is one minus the confidence level at
-    which that interval just touches 0, so the interval and the p-value never disagree. `mcnemar` treats items as
-    independent. `p_holm` is set by `compare_all`: the p-value with Holm's correction over all pairs.
+    `difference` is a's accuracy minus b's, with an interval that takes clusters into account. `p` is one minus the
+    confidence level at which that interval just touches 0, so the interval and the p-value always agree. `mcnemar`
+    treats items as independent. `p_holm`, which `compare_all` sets, is the p-value with Holm's correction for all pairs
+    of models.
     """
 
     a: str
@@ -56,10 +57,10 @@ class Comparison:
 
 
 def mcnemar(only_a: int, only_b: int, method: str = "auto") -> McNemar:
-    """Return McNemar's two-sided test, given how many items only one of the two models gets right.
+    """Return McNemar's two-sided test, given the numbers of items that only one of the two models gets right.
 
-    Of the methods, `exact` is the binomial test, `mid-p` its less conservative form, and `chi2` the chi-squared test
-    with continuity correction; `auto` is exact up to ten thousand such items and chi2 above.
+    The method `exact` is the binomial test, `mid-p` its less conservative form, and `chi2` the chi-squared test with
+    continuity correction; `auto` is `exact` for up to ten thousand such items and `chi2` above.
 
     >>> print(f"{mcnemar(2, 9).p:.6f}")
     0.065430
@@ -92,10 +93,10 @@ def compare(
 ) -> Comparison:
     """Return the comparison of two models' outcomes on the same items, in the same order.
 
-    Interval and p-value come from one model of the difference (`difference_confidence`): clusters are independent,
-    items within a cluster share one intra-class correlation, and cluster size may depend on which model is better.
-    McNemar's test is exact if items are independent. It counts the items on which one model is better; with
-    `ties="half"` a tie is better than a miss and worse than a hit.
+    Interval and p-value come from one model of the difference (`difference_confidence`). In this model clusters are
+    independent, the items of a cluster share one intra-class correlation, and cluster size may depend on which model is
+    better. McNemar's test is exact if items are independent. It counts the items on which one model is better; with
+    `ties="half"`, a tie is better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(
@@ -134,7 +135,7 @@ def compare_subsets(
     names: tuple[str, str] = ("a", "b"),
     settings: MetricSettings = DEFAULT,
 ) -> Comparison:
-    """Return the comparison of two models' macro accuracies: the means over subsets, each subset with equal weight."""
+    """Return the comparison of two models' macro accuracies, which are unweighted means over the subsets."""
     whole = compare(a, b, clusters=clusters, names=names, settings=settings)
     both = (a != VOID) & (b != VOID)
     worth_a, worth_b, own, subset = settings.worth(a[both]), settings.worth(b[both]), clusters[both], subsets[both]
@@ -163,7 +164,7 @@ def compare_subsets(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values of a family of tests, in the same order, with Holm's correction; NaN stays and is ignored.
+    """Return the p-values of a family of tests with Holm's correction, in the same order. NaN is ignored and stays NaN.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -184,7 +185,7 @@ def compare_all(
     test: str = "auto",
     settings: MetricSettings = DEFAULT,
 ) -> list[Comparison]:
-    """Return the comparison of every pair of models, with Holm's correction over all pairs."""
+    """Return the comparison of every pair of models, with Holm's correction for all pairs."""
     comparisons = [
         compare(outcomes[a], outcomes[b], clusters=clusters, names=(a, b), test=test, settings=settings)
         for a, b in combinations(outcomes, 2)

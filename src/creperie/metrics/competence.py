@@ -1,9 +1,9 @@
 """The accuracy of annotators, and whether a person's answers depend on the questions at all.
 
-Accuracy is estimated by the one-coin model of Dawid and Skene (1979): each person is right with an individual
-probability, and all wrong answers are equally likely. Questions with a known answer take part with that answer fixed.
-crowd-kit has the same model, but requires transformers and nltk, which an annotation server should not need; the tests
-compare results with crowd-kit's.
+Accuracy is estimated with the one-coin model of Dawid and Skene (1979): each person has an individual probability of
+being right, and all wrong answers are equally likely. For questions with a known answer, that answer is given to the
+model. crowd-kit has the same model but requires transformers and nltk, which an annotation server should not need;
+tests compare the results with those of crowd-kit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ CHANCE = 0.01
 
 @dataclass(frozen=True)
 class Votes:
-    """Answers as arrays of question, person and label, one entry each. `truth` is a question's known label, or -1."""
+    """Answers as three arrays (question, person, label) with one entry per answer. `truth` is the known label of each
+    question, or -1. `people` and `labels` are the numbers of people and of possible labels.
+    """
 
     question: np.ndarray
     person: np.ndarray
@@ -47,7 +49,8 @@ class Competence:
 
 
 def dawid_skene(votes: Votes, rounds: int = 100, prior: tuple[float, float] = PRIOR) -> Competence:
-    """Return accuracies and labels, estimated by expectation maximisation that starts from the proportions of votes.
+    """Return the accuracy of each person and the label probabilities of each question. They are estimated by
+    expectation maximisation, starting from the proportions of votes.
 
     >>> question, person = np.divmod(np.arange(30), 3)
     >>> label = np.where(person < 2, question % 2, 0)
@@ -72,7 +75,7 @@ def dawid_skene(votes: Votes, rounds: int = 100, prior: tuple[float, float] = PR
 
 
 def _likelihood(votes: Votes, accuracy: np.ndarray) -> np.ndarray:
-    """Return the log-probability of every answer given each possible label of its question."""
+    """Return the log-probability of every answer, for each label that its question might have."""
     own = accuracy[votes.person]
     chances = np.repeat(((1 - own) / max(1, votes.labels - 1))[:, None], votes.labels, axis=1)
     chances[np.arange(len(own)), votes.label] = own
@@ -80,24 +83,25 @@ def _likelihood(votes: Votes, accuracy: np.ndarray) -> np.ndarray:
 
 
 def _softmax(logs: np.ndarray) -> np.ndarray:
-    """Return probabilities per row from logarithms that are known up to a constant per row."""
+    """Return probabilities for each row, given their logarithms up to a constant per row."""
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _with_known(posterior: np.ndarray, votes: Votes) -> np.ndarray:
-    """Return the posterior with probability 1 for the labels that are known."""
+    """Return the posterior probabilities, with 1 for the labels that are known."""
     known = np.flatnonzero(votes.truth >= 0)
     posterior[known] = np.eye(votes.labels)[votes.truth[known]]
     return posterior
 
 
 def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
-    """Return, for each person, the log-odds of answering by habit, ignoring the questions, against honest work.
+    """Return, for each person, the log-odds that the answers follow a habit which ignores the questions, against honest
+    work.
 
-    Honest work gives the right answer with nearly the usual accuracy or a higher accuracy, whichever fits best, so that
-    a habit explains the answers no better where all people agree. The right answer is the known one or is inferred from
-    the other people's answers.
+    Honest work is right at nearly the usual accuracy or at a higher one, whichever fits best. Where all people agree, a
+    habit therefore explains the answers no better than honest work. The right answer is the known one or is inferred
+    from the other people's answers.
     """
     logs = np.log(np.maximum(estimate.posterior[votes.question], 1e-12)) - _likelihood(votes, estimate.accuracy)
     others = _softmax(logs)
@@ -118,7 +122,9 @@ def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
 
 
 def _habit_evidence(votes: Votes) -> np.ndarray:
-    """Return the log-probability of each person's answers if they follow an unknown habit (Krichevsky-Trofimov)."""
+    """Return the log-probability of each person's answers under an unknown habit, which is a fixed distribution over
+    the labels (Krichevsky–Trofimov estimator).
+    """
     counts = np.zeros((votes.people, votes.labels))
     np.add.at(counts, (votes.person, votes.label), 1.0)
     half = votes.labels / 2
@@ -127,7 +133,9 @@ def _habit_evidence(votes: Votes) -> np.ndarray:
 
 
 def too_alike(votes: Votes, estimate: Competence) -> list[tuple[int, int, float]]:
-    """Return the pairs of people who agree more often than their accuracies explain, each with the p-value."""
+    """Return the pairs of people who agree more often than their accuracies explain, each with the p-value of their
+    agreement.
+    """
     given = np.full((len(votes.truth), votes.people), -1)
     given[votes.question, votes.person] = votes.label
     wrong = (1 - estimate.accuracy) / max(1, votes.labels - 1)
@@ -143,7 +151,8 @@ def too_alike(votes: Votes, estimate: Competence) -> list[tuple[int, int, float]
 
 
 def _tail(chances: Iterable[float], agreed: int) -> float:
-    """Return the probability of at least `agreed` agreements; `chances` are the probabilities of the single agreements.
+    """Return the probability of at least `agreed` agreements. `chances` holds the probability of agreement for each
+    question.
 
     >>> round(_tail([0.5, 0.5], 2), 4)
     0.25

@@ -1,4 +1,6 @@
-"""Agreement of models or people on the same items: shared errors, and the gap between an item and its parts."""
+"""Agreement of models or people on the same items: errors that they share, and the gap between an item
+and its parts.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class PairAgreement:
 def pair_agreements(
     outcomes: Mapping[str, np.ndarray], clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> list[PairAgreement]:
-    """Return how far each two agree on which items are right; a tie counts as right only if ties are worth 1."""
+    """Return, for each pair of models, how far they agree on which items are right. A tie counts as right only if ties
+    are worth 1.
+    """
     rows = []
     for a, b in combinations(outcomes, 2):
         both = (outcomes[a] != VOID) & (outcomes[b] != VOID)
@@ -60,11 +64,13 @@ def integration_gap(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Comparison:
-    """Return how much more often all parts of an item (decomposed captions) are right than the whole (composed) item.
+    """Return how much more often a model is right on all parts of an item (decomposed captions) than on the whole
+    (composed) item.
 
     `whole` holds one outcome per composed item, `parts` one per decomposed caption, and `owner` the index of the
-    composed item that each part belongs to. An item counts as right if all its parts are hits; a tied part makes it a
-    tie. All parts together are less likely to be right by chance than the whole, so a gap above 0 is not luck.
+    composed item that each part belongs to. The parts of an item are right together if all are hits; if none is a miss
+    and some are ties, together they are a tie. By chance, all parts are right less often than the whole, so a gap above
+    0 is not due to chance.
 
     >>> integration_gap(np.array([HIT, MISS]), np.array([HIT, HIT, HIT, HIT]), np.array([0, 0, 1, 1])).difference
     0.5
@@ -73,7 +79,9 @@ def integration_gap(
         what = f"`owner` has {len(owner)} values for {len(parts)} parts"
         raise UsageError(what, hint="give the index of one item for each part")
     if len(owner) and int(owner.max()) >= len(whole):
-        raise UsageError(f"`owner` has the index {owner.max()}, but there are {len(whole)} items", hint="number the items from 0")
+        raise UsageError(
+            f"`owner` has the index {owner.max()}, but there are {len(whole)} items", hint="number the items from 0"
+        )
     counts = [np.bincount(owner[parts == kind], minlength=len(whole)) for kind in (VOID, MISS, TIE, HIT)]
     void, miss, tie, _ = (count > 0 for count in counts)
     void |= sum(counts) == 0
@@ -82,7 +90,9 @@ def integration_gap(
 
 
 class Equivalence(NamedTuple):
-    """A difference with the 90 % interval of two one-sided tests, and whether it is significantly below the margin."""
+    """The result of two one-sided tests: the difference of two accuracies, its 90 % interval, the p-value, and whether
+    the difference is significantly smaller than the margin.
+    """
 
     difference: float
     low: float
@@ -98,10 +108,11 @@ def equivalence(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Equivalence:
-    """Return the result of two one-sided tests (TOST) of whether two models' accuracies differ by less than the margin.
+    """Test whether two models' accuracies differ by less than the margin, by two one-sided tests (TOST), and return the
+    result.
 
-    `p` is the larger of the two one-sided p-values, from the interval that `compare` gives; the models are equivalent
-    if `p` is below 0.05.
+    `p` is the larger of the two one-sided p-values, which come from the interval that `compare` gives. The models are
+    equivalent if `p` is below 0.05.
     """
     both = (a != VOID) & (b != VOID)
     own = cluster_labels(clusters, len(a))

@@ -1,4 +1,6 @@
-"""Correlations between columns of model scores, with intervals, and changes of rank from one column to the next."""
+"""Correlations between columns of model scores, with intervals, and the models' changes of rank from one column to
+another.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from creperie.metrics.special import normal_quantile, student_two_sided
 
 @dataclass(frozen=True)
 class Correlation:
-    """A correlation over `n` pairs with its interval, the interval's method, and the p-value against no correlation."""
+    """A correlation over `n` pairs, with its interval, the method of the interval, and the p-value against no
+    correlation.
+    """
 
     value: float
     low: float
@@ -40,9 +44,9 @@ def pearson(
 def spearman(
     x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
 ) -> Correlation:
-    """Return Spearman's rank correlation (equal values share their mean rank), with Bonett and Wright's z interval.
+    """Return Spearman's rank correlation, with the z interval of Bonett and Wright. Equal values share their mean rank.
 
-    With up to nine pairs, the p-value is exact: all orders of one column are counted.
+    With up to nine pairs, the p-value is exact: it is found by going through all orders of one column.
 
     >>> round(spearman([1, 2, 3, 4], [1, 2, 3, 4]).p, 4)  # 2 of 24 orders
     0.0833
@@ -80,7 +84,9 @@ MOST_ORDERED = 9
 
 
 def _order_p(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the fraction of all orders of x whose correlation with y is at least as far from 0 as the observed one."""
+    """Return the fraction of all orders of x for which the correlation with y is at least as far from 0 as the observed
+    one.
+    """
     orders = np.zeros((1, 1), np.int8)
     for k in range(1, len(x)):
         orders = np.concatenate([np.insert(orders, place, k, axis=1) for place in range(k + 1)])
@@ -100,7 +106,7 @@ def _value(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def ranks_of(values: np.ndarray) -> np.ndarray:
-    """Return ranks from 1 for the lowest value; equal values share their mean rank.
+    """Return the ranks of the values, from 1 for the lowest. Equal values share their mean rank.
 
     >>> ranks_of(np.array([10.0, 30.0, 10.0])).tolist()
     [1.5, 3.0, 1.5]
@@ -110,8 +116,8 @@ def ranks_of(values: np.ndarray) -> np.ndarray:
 
 
 def _fisher(value: float, n: int, kind: str, level: float, p: float) -> tuple[float, float]:
-    """Return the interval on Fisher's scale. If interval and p-value disagree on whether the correlation differs from
-    0, the end next to 0 is recomputed with the standard error that the p-value implies.
+    """Return the interval on Fisher's z scale, transformed back. If interval and p-value disagree on whether the
+    correlation differs from 0, the end nearer to 0 is computed again with the standard error that the p-value implies.
     """
     if n < 4 or (kind == "pearson" and abs(value) >= 1):
         return (value, value) if n > 3 else (math.nan, math.nan)
@@ -127,8 +133,8 @@ def _fisher(value: float, n: int, kind: str, level: float, p: float) -> tuple[fl
 
 
 def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return the names that both mappings have, in the order of the first, and the values in each mapping. This serves
-    to compare a benchmark with an external column such as ImageNet accuracy.
+    """Return the names that both mappings have, in the order of the first, and the values that each mapping has for
+    them. Use it to compare a benchmark with an external column such as ImageNet accuracy.
     """
     names = [name for name in a if name in b]
     return names, np.array([a[n] for n in names], np.float64), np.array([b[n] for n in names], np.float64)
@@ -136,9 +142,9 @@ def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], 
 
 @dataclass(frozen=True)
 class Ranking:
-    """One model's row: in every column its value, its rank (1 is the highest; equal values share the better rank), and
-    how many places it gains (+) or loses (−) against the first column. With a baseline, `side` says whether its value
-    is above (1), below (−1) or equal to (0) that of the baseline.
+    """A model's values and ranks in every column (1 is the highest; equal values share the better rank), and the number
+    of ranks that it gains (+) or loses (−) compared with the first column. If there is a baseline, `side` says whether
+    the model's value is above (1), below (−1) or equal to (0) that of the baseline.
     """
 
     name: str
@@ -149,7 +155,8 @@ class Ranking:
 
 
 def rank_table(columns: Mapping[str, Mapping[str, float]], baseline: str = "") -> list[Ranking]:
-    """Return the ranking in each column, such as SC, P2-vs-N and SC++, of the models that all columns have.
+    """Return the ranking of models in each column, such as SC, P2-vs-N and SC++. Only models that have a value in all
+    columns are ranked.
 
     >>> for row in rank_table({"SC": {"x": 0.9, "y": 0.8}, "SC++": {"x": 0.4, "y": 0.6}}):
     ...     print(row.name, row.ranks, row.gains)

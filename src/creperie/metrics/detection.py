@@ -1,4 +1,4 @@
-"""Statistics of captions judged one by one against a threshold (balanced accuracy, precision, F1), and the AUROC."""
+"""Statistics of captions that are each judged against a threshold (balanced accuracy, precision, F1), and the AUROC."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from creperie.metrics.intervals import Confidence, over, pulled_confidence
 
 
 def balanced(sums: np.ndarray) -> np.ndarray:
-    """Return the mean of p_c and p_f (the fractions of captions and of foils that are judged right), from sums of
-    (right captions, right foils, captions, foils).
+    """Return the mean of p_c and p_f, the fractions of captions and of foils that are judged right. `sums` holds (right
+    captions, right foils, captions, foils).
     """
     return (over(sums[..., 0], sums[..., 2]) + over(sums[..., 1], sums[..., 3])) / 2
 
 
 def lower(sums: np.ndarray) -> np.ndarray:
-    """Return the lower of p_c and p_f, from the same sums as `balanced`."""
+    """Return the lower of p_c and p_f; `sums` is as in `balanced`."""
     return np.minimum(over(sums[..., 0], sums[..., 2]), over(sums[..., 1], sums[..., 3]))
 
 
@@ -33,12 +33,14 @@ def f1(sums: np.ndarray) -> np.ndarray:
 
 
 def coin_precision(sums: np.ndarray) -> np.ndarray:
-    """Return the precision of coin flips, which is the fraction of true captions, from sums of (captions, foils)."""
+    """Return the precision of a coin flip for every caption, which is the fraction of true captions; `sums` holds
+    (captions, foils).
+    """
     return over(sums[..., 0], sums[..., 0] + sums[..., 1])
 
 
 def coin_f1(sums: np.ndarray) -> np.ndarray:
-    """Return the F1 of coin flips, from sums of (captions, foils)."""
+    """Return the F1 of a coin flip for every caption; `sums` holds (captions, foils)."""
     share = coin_precision(sums)
     return over(share, share + 0.5)
 
@@ -48,7 +50,9 @@ def coin_f1(sums: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """The area under the ROC curve, the counts of its (true, false) pairs, and the influence (`pull`) of each cell."""
+    """The area under the ROC curve. `won`, `tied` and `pairs` count pairs of a true and a false cell, and `pull` is the
+    influence of each cell on the area.
+    """
 
     value: float
     won: int
@@ -58,7 +62,8 @@ class Area:
 
 
 def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
-    """Return how often a true cell outranks a false one; a tie counts one half. NaN without true or false cells.
+    """Return how often a true cell has a higher score than a false one, where a tie counts one half. The value is NaN
+    if there is no true or no false cell.
 
     >>> auroc(np.array([0.9, 0.4, 0.4, 0.1]), np.array([True, True, False, False])).value
     0.875
@@ -84,8 +89,8 @@ def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
 
 
 def auroc_confidence(area: Area, item: np.ndarray, clusters: np.ndarray) -> Confidence:
-    """Return the confidence of an AUROC over items and clusters: DeLong's placement values are summed within items and
-    clusters (Obuchowski 1997), and the interval is that of a proportion.
+    """Return an AUROC with its interval. DeLong's placement values are summed within items and clusters (Obuchowski
+    1997), and the interval is that of a proportion.
     """
     if math.isnan(area.value):
         return Confidence(math.nan, "none (only true or only false captions)")

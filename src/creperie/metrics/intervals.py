@@ -1,21 +1,24 @@
-"""Confidence intervals, and p-values derived from them, for every statistic.
+"""Confidence intervals of every statistic, and the p-values derived from them.
 
-*Shares.* Wilson's interval if items are independent; if they share images, the likelihood of a beta-binomial model
-(likely.py). Ties and fractions vary less than right and wrong answers, so they count as more answers.
+*Shares* (proportions). If items are independent, Wilson's interval; if they share images, the interval from the
+likelihood of a beta-binomial model (likely.py). Ties and fractions vary less than right and wrong answers, so they
+count as more answers.
 
-*F1* combines the intervals of its two shares, true captions and foils that are judged right (MOVER).
+*F1*. The intervals of its two shares are combined (MOVER): the shares of true captions and of foils that are judged
+right.
 
-*Every other statistic* between two bounds (AUROC, a mean rank, kappa on ratings that are not nominal) is scaled to a
-share: the influence of an item or cluster on the statistic (jackknife) takes the place of its right answers.
+*Every other statistic* between two bounds (AUROC, a mean rank, kappa of ratings that are not nominal) is scaled to a
+share. The influence of an item or cluster on the statistic (jackknife) takes the place of its right answers.
 
-*A difference* between two models on independent items has Tango's score interval. If items share images it combines two
-shares: the items on which the models differ, and, among these, the items that the first one wins.
+*A difference* between two models has Tango's score interval on independent items. If items share images, two shares are
+combined: that of the items on which the models differ and, among these, that of the items that the first model wins.
 
-*Means over subsets* combine the subsets' intervals (MOVER, Zou and Donner 2008), with the correlation that comes from
-clusters with items in several subsets. The variance of tiny subsets cannot be estimated: a score interval then
-assumes that of right and wrong answers, and there is no interval if one image dominates.
+*Means over subsets*. The intervals of the subsets are combined (MOVER, Zou and Donner 2008), with the correlation that
+arises from clusters with items in several subsets. The variance of a tiny subset cannot be estimated; a score interval
+then assumes the variance of right and wrong answers, and there is no interval if one image dominates.
 
-*A p-value* is one minus the level at which the interval just touches the tested value: the two cannot disagree.
+*A p-value* is one minus the confidence level at which the interval just touches the tested value, so the two always
+agree.
 
 research/calibration.py checks all of this by simulation; docs/results-intervals.md has the results.
 """
@@ -41,7 +44,7 @@ ONE_CLUSTER = "none (one cluster)"
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval at some confidence level, and the method that computed it."""
+    """A confidence interval, and the name of the method that computed it."""
 
     low: float
     high: float
@@ -50,7 +53,9 @@ class Interval:
 
 @dataclass(frozen=True)
 class Confidence:
-    """A value, its interval at every confidence level, and the method; `ends` is None if there is no valid interval."""
+    """A value with a function (`ends`) that returns its interval at any confidence level, and the name of the method;
+    `ends` is None if there is no valid interval.
+    """
 
     value: float
     method: str
@@ -61,7 +66,9 @@ class Confidence:
         return Interval(low, high, self.method)
 
     def p_against(self, value: float) -> float:
-        """Return the p-value of `value`: one minus the level whose interval just touches it; NaN without interval."""
+        """Return the p-value of `value`, which is one minus the confidence level whose interval just touches it; NaN if
+        there is no interval.
+        """
         if self.ends is None:
             return math.nan
         if value == self.value:
@@ -95,18 +102,20 @@ def _score_interval(share: float, n: float, z: float) -> tuple[float, float]:
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """Return the proportion right / n from column sums; NaN where n is 0."""
+    """Return the proportion right / n, given the sums of these two columns; NaN where n is 0."""
     return over(sums[..., 0], sums[..., 1])
 
 
 def over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Return `part` divided by `whole`, with NaN where the divisor is 0."""
+    """Return `part` / `whole`, with NaN where the divisor is 0."""
     part, whole = np.broadcast_arrays(part, whole)
     return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0)
 
 
 def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return the columns (items, k) summed within clusters; `clusters` holds an arbitrary integer for each item."""
+    """Return the sums of the columns (items, k) within each cluster. `clusters` holds an integer for each item, equal
+    for items of one cluster.
+    """
     _, codes = np.unique(clusters, return_inverse=True)
     count = int(codes.max()) + 1 if len(codes) else 0
     return np.stack([np.bincount(codes, weights=c, minlength=count) for c in columns.T], axis=1)
@@ -116,12 +125,16 @@ def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
 
 
 def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: MetricSettings) -> Interval:
-    """Return the interval of sum(right) / sum(n) over items; each `right` lies between 0 and its n."""
+    """Return the interval of sum(right) / sum(n) over the items, where each value of `right` lies between 0 and that of
+    `n`.
+    """
     return share_confidence(right, n, clusters).interval(how.level)
 
 
 def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None = None) -> Confidence:
-    """Return the confidence of sum(right) / sum(n). Fractions (ties) reduce its variance below the binomial."""
+    """Return sum(right) / sum(n) with its interval. Fractions (ties) make the variance smaller than the
+    binomial one.
+    """
     covered = n > 0
     own = np.arange(len(n)) if clusters is None else clusters
     right, n, own = right[covered], n[covered].astype(np.float64), own[covered]
@@ -134,9 +147,10 @@ def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | No
 
 
 def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
-    """Return the confidence of a proportion with `spread` times the binomial variance, from the items' (right, n).
+    """Return a proportion with its interval. `answers` holds (right, n) of each item, and the variance is `spread`
+    times the binomial one.
 
-    If `what` is "jackknife", the degrees of freedom are fewer where a few clusters make up most of the variance.
+    If `what` is "jackknife", the degrees of freedom are reduced if a few clusters contribute most of the variance.
     """
     sums = cluster_sums(answers, clusters)
     count, items, total = len(sums), len(answers), float(answers[:, 1].sum())
@@ -164,7 +178,7 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
 
 
 def _wider(clustered: Ends, alone: Ends) -> Ends:
-    """Return intervals that cover both given ones, so that shared images never make an interval narrower."""
+    """Return intervals that contain both given ones. Sharing images can then never make an interval narrower."""
 
     def ends(level: float) -> tuple[float, float]:
         (low, high), (lowest, highest) = clustered(level), alone(level)
@@ -174,8 +188,8 @@ def _wider(clustered: Ends, alone: Ends) -> Ends:
 
 
 def _freedom(residuals: np.ndarray) -> float:
-    """Return the degrees of freedom of a variance over clusters with these residuals. They are few if a few clusters
-    make up most of the variance, as measured by the kurtosis.
+    """Return the degrees of freedom of a variance estimated from these residuals of clusters. They are few if a few
+    clusters contribute most of the variance, which is measured by the kurtosis.
     """
     fourth = float((residuals**4).sum())
     return max(LEAST_FREEDOM, 1.5 * float((residuals**2).sum()) ** 2 / fourth) if fourth > 0 else math.inf
@@ -196,18 +210,20 @@ def bounded_interval(
     bounds: tuple[float, float] = (0, 1),
     sizes: np.ndarray | None = None,
 ) -> Interval:
-    """Return the interval of a bounded statistic of column sums over items; `sizes` are the weights of the items."""
+    """Return the interval of a statistic that lies within `bounds` and is computed from column sums over the items.
+    `sizes` are the weights of the items.
+    """
     sizes = np.ones(len(columns)) if sizes is None else sizes
     value = float(statistic(columns.sum(axis=0))) if len(columns) else math.nan
     return pulled_confidence(value, pulls(columns, statistic, sizes), sizes, clusters, bounds).interval(how.level)
 
 
 def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np.ndarray) -> Confidence:
-    """Return the confidence of a statistic that rises with two proportions. The columns are the right answers of the
-    first and the second kind, then all answers of the first and the second kind.
+    """Return a statistic that rises with two proportions, with its interval. The columns are: right answers of the
+    first kind, right answers of the second kind, all answers of the first kind, all answers of the second kind.
 
-    The intervals of both proportions are combined (MOVER), so many errors of one kind cannot hide that errors of the
-    other kind are concentrated in a few clusters.
+    The intervals of both proportions are combined (MOVER). If errors of one kind are concentrated in a few clusters,
+    this cannot be hidden by many errors of the other kind.
     """
     parts = [share_confidence(columns[:, k], columns[:, 2 + k], clusters) for k in range(2)]
     value, sizes = float(statistic(columns.sum(axis=0))), columns[:, 2:].sum(axis=0)
@@ -230,8 +246,8 @@ def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np
 
 
 def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.ndarray:
-    """Return the influence of each item on a statistic: how much the statistic falls if the item is left out, times one
-    minus the item's fraction of all sizes; 0 if the statistic is then undefined.
+    """Return the influence of each item on a statistic. It is the amount by which the statistic falls if the item is
+    left out, times one minus the item's share of all sizes; 0 if the statistic is undefined without the item.
     """
     if not len(columns):
         return np.zeros(0)
@@ -243,7 +259,9 @@ def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.nd
 def pulled_confidence(
     value: float, pull: np.ndarray, sizes: np.ndarray, clusters: np.ndarray, bounds: tuple[float, float] = (0, 1)
 ) -> Confidence:
-    """Return the confidence of a value between bounds, from the influence (`pull`) of each item on the value."""
+    """Return a value that lies within `bounds`, with its interval computed from each item's influence
+    (`pull`) on it.
+    """
     if math.isnan(value):
         return Confidence(value, NOTHING)
     least, span, total = bounds[0], bounds[1] - bounds[0], float(sizes.sum())
@@ -258,7 +276,7 @@ def pulled_confidence(
 
 
 def scaled(ends: Ends | None, least: float, span: float) -> Ends | None:
-    """Return the interval ends of least + span × p from those of the proportion p; None if `ends` is None."""
+    """Return the interval ends of least + span × p, given those of the proportion p; None if `ends` is None."""
     if ends is None:
         return None
     return lambda level: (least + span * ends(level)[0], least + span * ends(level)[1])
@@ -285,10 +303,10 @@ def mean_over_groups(
     clusters: Sequence[np.ndarray],
     bounds: tuple[float, float] = (0, 1),
 ) -> Confidence:
-    """Return the confidence of the unweighted mean of several groups' values, from the influence of each item on its
-    group's value and the clusters of the items.
+    """Return the unweighted mean of several groups' values, with its interval. `pulled` holds the influence of each
+    item on its group's value, and `clusters` the items' clusters.
 
-    If some group has few clusters, its variance cannot be estimated: `_score_mean` then assumes that of right and
+    If a group has few clusters, its variance cannot be estimated; `_score_mean` then assumes the variance of right and
     wrong answers.
     """
     if len(parts) == 1:
@@ -313,12 +331,12 @@ def _score_mean(
     clusters: Sequence[np.ndarray],
     bounds: tuple[float, float],
 ) -> Confidence:
-    """Return the confidence of a mean over groups of which some have few clusters: a score interval that varies the
-    mean by adding one shift to the logits of all groups.
+    """Return the mean over groups of which some have few clusters, with a score interval. The mean is varied by adding
+    one shift to the logits of all groups.
 
-    The variance is that of right and wrong answers, times the variance ratio observed over all answers together.
-    Negative correlations between groups count as 0: few clusters cannot show them, and with them the variance could
-    vanish. Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
+    The variance is that of right and wrong answers, times the variance ratio that is observed over all answers
+    together. Negative correlations between groups count as 0: a few clusters cannot prove them, and with them the
+    variance could vanish. Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
     """
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
     sizes = np.array([len(pull) for pull in pulled])
@@ -356,15 +374,17 @@ def _score_mean(
 
 
 def inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
-    """Return how many times larger the variance is with clusters than with as many independent items; at least 1."""
+    """Return the factor by which clusters increase the variance, compared with as many independent items;
+    at least 1.
+    """
     alone = float((pull**2).sum())
     together = float((cluster_sums(pull[:, None], clusters) ** 2).sum())
     return max(1.0, together / alone) if alone > 0 else 1.0
 
 
 def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the correlation matrix of the groups' values, caused by clusters with items in several groups. Groups in
-    which all answers are alike are taken to be fully correlated.
+    """Return the correlation matrix of the groups' values, which arises from clusters with items in several groups.
+    Groups in which all answers are the same are assumed to be fully correlated.
     """
     groups = len(pulled)
     pulled = [pull if pull.any() else np.ones(len(pull)) for pull in pulled]
@@ -380,10 +400,10 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
 
 
 def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> Confidence:
-    """Return mean(a) − mean(b) with its interval at every level, for values from 0 to 1 on the same items.
+    """Return mean(a) − mean(b) with its interval, for values from 0 to 1 on the same items.
 
-    Independent items with values 0 and 1 get Tango's score interval (1998). With fractions, the interval is that of a
-    share: an item counts 1 if `a` is larger, 1/2 in a tie and 0 if `b` is larger.
+    Independent items with the values 0 and 1 get Tango's score interval (1998). With fractions, the interval is that of
+    a share, in which an item counts 1 if `a` is larger, 1/2 in a tie and 0 if `b` is larger.
     """
     gap = a - b
     sums = cluster_sums(np.stack([np.maximum(gap, 0), np.maximum(-gap, 0), np.ones(len(gap))], axis=1), clusters)
@@ -399,10 +419,11 @@ def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) ->
 
 
 def tango(gap: np.ndarray, group: np.ndarray, widening: float = 1.0, freedom: int = 0) -> Ends:
-    """Return Tango's score interval of the mean over groups of a difference (1 a win, −1 a loss): the differences that
-    a test with the variance implied by each of them does not reject. At 0 this is McNemar's test without correction.
+    """Return Tango's score interval of a difference (per item: 1 for a win, −1 for a loss), averaged over groups. It
+    contains the differences that a test does not reject, where the test uses the variance that each difference implies.
+    At a difference of 0 this is McNemar's test without correction.
 
-    Several groups are tested as if they had the difference in common. `widening` is the variance ratio of clusters.
+    All groups are tested as if they had the same difference. `widening` is the variance ratio that clusters cause.
     """
     wins, losses, n = (np.bincount(group, some) for some in (gap > 0, gap < 0, np.ones(len(gap))))
     weight = 1 / n / len(n)

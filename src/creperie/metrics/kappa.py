@@ -1,14 +1,15 @@
 """Confidence intervals of kappa and of nominal alpha, from the likelihood of pairs of answers that agree beyond chance.
 
-Two answers about an item are the same because one copies the other (probability kappa), or they are drawn
-independently: P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π are profiled out. Only
-items with an answer other than the commonest one say something about kappa, so Student's quantile has three degrees of
-freedom per such item. `agreement` gives no interval with fewer than two such items, or if the lower end reaches −1.
+In the model, two answers about an item are the same because one copies the other (with the probability κ), or they are
+drawn independently: P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π of the answers are
+profiled out. Only items with an answer other than the most common one are informative about kappa, so Student's
+quantile has three degrees of freedom for each such item. `agreement` gives no interval if there are fewer than two such
+items, or if the lower end reaches −1.
 
-If nobody disagrees, the lower end is at least as low as the kappa whose likelihood is (1 − level) / 2 of the highest:
-Student's quantile alone would give too short an interval. Each tail gets half of the error probability 1 − level. Where
-full agreement is likelier than that half, the upper tail gets the probability of full agreement instead, at most
-1 − level (as in `clustered_ends`, likely.py).
+If nobody disagrees, the lower end is at most the kappa whose likelihood is (1 − level) / 2 of the highest likelihood,
+because Student's quantile alone would give too short an interval. Each tail gets half of the error probability 1 −
+level. Where full agreement is more likely than that half, the upper tail gets the probability of full agreement
+instead, at most 1 − level (as in `clustered_ends`, likely.py).
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ ROUNDS = 60
 def nominal_confidence(
     counts: np.ndarray, value: float, pull: np.ndarray, clusters: np.ndarray, unlike: int
 ) -> Confidence:
-    """Return the confidence of a coefficient, from the counts (items, answers), the influence of each item on it, and
-    the number of items that have an answer other than the most common one.
+    """Return the coefficient `value` with its interval. `counts` holds how often each item got each answer, `pull` the
+    influence of each item on the coefficient, and `unlike` the number of items with an answer other than the most
+    common one.
     """
     likelihood, agreed = _log_likelihood(counts)
     place = -np.log(1 - KAPPAS)
@@ -61,8 +63,8 @@ def nominal_confidence(
 
 
 def _log_likelihood(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for every kappa on the grid, its log-likelihood and the log-probability that nobody disagrees. Each item
-    counts as half as many pairs as it has answers.
+    """Return, for every kappa on a grid, its log-likelihood and the log-probability that nobody disagrees. An item with
+    m answers counts as m / 2 pairs.
     """
     answers = counts.sum(axis=1, keepdims=True)
     same = (counts * (counts - 1) / 2 / (answers - 1)).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Match matrices of different shapes, grouped so that all items with the same match matrix are judged at once."""
+"""Match matrices of many items, grouped so that all items with the same match matrix can be judged at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CELLS_AT_ONCE = 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class ShapeGroup:
-    """The items that have the same match matrix: the matrix, and the items' numbers in order."""
+    """A match matrix, and the numbers of the items that have it, in order."""
 
     match: np.ndarray
     items: np.ndarray
@@ -29,7 +29,8 @@ class ShapeGroup:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The match matrices of many items: the number of `rows` and `columns` of each, and all cells in row-major order.
+    """The match matrices of many items. `rows` and `columns` are the sizes of each, and `match` holds all cells in
+    row-major order.
 
     >>> layout = layout_of([[[1, 0]], [[1, 0], [0, 1]], [[1, 0]]])
     >>> [(g.match.tolist(), g.items.tolist()) for g in layout.groups]
@@ -54,7 +55,7 @@ class Layout:
 
     @cached_property
     def groups(self) -> tuple[ShapeGroup, ...]:
-        """The items grouped by match matrix, smaller shapes first; every item is in exactly one group."""
+        """The items grouped by match matrix, smaller matrices first. Every item is in exactly one group."""
         groups: list[ShapeGroup] = []
         shapes = self.rows.astype(np.int64) << 32 | self.columns
         for shape in np.unique(shapes):
@@ -67,12 +68,12 @@ class Layout:
         return tuple(groups)
 
     def widths(self, needs: Input) -> np.ndarray:
-        """Return how many scores each item has in the column `needs`."""
+        """Return how many scores each item has in the score column `needs`."""
         several = {"image_text": self.rows * self.columns, "text_text": self.columns * self.columns}
         return several.get(needs, self.columns)
 
     def starts(self, needs: Input) -> np.ndarray:
-        """Return where each item's scores begin in the flat array of the column `needs`."""
+        """Return where the scores of each item begin in the flat array of the score column `needs`."""
         if needs not in self._starts:
             widths = self.widths(needs)
             self._starts[needs] = np.cumsum(widths, dtype=np.int64) - widths
@@ -83,14 +84,16 @@ class Layout:
         return {}
 
     def cells(self, needs: Input, flat: np.ndarray, items: np.ndarray, width: int) -> np.ndarray:
-        """Return the scores of items with the same shape as an array (cells, items); `width` is the number of cells."""
+        """Return the scores of `items` as an array (cells, items). All these items have `width` scores."""
         if len(items) == len(self):
             return flat.reshape(len(self), width).T
         starts = self.starts(needs)[items]
         return flat[starts[None, :] + np.arange(width)[:, None]]
 
     def blocks(self, needs: Input, flat: np.ndarray) -> Iterator[tuple[ShapeGroup, np.ndarray]]:
-        """Yield each group with its scores, as an array (cells, items), in blocks of bounded size."""
+        """Yield each group with its scores, as an array (cells, items). A large group is split into blocks of limited
+        size.
+        """
         self.check(needs, flat)
         for group in self.groups:
             width = int(self.widths(needs)[group.items[0]])
@@ -100,7 +103,7 @@ class Layout:
                 yield part, self.cells(needs, flat, part.items, width)
 
     def check(self, needs: Input, flat: np.ndarray) -> None:
-        """Raise a DataError if the number of flat scores is not the one that the shapes require."""
+        """Raise a DataError if `flat` does not have as many scores as the match matrices require."""
         expected = int(self.widths(needs).sum())
         if flat.ndim != 1 or len(flat) != expected:
             raise DataError(
@@ -109,7 +112,7 @@ class Layout:
             )
 
     def fill(self, needs: Input, present: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return the flat array with NaN for the items that were not scored; `values` holds the scores of the others.
+        """Return a flat array with a value for every item: those in `values` where `present` is True, else NaN.
 
         >>> layout_of([[[1, 0]], [[1, 0]]]).fill("text", np.array([False, True]), np.array([0.5, 0.25])).tolist()
         [nan, nan, 0.5, 0.25]
@@ -124,7 +127,7 @@ class Layout:
         return flat
 
     def take(self, items: np.ndarray) -> Layout:
-        """Return the layout of some of the items, in the given order."""
+        """Return the layout of these items, in the given order."""
         widths = self.widths("image_text")[items]
         ends = np.cumsum(widths)
         within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - widths, widths)
@@ -145,7 +148,9 @@ def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
 
 
 def _by_pattern(dense: np.ndarray) -> list[np.ndarray]:
-    """Return the positions of items with equal cells: one array per pattern, patterns with a true first cell first."""
+    """Return arrays of the positions of items with equal columns in `dense` (cells × items), one array per distinct
+    column; those whose first cell is true come first.
+    """
     width, count = dense.shape
     if width == 0:
         return [np.arange(count)]
@@ -192,10 +197,11 @@ def cluster_labels(clusters: np.ndarray | None, size: int) -> np.ndarray:
 
 
 def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np.ndarray:
-    """Return the cluster of each item: items that share a key (an image), directly or through others, are together.
+    """Return the cluster of each item. Items that share a key (such as an image), directly or through other items, are
+    in the same cluster.
 
-    `keys` lists the keys of the first item, then of the second, and so on; `counts` says how many keys each item has.
-    An item without keys is a cluster of its own.
+    `keys` lists the keys of the first item, then those of the second, and so on; `counts` holds the number of keys of
+    each item. An item without keys forms a cluster of its own.
 
     >>> clusters_of(np.array([1, 2, 1, 0]), ["dog.jpg", "dog.jpg", "cat.jpg", "cow.jpg"]).tolist()
     [0, 0, 2, 3]

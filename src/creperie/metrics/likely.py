@@ -1,11 +1,12 @@
-"""The likelihood of a proportion of right answers in clusters: a beta-binomial model, profiled over the correlation.
+"""The likelihood of a proportion of right answers in clusters, under a beta-binomial model. The likelihood is maximised
+over the intra-class correlation (profile likelihood).
 
-Items that share an image are right or wrong together, with an intra-class correlation that is hard to estimate from few
-clusters: if one cluster in twelve is poor, fifteen clusters often contain no poor one, and their variance does not show
-it. In the likelihood, a low share with a strong correlation also explains such data, so the interval extends exactly as
-far as the data allow. The interval is centred on the plain proportion, which weighs every item equally, and is widened
-because this is less efficient than the model's estimate. A difference between two models combines two such proportions:
-that of the items on which they differ and, among these, that of the items that the first model wins.
+Items that share an image tend to be right or wrong together. How strongly they correlate is hard to estimate from few
+clusters: if one cluster in twelve is poor, fifteen clusters often include no poor one, and their variance does not show
+it. In the likelihood, a low share with a strong correlation can explain such data as well, so the interval extends as
+far as the data allow. The interval is centred on the plain proportion, which gives every item the same weight; it is
+widened because that proportion is less efficient than the model's estimate. A difference between two models combines
+two proportions: that of the items on which they differ and, among these, that of the items that the first model wins.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ FREEDOM = 1.25
 
 @dataclass(frozen=True)
 class _Profile:
-    """The profile likelihood of proportions: their logits, centred on the plain proportion; the signed distance of each
-    from the likeliest one, in standard deviations; and the likeliest correlation at each.
+    """The profile likelihood of a proportion at many points: the points' logits, moved so that the plain proportion is
+    the peak; their signed distances from the peak, in standard deviations; and the most likely correlation at each
+    point.
     """
 
     logits: np.ndarray
@@ -44,8 +46,8 @@ class _Profile:
 
 
 def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.0) -> _Profile:
-    """Return the profile likelihood of the proportion of right answers (`right` of `n`), centred on `share`, with its
-    variance multiplied by `widened`.
+    """Return the profile likelihood of the proportion of right answers (`right` of `n` in each cluster). It is centred
+    on `share`, and its variance is multiplied by `widened`.
     """
     total = float(n.sum())
     logits = _logit((right.sum() + 0.5) / (total + 1)) + OFFSETS
@@ -62,12 +64,13 @@ def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.
 
 
 def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = math.inf, widened: float = 1.0) -> Ends:
-    """Return a function that gives a proportion's interval at any level, from each cluster's right and all answers.
+    """Return a function from confidence levels to intervals of a proportion, given the numbers of right answers and of
+    all answers in each cluster.
 
-    Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less; `widened` multiplies
-    the variance. Each tail gets half of the error probability. Where a proportion makes it likelier than that for all
-    answers to be right (or all wrong), no data can reject it on that side, and the other tail gets up to the whole
-    error probability (Blaker 2000).
+    Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less; the variance is
+    multiplied by `widened`. Each tail gets half of the error probability. But if a proportion makes it more likely than
+    that half that all answers are right (or all wrong), no data can reject it on that side, and the other tail gets
+    more, at most the whole error probability (Blaker 2000).
 
     >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
     >>> round(low, 2), round(high, 2)
@@ -88,11 +91,12 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
 
 
 def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends:
-    """Return a function that gives the interval of wins minus losses, as proportions, from the counts in each cluster.
+    """Return a function from confidence levels to intervals of the proportion of wins minus that of losses, given the
+    counts in each cluster.
 
-    The difference is the proportion d of items that differ, times 2w − 1, where w is the proportion of these that are
-    won; the likelihoods of d and w multiply. The likelihood of a difference is the highest among the pairs of shares
-    that give it.
+    The difference is d · (2w − 1), where d is the proportion of items on which the models differ and w is the
+    proportion of these that are won. The likelihood of a pair (d, w) is the product of both likelihoods. The likelihood
+    of a difference is the highest one of all pairs that give this difference.
     """
     differ = wins + losses
     some = differ > 0
@@ -125,14 +129,14 @@ def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends
 
 
 def _log_all(n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return the log-probability that all answers are right, for every proportion with its correlation."""
+    """Return, for every share and its correlation, the log-probability that all answers are right."""
     place, times = _draws(n)
     c = correlations[:, None]
     return (np.log(shares[:, None] * (1 - c) + c * place) - np.log(1 - c + c * place)) @ times
 
 
 def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
-    """Return the grid of correlations: a coarse grid, refined around the most likely correlation."""
+    """Return a grid of correlations that is finer near the most likely correlation."""
     middle = np.clip([share], 0.5 / n.sum(), 1 - 0.5 / n.sum())
     top = int(_log_likelihood(right, n, middle, CORRELATIONS)[:, 0].argmax())
     near = CORRELATIONS[max(0, top - 1)], CORRELATIONS[min(len(CORRELATIONS) - 1, top + 1)]
@@ -140,7 +144,9 @@ def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
 
 
 def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return log-likelihoods (correlations, shares) of an urn model: an answer makes others of its kind likelier."""
+    """Return the log-likelihoods (correlations, shares) under an urn model, in which each answer makes further answers
+    of its kind more likely.
+    """
     likelihood = np.zeros((len(correlations), 1))
     for counts, prior, sign in ((right, shares, 1), (n - right, 1 - shares, 1), (n, np.ones(1), -1)):
         place, times = _draws(counts)
@@ -150,8 +156,8 @@ def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correl
 
 
 def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many clusters have a first, a second, … answer of a kind, as (places, counts). A fraction of an answer
-    counts as that fraction.
+    """Return two arrays: the places 0, 1, 2 …, and how many clusters have an answer of this kind at each place (a first
+    one, a second one …). A fraction of an answer counts as that fraction. Large counts are grouped.
     """
     whole = np.floor(counts + 1e-9).astype(np.int64)
     most = int(whole.max(initial=0)) + 1
@@ -164,7 +170,9 @@ def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, float]:
-    """Return the position and the height of the peak of the parabola through the highest point and its neighbours."""
+    """Return the position and the height of the peak of the parabola through the highest point (`top`) and its two
+    neighbours.
+    """
     if not 0 < top < len(logits) - 1 or not np.isfinite(profile[top - 1 : top + 2]).all():
         return float(logits[top]), float(profile[top])
     x, y = logits[top - 1 : top + 2] - logits[top], profile[top - 1 : top + 2] - profile[top]

@@ -1,4 +1,4 @@
-"""The measurements of a task on every item, from which `summarise` computes values, intervals and chance levels."""
+"""The measurements of a task on every item. `summarise` computes values, intervals and chance levels from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_RANKS = 20_000_000
 
 @dataclass(frozen=True)
 class Estimate:
-    """The value of a task with its counts, its interval and its chance level."""
+    """The value of a task, with its interval, its chance level, and the counts of hits and ties."""
 
     value: float
     interval: Interval
@@ -45,7 +45,9 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The measurements of a task whose value is a function of column sums; `share` says whether it is right / n."""
+    """The measurements of a task whose value is a function (`statistic`) of column sums over the items. `share` says
+    whether that is the proportion right / n.
+    """
 
     task: str
     unit: str
@@ -103,7 +105,9 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The measurements for an AUROC: all cells of all items in one array; `item` holds the item number of each cell."""
+    """The measurements for an AUROC: the values of all cells of all items in one array. `item` holds the item number of
+    each cell.
+    """
 
     task: str
     unit: str
@@ -139,7 +143,9 @@ Measured = Sums | Cells
 def measure(
     which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None, how: MetricSettings = DEFAULT
 ) -> Measured:
-    """Return the measurements of a task on every item; `scores` is the flat array that the task needs."""
+    """Return the measurements of a task on every item. `scores` is the flat array of the scores that the task needs,
+    and `swap` is as in `outcomes`.
+    """
     chosen = as_task(which)
     if chosen.is_rank:
         return _ranks(chosen, layout, scores, how)
@@ -158,7 +164,7 @@ def of_outcomes(
     applied: np.ndarray | None = None,
     how: MetricSettings = DEFAULT,
 ) -> Sums:
-    """Return outcomes from any source (a chat model's or people's answers) in the form that `summarise` takes."""
+    """Return outcomes from any source, such as people's answers, in the form that `summarise` takes."""
     n = judged != VOID
     counts = np.stack([judged == HIT, judged == TIE, n], axis=1).astype(np.int64)
     return _shares(name, "items", np.ones(len(judged), bool) if applied is None else applied, counts, chance, how)
@@ -174,7 +180,9 @@ def _shares(
 
 
 def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Return the measurements of a task that counts captions, in one or two parts (captions and foils)."""
+    """Return the measurements of a task whose rule counts captions. A rule has one part, or two parts (captions and
+    foils).
+    """
     rule = chosen.rule
     assert isinstance(rule, CountRule)
     parts = np.zeros((len(layout), rule.parts, 3), np.int64)
@@ -202,8 +210,8 @@ def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSetti
 
 
 def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Return the measurements of a task on the rank of the best true caption. A hit is a first place; a tie is a rank
-    that depends on the tie rule.
+    """Return the measurements of a task about the rank of the best true caption. Rank 1 is a hit; a rank that depends
+    on the tie rule is a tie.
     """
     ranking, size = ranked(layout, scores), len(layout)
     rank = ranking.under(how.tie_weight)

@@ -1,4 +1,4 @@
-"""Ranks of the best true caption among the false ones: mean, median and chance levels."""
+"""Ranks of the best true caption among the false ones: their mean, their median and the chance levels of both."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from creperie.metrics.rules import along_rows, ranks
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The rank of the best true caption of each image, from 1. `best` resolves ties in favour of that caption, `worst`
-    against it; `item` is the image's item. Void items, and images with only true or only false captions, are left out.
+    """The ranks, from 1, of each image's best true caption. In `best`, ties count in favour of that caption, in `worst`
+    against it; `item` is the number of the image's item. Images are left out if their item is void or if they have only
+    true or only false captions.
     """
 
     item: np.ndarray
@@ -24,12 +25,14 @@ class Ranked:
     worst: np.ndarray
 
     def under(self, tie_weight: float) -> np.ndarray:
-        """Return the ranks under a tie rule: weight 0 counts ties against the true caption, 1 for it, 1/2 halfway."""
+        """Return the ranks under a tie rule: with weight 0 ties count against the true caption, with 1 in its favour,
+        with 1/2 halfway.
+        """
         return self.worst + tie_weight * (self.best - self.worst)
 
 
 def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
-    """Return the rank of the best true caption of every image.
+    """Return the rank of the best true caption for every image.
 
     >>> from creperie.metrics.layout import layout_of
     >>> ranks = ranked(layout_of([[[1, 0, 0]]]), np.array([0.5, 0.5, 0.9]))
@@ -49,7 +52,9 @@ def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
 
 
 def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that computes the median from counts (…, values) of sorted values; NaN if all counts are 0."""
+    """Return a function that computes the median of `values`, which are sorted, from an array (…, values) of how often
+    each occurs; NaN if all counts are 0.
+    """
 
     def median(sums: np.ndarray) -> np.ndarray:
         below = np.cumsum(sums, axis=-1)
@@ -64,8 +69,9 @@ def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clusters: np.ndarray) -> Confidence:
-    """Return the confidence of the median of counts (items, values) by Woodruff's method: the interval of the
-    proportion of values below the median (plus half of those equal to it), translated back into values.
+    """Return a median with its interval by Woodruff's method. `counts` (items, values) holds how often each value
+    occurs. The interval is that of the proportion of values below the median (plus half of those equal to it),
+    translated back into values.
     """
     n = counts.sum(axis=1)
     below = counts @ ((values < median) + (values == median) / 2)
@@ -84,7 +90,9 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return chance levels, summed over each item's rows: expected rank, number of rows, frequency of each rank."""
+    """Return three arrays of chance levels, each summed over an item's rows: the expected rank, the number of rows, and
+    the probability of each rank.
+    """
     longest = max((g.match.shape[1] for g in layout.groups), default=1)
     expected, rows = np.zeros((2, len(layout)))
     shares = np.zeros((len(layout), longest))

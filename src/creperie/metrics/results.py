@@ -1,4 +1,4 @@
-"""The results of tasks: one row per task and subset, with ties, interval and chance level."""
+"""The results of tasks: one row per task and subset, with counts, interval and chance level."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ALL, MACRO = "all", "macro"
 class Result:
     """The result of a task on a subset.
 
-    `n` is the number of `unit`s (items, captions, images or pairs of captions) that the result covers; `void` counts
-    the items that are not covered, and `vacuous` those of them that have nothing to compare. `accuracy` is the task's
-    value: a proportion, (hits + w·ties) / n, or a rank for mean-rank and median-rank. `interval` names the method, or
-    says why `low` and `high` are NaN; `clusters` is the number of independent units.
+    `n` is the number of `unit`s (items, captions, images or pairs of captions) that the result covers. `void` counts
+    the items that are not covered, and `vacuous` those among them that have nothing to compare. `accuracy` is the value
+    of the task: the proportion (hits + w·ties) / n or, for mean-rank and median-rank, a rank. `interval` names the
+    method, or says why `low` and `high` are NaN; `clusters` is the number of independent units.
     """
 
     task: str
@@ -54,7 +54,7 @@ class Result:
 
 @dataclass(frozen=True)
 class MacroRule:
-    """Which groups a macro mean covers: those with at least `minimum` items, except the excluded ones."""
+    """The groups that a macro mean covers: those with at least `minimum` items, except the excluded ones."""
 
     minimum: int = 1
     exclude: frozenset[Hashable] = frozenset()
@@ -65,7 +65,9 @@ EVERY_GROUP = MacroRule()
 
 @cache
 def aro_relations() -> MacroRule:
-    """Return the rule for ARO's VG-Relation headline: without the relations that the authors' notebook drops."""
+    """Return the rule for the main result of ARO's VG-Relation, which leaves out the relations that the authors'
+    notebook leaves out.
+    """
     lines = packaged("creperie.metrics", "aro_dropped_relations.txt")
     return MacroRule(exclude=frozenset(line for line in lines.splitlines() if line and not line.startswith("#")))
 
@@ -75,7 +77,8 @@ ARO_ATTRIBUTES = MacroRule(minimum=25)
 
 
 def accuracy(outcomes: np.ndarray, ties: Ties = "wrong") -> float:
-    """Return the fraction of hits among covered items, with ties counted by the tie rule; NaN if no item is covered.
+    """Return the fraction of hits among the covered items, with ties counted by the tie rule; NaN if no item is
+    covered.
 
     >>> accuracy(np.array([HIT, TIE, 0, VOID]), ties="half")
     0.5
@@ -95,10 +98,11 @@ def evaluate(
     swap: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> list[Result]:
-    """Return a task's results for every subset, for all items together and, with several subsets, the macro mean.
+    """Return the results of a task for every subset, for all items together and, if there are several subsets, for the
+    macro mean.
 
-    `scores` is the flat array that the task needs, with NaN where an item was not scored; `clusters` holds one integer
-    per item (`clusters_of`).
+    `scores` is the flat array of the scores that the task needs, with NaN where an item was not scored. `clusters`
+    holds one integer per item (see `clusters_of`), and `swap` is as in `outcomes`.
 
     >>> from creperie.metrics.layout import layout_of
     >>> two = layout_of([[[1, 0]], [[1, 0]]])
@@ -126,7 +130,9 @@ def summarise(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> list[Result]:
-    """Return results for each subset, for all items, and for the macro mean over the subsets with a covered item."""
+    """Return the results for each subset, for all items together, and for the macro mean over the subsets that have a
+    covered item.
+    """
     size = len(measured.applies)
     own = cluster_labels(clusters, size)
     everything = np.arange(size)
@@ -164,7 +170,7 @@ def macro(
 
 
 def _groups(labels: Sequence[Hashable] | np.ndarray, size: int) -> dict[Hashable, np.ndarray]:
-    """Return the items of each label, with labels in order of first appearance."""
+    """Return the numbers of the items with each label; labels are in order of first appearance."""
     if len(labels) != size:
         raise UsageError(f"given {len(labels)} subset labels for {size} items", hint="give one label per item")
     codes, names = codes_of(labels)

@@ -1,8 +1,8 @@
 """The rules by which items are judged: pure functions of a match matrix and the scores of its cells.
 
-Scores are cell-major, (cells, items), for all items that share one match matrix. There are two kinds of rules: those
-that give every item one outcome (such as `Outrank`, `Within`, `Mixed`), and those that count captions (`Sides`,
-`Halves`).
+A cell is one image–caption pair of an item. Scores have the shape (cells, items), for all items that share one match
+matrix. There are two kinds of rules: those that give every item one outcome (such as `Outrank`, `Within`, `Mixed`), and
+those that count captions (`Sides`, `Halves`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Contests = Callable[[np.ndarray], list[Contest]]
 
 
 def along_rows(match: np.ndarray) -> list[Contest]:
-    """Return one contest per image: its true captions against its false ones."""
+    """Return one contest per image: its true captions must outrank its false ones."""
     return _contests(np.arange(match.size).reshape(match.shape), match)
 
 
 def down_columns(match: np.ndarray) -> list[Contest]:
-    """Return one contest per caption: the images of which the caption is true, against the other images."""
+    """Return one contest per caption: the images of which it is true must outrank the other images."""
     return _contests(np.arange(match.size).reshape(match.shape).T, match.T)
 
 
@@ -42,16 +42,17 @@ def _contests(cells: np.ndarray, match: np.ndarray) -> list[Contest]:
 
 
 def both_ways(match: np.ndarray) -> list[Contest]:
-    """Return the contests of rows and of columns; none if either the rows or the columns have nothing to compare."""
+    """Return the contests of both rows and columns; none if the rows, or the columns, have nothing to compare."""
     rows, columns = along_rows(match), down_columns(match)
     return rows + columns if rows and columns else []
 
 
 def between_captions(match: np.ndarray) -> list[Contest]:
-    """Return one contest per true caption as a query: the image's other true captions against its false ones.
+    """Return one contest per true caption, which serves as the query: the image's other true captions must outrank its
+    false ones.
 
-    The captions × captions scores are read from the upper triangle only, so that s(a, b) and s(b, a) are one number
-    however they were computed.
+    The scores are captions × captions. They are read from the upper triangle only, so s(a, b) and s(b, a) are always
+    the same number.
     """
     return [c for n in range(match.shape[1]) for c in _queried_by(match, n)]
 
@@ -71,7 +72,7 @@ def _pair(query: int, others: np.ndarray, width: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NthPositive:
-    """Contests of each image's n-th true caption (from 0, in the published order) against its false captions, for
+    """Contests between each image's n-th true caption (from 0, in the published order) and its false captions, for
     images with at least `least` true captions.
     """
 
@@ -85,8 +86,8 @@ class NthPositive:
 
 @dataclass(frozen=True)
 class NthCandidate:
-    """Contests of the n-th true caption against the false captions, with each other true caption as the query; only for
-    items with one row.
+    """Contests between the n-th true caption (from 0) and the false captions, with each other true caption as the
+    query. Only items with one row have them.
     """
 
     n: int
@@ -102,7 +103,8 @@ class NthCandidate:
 
 @dataclass(frozen=True)
 class CaptionPreference:
-    """Contests of one caption against another, by position, for every image; which of the two is true does not matter.
+    """Contests between two captions for every image, given by their positions: the first must outrank the second,
+    whichever of them is true.
 
     With `of`, only items with exactly that many captions are compared.
     """
@@ -120,7 +122,9 @@ class CaptionPreference:
 
 
 def without_image(match: np.ndarray) -> list[Contest]:
-    """Return one contest between captions: those that are true of some image against those true of none."""
+    """Return one contest, in which the captions that are true of some image must outrank those that are
+    true of none.
+    """
     true = match.any(axis=0)
     return [Contest(np.flatnonzero(true), np.flatnonzero(~true))] if true.any() and not true.all() else []
 
@@ -149,7 +153,7 @@ Judge = Callable[[np.ndarray, np.ndarray], "bool | None"]
 
 @dataclass(frozen=True)
 class JudgedBy:
-    """The rule of a user's function, which is called for each item that has both a true and a false caption."""
+    """A rule that calls a user's function for each item that has both a true and a false caption."""
 
     judge: Judge
 
@@ -169,7 +173,7 @@ class JudgedBy:
 
 @dataclass(frozen=True)
 class Outrank:
-    """The rule by which an item is a hit if every winner outranks every loser in all contests."""
+    """An item is a hit if every winner outranks every loser in all contests."""
 
     contests: Contests
 
@@ -203,7 +207,7 @@ class Outrank:
 
 @dataclass(frozen=True)
 class Within:
-    """The rule of recall@k: an item is a hit if, in every row, the best true caption is among the k highest."""
+    """The rule of recall@k: an item is a hit if, for every image, the best true caption is among the k highest."""
 
     k: int
 
@@ -224,7 +228,9 @@ class Within:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The rule of "brittle": a hit if exactly one of two true captions outranks the false one. Lower is better."""
+    """The rule of the task "brittle": an item is a hit if exactly one of its two true captions outranks the false one.
+    A low value is good.
+    """
 
     def applies(self, match: np.ndarray) -> bool:
         return match.shape == (1, 3) and int(match.sum()) == 2
@@ -243,7 +249,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Decided:
-    """The rule by which an item is a hit if every true cell is above the threshold and every false cell below it."""
+    """An item is a hit if every true cell is above the threshold and every false cell below it."""
 
     threshold: float
 
@@ -251,7 +257,7 @@ class Decided:
         return match.size > 0
 
     def chance(self, match: np.ndarray) -> float:
-        """Return the probability that a coin decides every cell correctly."""
+        """Return the probability that a coin flip for each cell gets all of them right."""
         return float(0.5**match.size)
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
@@ -266,10 +272,12 @@ MOST_ASSIGNMENTS = 720
 
 @dataclass(frozen=True)
 class BestAssignment:
-    """The rule of GroupMatch: a hit if the true assignment of images to captions has the highest sum of scores.
+    """The rule of GroupMatch: an item is a hit if the true assignment of images to captions has a higher sum of scores
+    than any other.
 
-    An assignment gives each image a different caption (or each caption a different image, if there are fewer captions).
-    The rule applies only if each image (or caption) has exactly one true partner, and these partners all differ.
+    An assignment gives each image a different caption (or each caption a different image, if there are fewer captions
+    than images). The rule applies only if each image (or caption) has exactly one true partner, and these partners all
+    differ.
     """
 
     def applies(self, match: np.ndarray) -> bool:
@@ -297,7 +305,9 @@ class BestAssignment:
 
 
 def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
-    """Return the highest sum of an assignment other than the true one, by forbidding each true cell in turn."""
+    """Return the highest sum of scores of any assignment except the true one. To find it, each true cell is forbidden
+    in turn.
+    """
     from scipy.optimize import linear_sum_assignment
 
     best = -math.inf
@@ -310,9 +320,9 @@ def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rank, from 1, of each row's best true caption among the false ones, as two arrays (rows, items), with
-    ties in its favour and with ties against it; and a boolean per item: whether it is void. Rows with nothing to
-    compare are left out.
+    """Return the rank, from 1, of each row's best true caption among the false ones. There are two arrays (rows,
+    items): in the first, ties count in favour of the true caption, in the second against it. A third array says which
+    items are void. Rows with nothing to compare are left out.
     """
     contests = along_rows(match)
     best = np.ones((len(contests), cells.shape[1]), np.int64)
@@ -331,7 +341,9 @@ def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 @runtime_checkable
 class CountRule(Protocol):
-    """A rule that counts captions: an array (items, parts, 3) of hits, ties and captions, all 0 for a void item."""
+    """A rule that counts captions. Its counts are an array (items, parts, 3) of hits, ties and all captions; all are 0
+    for a void item.
+    """
 
     @property
     def parts(self) -> int: ...
@@ -345,7 +357,7 @@ class CountRule(Protocol):
 
 @dataclass(frozen=True)
 class Sides:
-    """The rule that counts cells on the right side of a threshold: true above it (part 0), false below it (part 1)."""
+    """Counts cells on the right side of a threshold: true cells above it (part 0) and false cells below it (part 1)."""
 
     threshold: float
     parts: int = 2
@@ -354,7 +366,7 @@ class Sides:
         return match.size > 0
 
     def chance(self, match: np.ndarray) -> float:
-        """Return 0.5, the chance of a coin flip; that of random scores would depend on the threshold."""
+        """Return 0.5, the chance level of a coin flip. That of random scores would depend on the threshold."""
         return 0.5
 
     def counts(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
@@ -371,8 +383,8 @@ class Sides:
 
 @dataclass(frozen=True)
 class Halves:
-    """The rule of BLA: of an image's captions, k of which are true, the k with the highest scores are judged true and
-    the others false; right judgements are counted.
+    """The rule of BLA. If k of an image's captions are true, the k captions with the highest scores are judged true and
+    the others false, and the right judgements are counted.
     """
 
     parts: int = 1

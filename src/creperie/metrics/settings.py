@@ -1,4 +1,4 @@
-"""The settings of a result: the tie rule, the confidence level and the random seed."""
+"""Settings for computing results: the tie rule, the confidence level and the random seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ TIE_WEIGHTS: dict[str, float] = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class MetricSettings:
-    """The tie rule, the confidence level, and the random seed, which is used to draw the images of a blind twin."""
+    """The tie rule, the confidence level, and the random seed, which is used to draw the images of a blind twin (a copy
+    of the benchmark with meaningless images).
+    """
 
     ties: Ties = option("wrong", "How a tie between a true and a false caption counts.")
     level: float = 0.95
@@ -34,7 +36,7 @@ class MetricSettings:
         return TIE_WEIGHTS[self.ties]
 
     def worth(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return the value of each outcome: 1 for a hit, the weight of `ties` for a tie, 0 for anything else."""
+        """Return the value of each outcome: 1 for a hit, the weight of the tie rule for a tie, 0 otherwise."""
         return np.asarray((outcomes == HIT) + self.tie_weight * (outcomes == TIE), np.float64)
 
 

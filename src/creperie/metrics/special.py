@@ -1,4 +1,6 @@
-"""The few distribution functions that the statistics need; scipy is imported only when one of its functions is used."""
+"""The few distribution functions that the statistics need. scipy is imported only when one of its
+functions is needed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 
 
 def normal_quantile(p: float) -> float:
-    """Return the standard normal quantile.
+    """Return the quantile of the standard normal distribution at the probability p.
 
     >>> round(normal_quantile(0.975), 6)
     1.959964
@@ -20,12 +22,12 @@ def normal_quantile(p: float) -> float:
 
 
 def chi2_tail(x: float) -> float:
-    """Return P(X ≥ x) of a chi-squared variable with one degree of freedom."""
+    """Return P(X ≥ x) for a chi-squared variable X with one degree of freedom."""
     return math.erfc(math.sqrt(x / 2))
 
 
 def fair_coin_tail(k: int, n: int) -> float:
-    """Return P(at most k heads in n throws of a fair coin).
+    """Return the probability of at most k heads in n throws of a fair coin.
 
     >>> fair_coin_tail(1, 4)
     0.3125
@@ -36,7 +38,7 @@ def fair_coin_tail(k: int, n: int) -> float:
 
 
 def student_two_sided(t: float, df: float) -> float:
-    """Return P(|T| ≥ |t|) of Student's distribution."""
+    """Return P(|T| ≥ |t|) for a variable T with Student's distribution and `df` degrees of freedom."""
     from scipy.special import stdtr
 
     return 2 * float(stdtr(df, -abs(t)))
@@ -44,7 +46,7 @@ def student_two_sided(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def student_quantile(p: float, df: float) -> float:
-    """Return the quantile of Student's distribution.
+    """Return the quantile of Student's distribution at the probability p.
 
     >>> round(student_quantile(0.975, 7), 4), round(student_quantile(0.975, 1e6), 4)
     (2.3646, 1.96)
@@ -55,12 +57,13 @@ def student_quantile(p: float, df: float) -> float:
 
 
 def sign_flip_p(values: np.ndarray) -> float:
-    """Return the two-sided p-value of the sum of the values under random signs.
+    """Return the two-sided p-value of the sum of the values, if each value is equally likely to be positive or
+    negative.
 
-    The distribution of the sum under random signs is computed, not sampled: it is the product of the values'
-    characteristic functions, cos(v·t), inverted by a Fourier transform. The p-value is exact if all values are
-    multiples of a common step (differences of hits, ties as halves); otherwise up to 200 values are rounded to a
-    2**15th of their total, and the sum of more values is taken as normal.
+    The distribution of the sum under random signs is computed, not sampled: the characteristic functions of the values,
+    cos(v·t), are multiplied and the product is inverted by a Fourier transform. The p-value is exact if all values are
+    multiples of a common step, as for differences of hits with ties as halves. Otherwise up to 200 values are rounded
+    to multiples of 2**-15 of their total, and for more values their sum is taken as normal.
 
     >>> sign_flip_p(np.array([1.0, 2.0, 1.0]))  # all for one side: 2 of 8
     0.25
@@ -87,7 +90,9 @@ def sign_flip_p(values: np.ndarray) -> float:
 
 
 def _common_step(sizes: np.ndarray) -> float:
-    """Return the largest simple fraction that divides all values; else 2**-15 of their sum, or 0 for over 200."""
+    """Return the largest simple fraction of which all values are multiples. If there is none, return 2**-15 of their
+    sum, or 0 for more than 200 values.
+    """
     for parts in (1, 2, 4, 6, 12, 60):
         if np.allclose(sizes * parts, np.rint(sizes * parts), rtol=0, atol=1e-9):
             return 1 / parts

@@ -1,4 +1,6 @@
-"""The tasks as data: which scores each task reads, by which rule it judges items, and what the papers call it."""
+"""The tasks: which scores each task reads, by which rule it judges items, and what papers call it. They are declared in
+tasks.toml.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ Value = Literal[
 
 @dataclass(frozen=True)
 class Task:
-    """A way to judge items. On items whose P1 and P2 are swapped, the task named in `swapped` replaces this one."""
+    """A way to judge items. If `swapped` names another task, that task judges the items whose true captions P1 and P2
+    are swapped (see `second_is_nearer`).
+    """
 
     name: str
     what: str
@@ -52,12 +56,12 @@ class Task:
 
     @property
     def is_rank(self) -> bool:
-        """True if the task's value is a rank, from 1 on, instead of a proportion."""
+        """True if the task's value is a rank (1 or more) instead of a proportion."""
         return self.value in ("mean-rank", "median-rank")
 
     @property
     def has_margins(self) -> bool:
-        """True if every item has a margin, which is how much its winners outrank its losers."""
+        """True if every item has a margin, which is the smallest lead of a winner over a loser."""
         return isinstance(self.rule, Outrank) and not self.swapped
 
     def text(self, value: float | None, digits: int = 1) -> str:
@@ -66,7 +70,9 @@ class Task:
 
 
 def _read_task(name: str, rule: list[Any], aliases: Sequence[str] = (), **fields: Any) -> Task:
-    """Return a task from its record in tasks.toml; the rule is a class or function of `rules` with arguments."""
+    """Return the task that a record in tasks.toml describes. `rule` is the name of a class or function of the module
+    `rules`, followed by its arguments.
+    """
     kind = getattr(rules, rule[0])
     made = kind(*rule[1:]) if isinstance(kind, type) else kind
     judge = made if isinstance(made, OutcomeRule | CountRule) else Outrank(made)
@@ -103,7 +109,8 @@ _CUT_ALIASES: Mapping[str, str] = {alias: name for name, (_, _, aliases) in _CUT
 
 
 def task(name: str) -> Task:
-    """Return the task with this name, alias or family name; case, blanks and underscores do not matter.
+    """Return the task with this name, alias or family name (such as recall@5). Case, spaces and underscores do not
+    matter.
 
     >>> task("Image-to-Text").name, task("R@5").name, task("p_c@0.5").value
     ('itt', 'recall@5', 'captions')
@@ -124,7 +131,7 @@ def task(name: str) -> Task:
 
 
 def _unknown(name: str) -> UnknownNameError:
-    """Return an error for an unknown name: it lists the tasks, and an alias if that is close to the name."""
+    """Return an error for an unknown name. It lists the tasks and, if an alias is similar to the name, that alias."""
     names = [*TASKS, *FAMILIES, "prefer:i-j"]
     return unknown("task", name, names + difflib.get_close_matches(name.lower(), [*names, *_ALIASES], n=1))
 
@@ -133,7 +140,9 @@ def _cut(family: str, number: str) -> Task:
     what, value, _ = _CUT[family]
     if family == "recall":
         if not number.isdigit() or int(number) < 1:
-            raise UsageError(f"the number in recall@{number} is not a whole number from 1", hint="write recall@1, recall@5 …")
+            raise UsageError(
+                f"the number in recall@{number} is not a whole number from 1", hint="write recall@1, recall@5 …"
+            )
         k = int(number)
         return Task(f"recall@{k}", what.replace("k highest", f"{k} highest"), "image_text", Within(k))
     try:
@@ -160,10 +169,11 @@ def _preferred(name: str, key: str) -> Task:
 
 
 def own_task(judge: Judge) -> str:
-    """Add a task judged by a function of an item's match matrix and scores, both images × captions; return its name.
+    """Add a task that is judged by a function of your own, and return its name. The function takes an item's match
+    matrix and its scores, both images × captions.
 
-    The function returns True, False, or None for a tie. The task gets the function's name; the function's docstring
-    says what is judged, and its attribute `chance`, if there is one, is the chance level.
+    The function returns True, False, or None for a tie. The task is named after the function; the function's docstring
+    says what is judged, and its attribute `chance`, if it has one, is the chance level.
 
     >>> def clearly(match, scores):
     ...     "the true caption leads by 0.1"
@@ -185,9 +195,11 @@ def as_task(which: Task | str) -> Task:
 
 
 def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None) -> np.ndarray:
-    """Return the outcome of each item: HIT, MISS, TIE or VOID, as int8. `scores` is the flat array that the task needs.
+    """Return the outcome of each item as int8: HIT, MISS, TIE or VOID. `scores` is the flat array of the scores that
+    the task needs.
 
-    `swap` says for which items P1 and P2 are swapped (see `second_is_nearer`); tasks that reorder captions require it.
+    `swap` says for which items the true captions P1 and P2 are swapped (see `second_is_nearer`). Only tasks that
+    reorder captions need it.
 
     >>> from creperie.metrics.layout import layout_of
     >>> winoground = layout_of([[[1, 0], [0, 1]]])
@@ -221,7 +233,8 @@ def _judged(chosen: Task, layout: Layout, scores: np.ndarray) -> np.ndarray:
 
 
 def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray:
-    """Return, per item, the smallest lead of a candidate that should win over one that should lose; NaN if void.
+    """Return, for each item, the smallest lead of a candidate that should win over one that should lose; NaN for void
+    items.
 
     A positive margin is a hit, zero is a tie, and a negative one is a miss. Only tasks whose rule is `Outrank` have
     margins.
@@ -237,7 +250,7 @@ def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray
 
 
 def unit_of(tasks: Iterable[str]) -> str:
-    """Return what the values of these tasks are: accuracies in percent, ranks, or both.
+    """Return the unit of these tasks' values: accuracies in percent, ranks, or both.
 
     >>> unit_of(["itt"]), unit_of(["mean-rank"]), unit_of(["itt", "mean-rank"])
     ('accuracy in %', 'rank from 1', 'accuracy in % or rank from 1')
@@ -261,7 +274,7 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
 
 
 def applies(which: Task | str, layout: Layout) -> np.ndarray:
-    """Return a boolean array: True for each item in which the task has something to compare."""
+    """Return a boolean for each item: True if the task has something to compare in it."""
     chosen = as_task(which)
     applied = np.zeros(len(layout), bool)
     for group in layout.groups:
@@ -270,13 +283,16 @@ def applies(which: Task | str, layout: Layout) -> np.ndarray:
 
 
 def applicable(layout: Layout, inputs: Iterable[Input] = INPUTS) -> list[str]:
-    """Return the names of the tasks that apply to some item of the layout, given the available score columns."""
+    """Return the names of the tasks that apply to at least one item of the layout and need only the given score
+    columns.
+    """
     at_hand = set(inputs)
     return [t.name for t in TASKS.values() if t.needs in at_hand and bool(applies(t, layout).any())]
 
 
 def second_is_nearer(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return a boolean array: True where VISLA swaps P1 and P2, as P2 has the smaller character edit distance to N.
+    """Return a boolean for each item: True where VISLA swaps the true captions P1 and P2, because P2 is nearer to the
+    false caption N. `first` and `second` are the character edit distances from N to P1 and to P2.
 
     If both distances are equal, P1 and P2 are not swapped.
     """

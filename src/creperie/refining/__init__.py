@@ -1,4 +1,4 @@
-"""Keep the largest part of a benchmark that blind attackers cannot solve."""
+"""Finding the largest part of a benchmark that blind attackers cannot solve."""
 
 from creperie.core.doors import front_door
 

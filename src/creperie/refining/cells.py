@@ -1,4 +1,6 @@
-"""Signed bins of score gaps, the cells in which refinements count items; and the grid method, which balances cells."""
+"""The cells in which refinements count items, which are made of signed bins of score gaps; and the grid method, which
+balances the cells.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:
-    """Return gaps as float64 (items × attackers) within [-1, 1]: if an attacker's gaps exceed this range, they are
+    """Return the gaps as float64 (items × attackers) within [-1, 1]. If an attacker's gaps exceed this range, they are
     divided by the largest |gap|.
 
-    Zero stays zero and signs stay signs, so the winner of an item never changes.
+    Zero stays zero and signs do not change, so the winner of an item never changes.
 
     >>> unit_gaps(np.array([[0.5, 4.0], [-0.25, -2.0]])).tolist()
     [[0.5, 1.0], [-0.25, -0.5]]
@@ -31,9 +33,10 @@ def unit_gaps(gaps: np.ndarray) -> np.ndarray:
 
 
 def signed_bins(gaps: np.ndarray, bins: int) -> np.ndarray:
-    """Return sign · (floor(|gap| · bins) + 1), or 0 where the gap is zero; |gap| = 1 falls into the last bin.
+    """Return the signed bin of each gap: sign · (floor(|gap| · bins) + 1), or 0 where the gap is zero. |gap| = 1 falls
+    into the last bin.
 
-    The product is taken in float64 as published: 0.58 · 50 is 28.999…, so it lies in bin 29.
+    As in the published code, the product is taken in float64: 0.58 · 50 is 28.999…, so it lies in bin 29.
 
     >>> signed_bins(np.array([[0.0, 0.58, -1.0, 0.02]]), 50).tolist()
     [[0, 29, -50, 2]]
@@ -46,15 +49,15 @@ BINS = 50  #: per sign and axis: the paper's 100 × 100 grid over [-1, 1]²
 FACE_BINS = 10  #: for items on which some attacker has a gap of exactly zero
 
 
-def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = FACE_BINS) -> np.ndarray:
-    """Return a mask of the items to keep.
+def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = FACE_BINS) -> np.ndarray:
+    """Return a mask of the items to keep, chosen by the grid method.
 
-    An item's cell is the vector of its signed bins. Of two cells that mirror each other at the origin, each keeps as
-    many items as the smaller one has, drawn without replacement. Items with gap zero for every attacker are kept. Items
-    with gap zero for some attackers are balanced separately, on the axes of the other attackers and with wider bins, as
-    published.
+    The cell of an item is the vector of its signed bins, one per attacker. Every cell has an opposite cell, in which
+    all signs are reversed. Of two opposite cells, each keeps as many items as the smaller one has, drawn without
+    replacement. Items with a gap of zero for every attacker are kept. Items with a gap of zero for some attackers are
+    balanced separately, by the gaps of the other attackers and with wider bins, as published.
 
-    For each attacker, whatever their number, #(gap > 0) = #(gap < 0) among the kept items.
+    For each attacker, whatever the number of attackers, #(gap > 0) = #(gap < 0) among the kept items.
     """
     scaled = unit_gaps(gaps)
     face = (scaled == 0).any(axis=1)
@@ -76,7 +79,7 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
 
 
 def first_of_each(rows: np.ndarray, codes: np.ndarray, amounts: np.ndarray) -> np.ndarray:
-    """Return the rows to keep: for each code c, the first `amounts[c]` of the rows whose code it is."""
+    """Return the rows to keep: for each code c, the first `amounts[c]` of the rows that have this code."""
     order = np.argsort(codes, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
     return rows[order][rank < amounts[codes[order]]]
@@ -90,7 +93,7 @@ def _leading_sign(cells: np.ndarray) -> np.ndarray:
 
 
 def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
-    return by_gaps(pool, settings, lambda gaps, _: (grid(gaps, seed=settings.seed, bins=settings.bins), None))
+    return by_gaps(pool, settings, lambda gaps, _: (grid_selection(gaps, seed=settings.seed, bins=settings.bins), None))
 
 
 METHOD = RefinementMethod(

@@ -1,11 +1,12 @@
-"""The coin method: each item is kept with the probability that makes its two captions equally likely to be the true
-one.
+"""The coin method: each item is kept with a probability that makes either of its two captions equally likely to be the
+true one.
 
-Attackers learn from one half of the images, which is then left out. For the other half they give odds: if they consider
-the true caption k times as likely as the false one, the item is kept with probability 1/k; if they consider the false
-one more likely, it is always kept. So among the kept items, either caption is equally often the true one to anybody who
-knows what the attackers know. Every item is drawn independently, and attackers learned from none that is kept. A set
-whose counts were balanced exactly would leak: the counts of all items but one reveal the true caption of that one.
+Attackers learn from one half of the images, which is then left out. For the items of the other half they give odds. If
+they consider the true caption k times as likely as the false one, the item is kept with probability 1/k; if they
+consider the false one more likely, it is always kept. Among the kept items, either caption is therefore true equally
+often for anyone who knows what the attackers know. Every item is drawn independently, and attackers learned from none
+of the kept items. If counts were balanced exactly instead, they would leak: the counts of all items but one reveal the
+true caption of that one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def one_per_caption(pairs: Pairs, seed: int) -> np.ndarray:
-    """Return a mask that keeps one random item of each group with the same images, subset and true caption."""
+    """Return a mask that selects one random item from each group of items with the same images, subset and true
+    caption.
+    """
     first = np.flatnonzero(np.r_[True, pairs.item[1:] != pairs.item[:-1]])
     item = np.random.default_rng(seed).permutation(pairs.item[first])
     caption = np.zeros(pairs.n_items, dtype=np.int64)
@@ -33,10 +36,11 @@ def one_per_caption(pairs: Pairs, seed: int) -> np.ndarray:
 
 
 def held_out_odds(pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress) -> np.ndarray:
-    """Return the log-odds of every item's true caption, combined over all attackers; NaN if they learned from the item.
+    """Return the log-odds of every item's true caption, combined from all attackers; NaN for items that the attackers
+    learned from.
 
-    Attackers learn from one half of the images; the weights by which they are combined are learned there as well, out
-    of fold.
+    The attackers learn from one half of the images. The weights with which they are combined are learned there as well,
+    out of fold.
     """
     learning = grouped_folds(pairs.group, 2, seed) == 0
     half = replace(pairs, fold=(~learning).astype(np.int64))

@@ -1,4 +1,4 @@
-"""The registry of refinement methods, by name."""
+"""The registry of refinement methods by name."""
 
 from __future__ import annotations
 

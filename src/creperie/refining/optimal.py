@@ -1,7 +1,8 @@
-"""The largest balanced subset, as an integer programme.
+"""The largest balanced subset of the items, found by an integer programme.
 
-Items with the same signed bins under every attacker are interchangeable, so the programme has one integer variable per
-such signature, not one per item; which items of a signature are kept is drawn at random.
+The signature of an item is the vector of its signed bins, one per attacker. Items with the same signature are
+interchangeable, so the programme has one integer variable per signature: its amount, the number of items to keep. Which
+items of a signature are kept is decided at random.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class _Programme:
 
     @property
     def mirrored(self) -> np.ndarray:
-        """Amounts that always balance: for each signature, the smaller of its count and that of its mirror image."""
+        """Amounts that are always balanced: for each signature, the smaller of its count and that of the signature with
+        opposite signs.
+        """
         count = {tuple(cell): n for cell, n in zip(self.cells.tolist(), self.count.tolist())}
         return np.array([min(n, count.get(tuple(-x for x in cell), 0.0)) for cell, n in count.items()])
 
@@ -39,9 +42,10 @@ class _Programme:
 def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: float = 60.0) -> Selection:
     """Return the largest selection of items in which every attacker's gap histogram is symmetric about zero.
 
-    For every attacker and every bin of |gap|, as many kept items have a positive gap in it as have a negative one. With
-    enough time the result is optimal and always the same. If the time limit ends the search, it may not be optimal
-    (`proven` says so), and a few bins may be off by an item (`off` counts them); the signs balance in any case.
+    For every attacker and every bin of |gap|, as many of the kept items have a positive gap in the bin as have a
+    negative one. With enough time the result is optimal and always the same. If the time limit ends the search, the
+    result may not be optimal (`proven` says so), and a few bins may be out of balance by an item (`off` counts them),
+    but the signs are always balanced.
     """
     scaled = unit_gaps(gaps)
     cells = signed_bins(scaled, bins)
@@ -54,7 +58,9 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
 
 
 def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
-    """Return the programme; per attacker and bin, +1 for signatures with a positive gap, −1 with a negative one."""
+    """Return the programme. It has a row per attacker and bin, with +1 for signatures with a positive gap in the bin
+    and −1 for those with a negative one.
+    """
     from scipy.sparse import csr_matrix
 
     signature, attacker = np.nonzero(cells)
@@ -67,33 +73,36 @@ def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
 
 
 def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float, bool]:
-    """Return integer amounts per signature, an upper bound of their sum, and whether that bound is reached."""
+    """Return the integer amount of each signature, an upper bound of their sum, and whether the bound is reached."""
     end = time.monotonic() + time_limit
     relaxed, bound, price = _linear(programme)
     near = _Near(programme, relaxed, price, bound)
     amounts = near.balanced(time.monotonic() + 0.6 * max(0.0, end - time.monotonic()))
     exact = not any(near.off(amounts))
-    best = exact and _meets(amounts, bound)
+    best = exact and _is_optimal(amounts, bound)
     if best or not exact or len(programme.count) > EXACT:
         return amounts, bound, best
     better, dual = _better_than(programme, amounts, max(1.0, end - time.monotonic()))
     bound = min(bound, max(dual, float(better.sum())))
-    return better, bound, _meets(better, bound)
+    return better, bound, _is_optimal(better, bound)
 
 
-def _meets(amounts: np.ndarray, bound: float) -> bool:
-    """Return True if no selection can be larger: the sum of the amounts reaches the largest integer below the bound."""
+def _is_optimal(amounts: np.ndarray, bound: float) -> bool:
+    """Return True if no selection can be larger, because the sum of the amounts is the largest integer up
+    to the bound.
+    """
     return bool(amounts.sum() >= np.floor(bound + 1e-6))
 
 
 @dataclass
 class _Near:
-    """A search for integer balanced amounts near the solution of the linear relaxation.
+    """A search for balanced integer amounts near the solution of the linear relaxation.
 
-    Few of the relaxed amounts are fractional. Rounded down they leave some rows out of balance; these are corrected by
-    small programmes in which some hundred amounts may change by a little: the cheapest ones by the dual prices of the
-    relaxed solution, in a random order. The remaining imbalance is penalised, so that such a programme always has a
-    solution and each comes nearer to balance. Once all rows balance, further programmes look for a larger selection.
+    Few of the relaxed amounts are fractional. When these are rounded down, some rows are out of balance. They are
+    corrected by small programmes, in each of which some hundred amounts may change by a little. These are the amounts
+    that are cheapest to change by the dual prices of the relaxed solution, in partly random order. Imbalance is
+    penalised but allowed, so every small programme has a solution, and each brings the amounts closer to balance. Once
+    all rows are balanced, further programmes look for a larger selection.
     """
 
     programme: _Programme
@@ -102,9 +111,10 @@ class _Near:
     bound: float
 
     def balanced(self, end: float) -> np.ndarray:
-        """Return the best amounts found in time: balanced in every bin, or at least in the signs of every attacker.
+        """Return the best amounts found by the time `end`. They are balanced in every bin or, if none such was found,
+        at least in the signs of every attacker.
 
-        If neither was found, return equal amounts of signatures and their mirror images, as the grid method does.
+        If neither was found, return the amounts that the grid method would keep.
         """
         programme = self.programme
         settled = np.abs(self.relaxed - np.rint(self.relaxed)) < 1e-6
@@ -114,12 +124,12 @@ class _Near:
         rng = np.random.Generator(np.random.PCG64(0))
         idle = 0
         for attempt in range(ATTEMPTS if rows else 0):
-            if time.monotonic() > end or (not any(off) and (_meets(amounts, self.bound) or idle >= IDLE)):
+            if time.monotonic() > end or (not any(off) and (_is_optimal(amounts, self.bound) or idle >= IDLE)):
                 break
-            free = self._cheap(rng, FREE[idle % len(FREE)])
+            free = self._cheap_to_change(rng, FREE[idle % len(FREE)])
             if attempt < 3:
                 free |= ~settled
-            moved = self._moved(amounts, free, REACH, end)
+            moved = self._improved(amounts, free, REACH, end)
             now = self.off(moved)
             gained = (*now, -moved.sum()) < (*off, -amounts.sum())
             idle = 0 if gained else idle + 1
@@ -130,7 +140,9 @@ class _Near:
         return programme.mirrored if self.off(amounts)[0] else amounts
 
     def _with_even_signs(self, amounts: np.ndarray) -> np.ndarray:
-        """Return amounts whose signs balance, with as few changes as possible: a small programme, quickly solved."""
+        """Return amounts whose signs are balanced, with as few changes as possible. A small programme, which takes
+        little time, finds them.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         programme = self.programme
@@ -151,11 +163,11 @@ class _Near:
         return np.where(there, amounts - change, change)
 
     def off(self, amounts: np.ndarray) -> tuple[float, float]:
-        """Return the total imbalance of these amounts: that of the signs, and that of the bins."""
+        """Return how far these amounts are out of balance: in signs, and in bins."""
         programme = self.programme
         return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
 
-    def _cheap(self, rng: np.random.Generator, size: int) -> np.ndarray:
+    def _cheap_to_change(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """Return a mask of `size` amounts that are cheap to change, chosen with some randomness."""
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
@@ -163,8 +175,10 @@ class _Near:
         free[order[:size]] = True
         return free
 
-    def _moved(self, amounts: np.ndarray, free: np.ndarray, reach: float, end: float) -> np.ndarray:
-        """Return the best amounts if only the `free` ones change, each by at most `reach`; imbalance is penalised."""
+    def _improved(self, amounts: np.ndarray, free: np.ndarray, reach: float, end: float) -> np.ndarray:
+        """Return the best amounts if only those in the mask `free` change, each by at most `reach`. Imbalance is
+        penalised.
+        """
         import scipy.sparse as sparse
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -200,7 +214,7 @@ REACH, FINE, A_WHILE = 2.0, 30.0, 3.0
 
 
 def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return the amounts of the linear relaxation, their sum, and the cost of changing each of them."""
+    """Return the amounts that solve the linear relaxation, their sum, and the cost of changing each of them."""
     from scipy.optimize import linprog
 
     rows = programme.balance.shape[0]
@@ -218,7 +232,8 @@ def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
 
 
 def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
-    """Search the whole programme for a selection larger than `amounts`; return the best amounts and an upper bound.
+    """Search the whole programme for a selection larger than `amounts`. Return the best amounts found and an upper
+    bound of their sum.
 
     If there is no larger selection, the bound is the size of the given one.
     """
@@ -247,7 +262,9 @@ def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) 
 
 
 def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
-    """Return a mask that keeps `amounts[s]` random items of every signature s."""
+    """Return a mask that selects `amounts[s]` random items of every signature s; `codes` holds the signature of each
+    item.
+    """
     shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(codes))
     keep = np.zeros(len(codes), dtype=bool)
     keep[first_of_each(shuffled, codes[shuffled], amounts)] = True

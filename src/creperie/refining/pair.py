@@ -1,4 +1,6 @@
-"""The largest symmetric part of a benchmark: every pair of captions or images occurs equally often in both orders."""
+"""The pair method: find the largest symmetric part of a benchmark, in which every pair of captions or images occurs
+equally often in both orders.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ PRICE = 0.75
 
 
 def surplus_of_item(item: Item) -> ItemSurplus:
-    """Return, for each pair of captions or images of an item, how much more often the first of the pair is true."""
+    """Return, for each pair of captions or images of an item, how much more often the first of the pair is the true
+    one.
+    """
     surplus: list[tuple[tuple[str, ...], int]] = []
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
         surplus += [((side, *key), n) for key, n in sorted(surplus_of(asks).items())]
@@ -25,10 +29,10 @@ def surplus_of_item(item: Item) -> ItemSurplus:
 
 
 def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, with every surplus at zero.
+    """Return a mask of the items to keep: as many as possible, such that every surplus is zero in total.
 
     Items that are symmetric by themselves are always kept. Of the others, those with a pair that never occurs reversed
-    are removed; the rest is a small integer programme.
+    are removed; a small integer programme decides about the rest.
 
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]
@@ -43,7 +47,9 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
 
 
 def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
-    """Return the indices of the largest set of items in which every surplus also occurs with the opposite sign."""
+    """Return the indices of the largest set of items in which every surplus also occurs with the opposite sign in
+    another item.
+    """
     left = [i for i, s in enumerate(surplus) if s.pairs]
     while True:
         ways: dict[tuple[str, ...], set[bool]] = {}
@@ -57,7 +63,9 @@ def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
 
 
 def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
-    """Return a sparse matrix of surpluses: one row per thing counted (a pair, a word), one column per item."""
+    """Return the surpluses as a sparse matrix, with one row per pair or word that is counted and one
+    column per item.
+    """
     from scipy.sparse import csr_matrix
 
     numbers = {key: k for k, key in enumerate(sorted({key for s in surplus for key, _ in s.pairs}))}
@@ -68,8 +76,9 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of as many items as possible whose surpluses sum to zero, with at most one item per `asks`. If
-    `aim` is given, they sum to about `aim`, and each unit of deviation costs as much as `PRICE` items.
+    """Return a mask of as many items as possible whose surpluses sum to zero, with at most one of the items that have
+    the same `asks`. If `aim` is given, the surpluses sum approximately to `aim`; each unit of deviation costs as much
+    as `PRICE` items.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity

@@ -1,4 +1,4 @@
-"""The options of a refinement, and the attackers it uses."""
+"""The options of a refinement, and the attackers that it uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FRESH = 7919
 
 @dataclass(frozen=True)
 class RefinePlan:
-    """The options of a refinement. Where names are empty, the method's defaults are used."""
+    """The options of a refinement. If no attackers are named, the defaults of the method are used."""
 
     method: str = option(
         "grid", "How to choose. " + " ".join(f"{m.name}: {m.does}." for m in METHODS.values()), choices=METHODS
@@ -40,22 +40,24 @@ class RefinePlan:
         if self.method not in METHODS:
             raise unknown("method", self.method, METHODS)
         if self.threshold is not None and self.method != "syntaxbias":
-            raise UsageError("only the method syntaxbias has a threshold", hint="leave `threshold=` out")
+            raise UsageError(
+                "`threshold=` works only with the method syntaxbias", hint="leave it out, or pass `method='syntaxbias'`"
+            )
         if self.p_value is not None and (self.method != "syntaxbias" or self.threshold is not None):
             raise UsageError(
-                "`p_value` works only with the method syntaxbias and without a threshold",
-                hint="leave out `p_value` or `threshold`",
+                "`p_value=` works only with the method syntaxbias and without a threshold",
+                hint="leave out `p_value=` or `threshold=`",
             )
         if self.p_value is not None and not 0 < self.p_value < 1:
-            raise UsageError(f"`p_value={self.p_value:g}` is not between 0 and 1", hint="SADE's is 1e-5")
+            raise UsageError(f"`p_value={self.p_value:g}` is not between 0 and 1", hint="SADE uses 1e-5")
         if self.bins is not None and not self.how.bins:
-            raise UsageError(f"{self.method} has no bins", hint="leave `bins=` out")
+            raise UsageError(f"the method {self.method} uses no bins", hint="leave `bins=` out")
         if self.bins is not None and not 1 <= self.bins <= 10_000:
-            raise UsageError(
-                f"`bins={self.bins}` is out of range", hint="choose from 1 (only the signs balance) to 10000"
-            )
+            raise UsageError(f"`bins={self.bins}` is out of range", hint="choose 1 (balances only the signs) to 10000")
         if self.method == "syntaxbias" and len(self.attackers) > 1:
-            raise UsageError("syntaxbias filters by one attacker", hint="name one in `attackers=`, or none for lm-mean")
+            raise UsageError(
+                "the method syntaxbias uses only one attacker", hint="name one in `attackers=`, or none to use lm-mean"
+            )
 
     @property
     def how(self) -> RefinementMethod:
@@ -64,20 +66,20 @@ class RefinePlan:
 
     @property
     def by_gaps(self) -> bool:
-        """True if the attackers' gaps are all that decides which items are kept, and captions stay unchanged."""
+        """True if the choice of items depends on nothing but the attackers' gaps, and captions are not changed."""
         return not (self.how.asks or self.how.surplus or self.repair)
 
     @property
     def fineness(self) -> int:
-        """The number of bins per sign; 0 for methods that use no bins."""
+        """The number of bins per sign; 0 if the method uses no bins."""
         return self.how.bins if self.bins is None else self.bins
 
     def settings(self, seed: int) -> ChoiceSettings:
-        """Return the settings for the method, a subset of the plan's."""
+        """Return those settings of the plan that a method may use."""
         return ChoiceSettings(self.fineness, self.threshold, self.time_limit, seed, self.p_value)
 
     def selection(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the names of the attackers that the selection is made against."""
+        """Return the names of the attackers against which items are selected."""
         if self.attackers:
             return tuple(dict.fromkeys(self.attackers))
         if self.method == "syntaxbias":
@@ -90,7 +92,9 @@ class RefinePlan:
         return (*self.how.attackers, *(name for name, uri in given.items() if uri))
 
     def watched(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return attackers to measure that the selection does not use: those held out, or all that are cheap to run."""
+        """Return the names of attackers that the selection does not use but that are measured: those held out, or all
+        that are cheap to run.
+        """
         seen = self.selection(models)
         if self.held_out or (self.attackers and not self.audit):
             return tuple(name for name in dict.fromkeys(self.held_out) if name not in seen)
@@ -98,11 +102,11 @@ class RefinePlan:
         return tuple(name for name in cheap if name not in (*seen, "ensemble"))
 
     def audited_by(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return attackers for the final audit: those selected against and those held out, or additions to the battery.
+        """Return the names of the attackers for the final audit. If attackers are held out, these are the attackers
+        selected against and those held out.
 
-        Without attackers held out, the audit runs the standard battery and the attackers selected against that are not
-        part of it, whose names are marked by +. An empty tuple means the audit that `creperie audit` makes without
-        options.
+        Otherwise the audit runs the standard battery and, in addition, the attackers selected against that are not part
+        of it; these are returned with a +. An empty tuple means an audit without options.
         """
         seen = self.selection(models)
         if self.held_out:
@@ -111,5 +115,7 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit: if the user named attackers to select against, only what they need."""
+        """Return the models for the final audit. If the user named attackers to select against, these are only the
+        models that they need.
+        """
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

@@ -1,4 +1,4 @@
-"""Refine a benchmark until the attackers have no advantage, and report what was removed for that."""
+"""Refining a benchmark until the attackers have no advantage, with a record of every item that was removed for this."""
 
 from __future__ import annotations
 
@@ -40,7 +40,14 @@ from creperie.core import DataError, Framed, Progress, automatic, html_table, la
 from creperie.engine import Engine
 from creperie.refining.plan import FRESH, RefinePlan
 from creperie.refining.select import Choice, RefinementMethod, SelectionPool
-from creperie.refining.standing import ALL, AttackerStanding, figures_in, figures_of, gap_of, shown
+from creperie.refining.standing import (
+    ALL,
+    AttackerStanding,
+    attacker_gaps,
+    figures_for_json,
+    figures_from_audit,
+    figures_of,
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Removal:
 
 @dataclass(frozen=True, eq=False)
 class RemovedRows(Sequence[Removal]):
-    """The items removed from a large benchmark, as a sequence; each `Removal` is created on access."""
+    """The items removed from a large benchmark, as a sequence. Each `Removal` is created when it is accessed."""
 
     rows: np.ndarray
     unsolvable: np.ndarray  #: a mask over all items
@@ -87,7 +94,7 @@ def reasons_of(removed: Sequence[Removal]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class SubsetOutcome:
-    """The result of a refinement on one subset, or on all items if these are chosen together."""
+    """The result of a refinement on one subset, or on all items if the items of all subsets are chosen together."""
 
     name: str
     items: int
@@ -99,14 +106,14 @@ class SubsetOutcome:
         return int(self.choice.keep.sum())
 
     def joined(self, other: SubsetOutcome) -> SubsetOutcome:
-        """Return the outcome on a whole subset, joined from the outcomes on its two halves."""
+        """Return the outcome on a whole subset, given the outcomes on its two halves."""
         counts = self.items + other.items, self.unsolvable + other.unsolvable
         return SubsetOutcome(self.name, *counts, self.choice.joined(other.choice))
 
 
 @dataclass(frozen=True)
 class Refined(Framed):
-    """A refined benchmark, the items that were removed, and the attackers' figures before and after."""
+    """A refined benchmark, the items that were removed, and the attackers' results before and after."""
 
     bench: Benchmark
     original: Benchmark
@@ -136,7 +143,9 @@ class Refined(Framed):
         return advice_on(self.judgement, len(self.original)).command(spec, part, original)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Benchmark:
-        """Write the refined benchmark, the removed items and the report; return the benchmark as loaded from there."""
+        """Write the refined benchmark, the removed items and the report to a folder. Return the benchmark as loaded
+        from there.
+        """
         return late("creperie.refining", "write_refined")(self, folder, force=force)
 
     def __repr__(self) -> str:
@@ -155,10 +164,12 @@ class Refined(Framed):
         return html_table(repr(self), ("attacker", "", "before, %", "after, %"), rows)
 
     def frame(self) -> pa.Table:
-        """Return an Arrow table with one row per attacker and subset, before and after."""
+        """Return an Arrow table of the attackers' results, with one row per attacker, subset and stage (before or
+        after).
+        """
         stages = ("before", "repaired", "after")
         rows = [
-            {"attacker": s.name, "held_out": s.held_out, "subset": name, "stage": stage, **shown(figure)}
+            {"attacker": s.name, "held_out": s.held_out, "subset": name, "stage": stage, **figures_for_json(figure)}
             for s in self.standings
             for stage in stages
             for name, figure in getattr(s, stage).items()
@@ -175,11 +186,11 @@ def refine(
     engine: Engine | None = None,
     progress: Progress | None = automatic,
 ) -> Refined:
-    """Refine a benchmark and audit the result. Subsets are refined separately, as published, unless `together` is
+    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately unless `together` is
     set.
 
-    `bench` is a benchmark, a spec or a path. With more than `SAMPLE` items, attackers that score captions one by one
-    are asked about every item in pieces, on the engine, and all attackers are measured on a random sample.
+    `bench` is a benchmark, a spec or a path. If it has more than `SAMPLE` items, the attackers that score captions one
+    by one are asked about all items, in pieces and on the engine, and all attackers are measured on a random sample.
     """
     bench, progress = as_benchmark(bench), progress or silent
     selection = plan.selection(models)
@@ -197,7 +208,7 @@ def refine(
     with threads():
         before = figures_of(pairs_of(bench) if plan.repair else pairs, sent, models.seed, progress)
         restyled = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
-        choosing = _Choosing(start, pairs, plan, models.seed, progress)
+        choosing = _Chooser(start, pairs, plan, models.seed, progress)
         chosen = choosing.in_pieces(seen, models, engine) if in_pieces else choosing.by_halves(seen, halves)
     result = _benchmark_of(start, chosen.keep, plan, selection, models.seed, chosen.removed)
     audited, after = None, dict[str, dict[str, Measure]]()
@@ -205,7 +216,9 @@ def refine(
     final = AuditOptions(plan.audited_by(judges) if plan.audit else ())
     if chosen.keep.any() and plan.audit:
         audited = run_audit(result, options=final, models=judges, engine=engine, progress=progress)
-        after = {name: figures for name, figures in figures_in(audited).items() if name in before or name != CUES}
+        after = {
+            name: figures for name, figures in figures_from_audit(audited).items() if name in before or name != CUES
+        }
     elif chosen.keep.any():
         if in_pieces:
             pairs = pairs_of(attacked_part(result, models.seed))
@@ -238,8 +251,8 @@ class _Chosen:
 
 
 @dataclass(frozen=True)
-class _Choosing:
-    """A benchmark and a plan, from which the methods below choose the items to keep."""
+class _Chooser:
+    """Chooses the items of a benchmark to keep, according to a plan."""
 
     bench: Benchmark
     pairs: Pairs
@@ -248,7 +261,9 @@ class _Choosing:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Return the chosen items. If attackers learn, each half is chosen by gaps learned only on that half."""
+        """Return the chosen items. If attackers learn, each half is chosen separately, by gaps learned from that half
+        only.
+        """
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))
         if how.asks or how.surplus is not None:
@@ -257,12 +272,14 @@ class _Choosing:
         chosen = []
         for half in [halves == h for h in range(2)] if learned else [everything]:
             pairs = self.pairs.of_items(half)
-            gaps[half] = np.stack([gap_of(pairs, a, self.progress) for a in seen], axis=1)
+            gaps[half] = np.stack([attacker_gaps(pairs, a, self.progress) for a in seen], axis=1)
             chosen.append(self._choose(half, gaps, seen))
-        return chosen[0] if len(chosen) == 1 else _both(chosen[0], chosen[1])
+        return chosen[0] if len(chosen) == 1 else _combined(chosen[0], chosen[1])
 
     def in_pieces(self, seen: Sequence[Attacker], models: AttackerModels, engine: Engine | None) -> _Chosen:
-        """Return the chosen items of a benchmark too large for memory, of whose items only the gaps are loaded."""
+        """Return the chosen items of a benchmark that is too large for memory. Of each item, only the
+        gaps are loaded.
+        """
         method, names = self.plan.how, tuple(a.name for a in seen)
         with item_features(self.bench, seen, models, engine, self.progress) as features:
             gaps = np.stack([features.column(f"gap {name}") for name in names], axis=1)
@@ -279,8 +296,8 @@ class _Choosing:
         return _Chosen(keep, tuple(outcomes), RemovedRows(np.flatnonzero(~keep), unsolvable, method, everything))
 
     def _choose(self, among: np.ndarray, gaps: np.ndarray, seen: Sequence[Attacker]) -> _Chosen:
-        """Return the items chosen among those in the mask `among`, subset by subset: a mask over all items, the
-        outcomes and the removals.
+        """Choose among the items in the mask `among`, subset by subset. Return a mask over all items, the outcomes and
+        the removals.
         """
         bench, pairs, method = self.bench, self.pairs, self.plan.how
         keep = np.zeros(pairs.n_items, dtype=bool)
@@ -304,8 +321,8 @@ class _Choosing:
         return _Chosen(keep, tuple(outcomes), tuple(sorted(removed, key=lambda r: r.row)))
 
 
-def _both(first: _Chosen, second: _Chosen) -> _Chosen:
-    """Return the choices from two halves as one."""
+def _combined(first: _Chosen, second: _Chosen) -> _Chosen:
+    """Return the combined choices of two halves."""
     outcomes = [a.joined(b) for a, b in zip(first.outcomes, second.outcomes, strict=True)]
     removed = sorted((*first.removed, *second.removed), key=lambda r: r.row)
     return _Chosen(first.keep | second.keep, tuple(outcomes), tuple(removed))
@@ -319,7 +336,7 @@ def _benchmark_of(
     seed: int,
     removed: Sequence[Removal],
 ) -> Benchmark:
-    """Return the kept items in their order, with a provenance that records the refinement."""
+    """Return a benchmark of the kept items, in their order, with a provenance step that records the refinement."""
     settings = {
         "bins": plan.fineness or None,
         "together": plan.together,

@@ -1,4 +1,4 @@
-"""The interface of refinement methods: their input, their settings and their result."""
+"""The interface of refinement methods: what they get, their settings and what they return."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """The surplus of one item: for each thing counted (words or a pair), how much more often it is true than false."""
+    """What one item contributes to the counts that a method balances. For each thing that is counted (a word, or a pair
+    of captions or images), it holds how much more often that is true than false in the item. Of items with the same
+    `asks`, at most one is kept.
+    """
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
     asks: str = ""  #: key shared by items with the same images and true captions: at most one is kept
@@ -26,7 +29,7 @@ class ItemSurplus:
 
 @dataclass(frozen=True, eq=False)
 class SelectionPool:
-    """The items to choose from: those of one subset, or all. `gaps` is a matrix of items × attackers."""
+    """The items to choose from: those of one subset, or all. `gaps` is a matrix (items × attackers)."""
 
     name: str
     pairs: Pairs
@@ -49,7 +52,9 @@ class ChoiceSettings:
 
 @dataclass(frozen=True)
 class Structural:
-    """An attacker's cue that selection cannot remove: balancing it would keep too few items."""
+    """A cue of an attacker that cannot be removed by selecting items, because balancing it would leave
+    too few items.
+    """
 
     attacker: str
     share: float  #: share of the items that balancing would keep, at most
@@ -57,7 +62,7 @@ class Structural:
 
 @dataclass(frozen=True)
 class Selection:
-    """The items that are kept. `bound` is the largest number of items that any balanced subset could keep."""
+    """The items that are kept. `bound` is an upper bound of the number of items in any balanced subset."""
 
     keep: np.ndarray
     bound: float
@@ -67,7 +72,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Filtered:
-    """The items whose score is at most a threshold, and the results of the tests on these items."""
+    """The items with a score up to a threshold, and the results of statistical tests on these items."""
 
     keep: np.ndarray
     threshold: float
@@ -81,7 +86,7 @@ class Filtered:
 
     @property
     def balanced(self) -> bool:
-        """True if the test does not reject balance and the accuracy's interval lies near one half."""
+        """True if the test does not reject balance and the interval of the accuracy lies near one half."""
         return self.p_value >= LEVEL and self.low > 0.5 - NEAR and self.high < 0.5 + NEAR
 
 
@@ -90,7 +95,7 @@ Curve = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The items of a pool that are kept, and details on how the method found them."""
+    """The items of a pool that are kept, with details of how the method found them."""
 
     keep: np.ndarray
     curve: Curve = ()  #: each condition added, and how many items remained
@@ -99,7 +104,7 @@ class Choice:
     structural: tuple[Structural, ...] = ()
 
     def joined(self, other: Choice) -> Choice:
-        """Return one choice from those on two halves of a pool, which were made under the same conditions."""
+        """Return one choice, given the choices from two halves of a pool. Both were made in the same way."""
         sizes = tuple((label, one + two) for (label, one), (_, two) in zip(self.curve, other.curve, strict=True))
         chosen = None
         if self.selection and other.selection:
@@ -110,14 +115,16 @@ class Choice:
 
 
 def gap_detail(pool: SelectionPool, item: int) -> str:
-    """Return why an item was removed: the attackers' gaps on it, positive if an attacker prefers the true caption."""
+    """Return a text that explains why an item was removed: the attackers' gaps on it, which are positive if an attacker
+    prefers the true caption.
+    """
     gaps = [f"{name} {gap:+.3g}" for name, gap in zip(pool.names, pool.gaps[item]) if gap]
     return ", ".join(gaps) or "no attacker has a gap on it"
 
 
 @dataclass(frozen=True)
 class RefinementMethod:
-    """A method to choose items. Each method is declared in a module of its own; `methods.METHODS` lists all of them."""
+    """A method of choosing items. Each is declared in a module of its own, and `methods.METHODS` lists all of them."""
 
     name: str
     does: str  #: one line for help pages
@@ -136,7 +143,8 @@ def by_gaps(
     settings: ChoiceSettings,
     balanced: Callable[[np.ndarray, float], tuple[np.ndarray, Selection | None]],
 ) -> Choice:
-    """Return the choice of what `balanced` keeps; its curve counts the items kept for 1, 2, … attackers.
+    """Return a choice made with the function `balanced`. Its curve holds the number of items kept for the first
+    attacker, the first two attackers, and so on.
 
     `balanced(gaps, time_limit)` returns a mask of the items to keep and, if it has one, a `Selection`. A gap (items ×
     attackers) is positive where the attacker prefers the true caption.
@@ -152,6 +160,6 @@ def by_gaps(
 
 
 def structural_cues(pool: SelectionPool) -> tuple[Structural, ...]:
-    """Return the cues of attackers whose gaps nearly all have the same sign."""
+    """Return the cues of those attackers whose gaps nearly all have the same sign."""
     cues = (Structural(name, balanced_share(gap)) for name, gap in zip(pool.names, pool.gaps.T))
     return tuple(cue for cue in cues if cue.share < LEAST_KEPT)

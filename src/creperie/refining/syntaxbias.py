@@ -1,14 +1,17 @@
-"""SADE's filter: remove items whose true caption a language model prefers too clearly, without the image.
+"""SADE's filter: remove the items whose true caption a language model, which does not see the image, prefers too
+clearly.
 
 The SyntaxBias score of an item is its likelihood gap, mean log P(true) − mean log P(false), divided by the largest
-absolute gap: it lies within [-1, 1] and its zero is the gap's zero. Items above a threshold are removed.
+absolute gap. It lies within [-1, 1], and it is zero where the gap is zero. Items with a score above a threshold are
+removed.
 
-The paper says that its thresholds follow from p < 1e-5 (section 6.2), but not of which test. Here a threshold is given
-or searched, in one of two ways. By a p-value (the paper's is 1e-5): the largest threshold at which the model no longer
-prefers the true caption with a p below it (one-sided sign test). Without one: the largest at which it cannot be shown
-to prefer either caption (two-sided sign test at 5 %) and its accuracy is shown to be near one half (its 90 % interval
-lies within 50 ± 5 %: two one-sided tests at 5 %); if none satisfies both, as with few items, the one that leaves the
-accuracy nearest to one half. The first leaves more in small sets, where only a strong preference has such a p.
+The paper says that its thresholds follow from p < 1e-5 (section 6.2), but not in which test. Here the threshold is
+given, or it is searched in one of two ways. With a p-value (the paper's is 1e-5), it is the largest threshold at which
+the model no longer prefers the true caption with a p below that value (one-sided sign test). Without one, it is the
+largest threshold at which the model cannot be shown to prefer either caption (two-sided sign test at 5 %) and its
+accuracy is shown to be near one half (the 90 % interval lies within 50 ± 5 %: two one-sided tests at 5 %). If no
+threshold satisfies both, as with few items, it is the one that leaves the accuracy nearest to one half. In small sets,
+the first way leaves more items, because only a strong preference has so small a p.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 
 
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float | None = None) -> Filtered:
-    """Return the items whose score is at most the threshold, with tests of them; without a threshold, find one."""
+    """Return the items whose score is at most the threshold, with tests on them. Without a threshold, one
+    is searched.
+    """
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
     if p_value is not None:
         return _by_p_value(scores, p_value)
@@ -45,7 +50,7 @@ def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float 
 
 
 def _by_p_value(scores: np.ndarray, limit: float) -> Filtered:
-    """Return the items up to the largest threshold at which the one-sided p-value is not below the limit."""
+    """Return the items up to the largest threshold at which the one-sided p-value is not below `limit`."""
     levels = np.unique(scores)
     losses = int((scores < 0).sum())
     wins = np.maximum(0, np.searchsorted(np.sort(scores), levels, "right") - int((scores <= 0).sum()))
@@ -71,10 +76,11 @@ def _filtered(scores: np.ndarray, limit: float) -> Filtered:
 
 
 def _searched(scores: np.ndarray) -> float:
-    """Return the largest threshold at which the kept items are balanced; if none is, the one that comes nearest.
+    """Return the largest threshold at which the kept items are balanced or, if there is none, the one that comes
+    nearest to it.
 
-    Lowering the threshold removes wins one by one, so the accuracy falls all the way: the thresholds to try lie around
-    the one that leaves as many wins as losses.
+    Lowering the threshold removes wins one by one, so the accuracy falls steadily. The thresholds to try therefore lie
+    around the one that leaves as many wins as losses.
     """
     levels = np.unique(scores)
     if not len(levels):

@@ -1,4 +1,4 @@
-"""The words method: of several foils per caption, choose those with which word counts balance."""
+"""The words method: if a caption has several foils, choose among them so that word counts are balanced."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, Refine
 
 
 def surplus_of_words(item: Item) -> ItemSurplus:
-    """Return how much more often each word, and each pair of neighbouring words, occurs in true captions than in false
-    ones.
+    """Return, for each word and each pair of neighbouring words, how much more often it occurs in true captions than in
+    false ones.
     """
     surplus: Counter[tuple[str, ...]] = Counter()
     for true, false in text_asks(item):
@@ -36,9 +36,10 @@ def _grams(text: str) -> Counter[tuple[str, ...]]:
 def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
     """Return a mask of the items to keep: as many as possible, with surpluses as large as those of fair coin flips.
 
-    If every surplus were zero, the counts of all items but one would reveal the true caption of that one. So the
-    largest part with zero surplus is found first, a random sign is drawn for each of its items (which of the two
-    captions would be true), and the part that is kept comes as near to the resulting surplus as it can.
+    If every surplus were zero, the counts of all items but one would reveal the true caption of that one. To avoid
+    this, the largest part with zero surpluses is found first, and a random sign is drawn for each of its items, as if a
+    coin had decided which caption is true. The kept part then comes as close as possible to the surpluses of these
+    signs.
     """
     keep = np.array([not s.pairs for s in surplus], dtype=bool)
     if left := seen_both_ways(surplus):

@@ -1,4 +1,4 @@
-"""Write a refinement to disk, and return it as a JSON document whose keys scripts rely on."""
+"""Writing a refinement to disk, and its JSON document, whose keys scripts can rely on."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from creperie.bench import Benchmark, load_folder, new_folder, record_audit, sav
 from creperie.core import TableWriter, write_json
 from creperie.refining.methods import REASONS
 from creperie.refining.refinement import Refined, RemovedRows, SubsetOutcome, reasons_of
-from creperie.refining.standing import ALL, AttackerStanding, shown
+from creperie.refining.standing import ALL, AttackerStanding, figures_for_json
 
 REMOVED = "removed.parquet"
 REPORT = "refine.json"
 
 
 def write_refined(refined: Refined, folder: str | Path, *, force: bool = False, place: str | Path = "") -> Benchmark:
-    """Write the refined benchmark with removed.parquet and refine.json, atomically, and return it as loaded. `place` is
-    the folder's later location, if it will be moved.
+    """Write the refined benchmark with removed.parquet and refine.json, and return it as loaded from the folder. The
+    folder appears only once everything in it is complete. `place` is its later location, if it will be moved.
     """
     folder, images = Path(folder), refined.bench.images.location
     inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())
@@ -35,7 +35,7 @@ def write_refined(refined: Refined, folder: str | Path, *, force: bool = False, 
 
 
 def write_removed(refined: Refined, path: Path) -> None:
-    """Write the removed items unchanged, a piece at a time, each with its reason and the figures behind it."""
+    """Write the removed items unchanged, a piece at a time, each with its reason and the figures that explain it."""
     original, removed = refined.original, refined.removed
     named = [pa.field(name, pa.string()) for name in ("reason", "why", "detail")]
     writer = TableWriter(path, pa.schema([*original.schema, *named]))
@@ -57,7 +57,7 @@ def write_removed(refined: Refined, path: Path) -> None:
 
 
 def refine_document(refined: Refined) -> dict[str, Any]:
-    """Return everything that is known about a refinement as a document for JSON."""
+    """Return a refinement as a document for JSON."""
     plan = refined.plan
     return {
         "benchmark": refined.original.name,
@@ -89,7 +89,7 @@ def _reasons(refined: Refined) -> dict[str, dict[str, Any]]:
 
 def _standing(standing: AttackerStanding) -> dict[str, Any]:
     stages = {"before": standing.before, "after": standing.after}
-    whole = {name: shown(stage.get(ALL)) for name, stage in stages.items()}
+    whole = {name: figures_for_json(stage.get(ALL)) for name, stage in stages.items()}
     return {
         "name": standing.name,
         "held_out": standing.held_out,
@@ -99,7 +99,9 @@ def _standing(standing: AttackerStanding) -> dict[str, Any]:
         "after_p": whole["after"]["p"],
         **({"repaired": standing.repaired[ALL].accuracy} if standing.repaired else {}),
         "subsets": {
-            subset: {name: shown(stage[subset]) if subset in stage else None for name, stage in stages.items()}
+            subset: {
+                name: figures_for_json(stage[subset]) if subset in stage else None for name, stage in stages.items()
+            }
             for subset in dict.fromkeys((*standing.before, *standing.after))
             if subset != ALL
         },

@@ -1,4 +1,6 @@
-"""Mixed models over items, models and constructions: from runs to a long table to fitted effects."""
+"""Mixed models that explain the outcomes of runs by properties of items, models and captions: from runs to a long
+table, and from the table to fitted effects.
+"""
 
 from creperie.core.doors import front_door
 

@@ -1,4 +1,4 @@
-"""Fit declared analyses to a table: to the rows of all models together, and to the rows of each model."""
+"""Fitting declared analyses to a table: to the rows of all models together, and to the rows of each model."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def fit_name(label: str, sample: str) -> str:
 
 @dataclass(frozen=True)
 class FittedStudy:
-    """All fitted analyses, and those that were skipped with the reasons."""
+    """All fitted analyses, and those that were skipped, with the reasons."""
 
     fits: tuple[Analysed, ...]
     skipped: tuple[SkippedAnalysis, ...] = ()
@@ -89,7 +89,7 @@ class FittedStudy:
 
 
 def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
-    """Fit one analysis; return the fit and the design, whose notes say what was left out."""
+    """Fit one analysis. Return the fit and the design matrix, whose notes say what was left out."""
     from creperie.statistics.linear import fit_linear
     from creperie.statistics.logistic import fit_logistic
 
@@ -103,9 +103,10 @@ def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
 class AnalysisExtras:
     """Further settings of an analysis.
 
-    `lenient`, used for presets, leaves out terms whose column is missing or has only one level, except those in
-    `required`. An analysis that cannot be fitted is then only reported; an error is raised if all of them fail. `cells`
-    names two factors; the mean is estimated for each combination of their levels.
+    `per_model` also fits the analysis to the rows of each model. `lenient`, used for presets, leaves out terms whose
+    column is missing or has only one level, except those in `required`. An analysis that cannot be fitted is then only
+    reported; an error is raised if none can be fitted. `cells` names two factors; the mean is estimated for each
+    combination of their levels.
     """
 
     per_model: bool = False
@@ -117,8 +118,8 @@ class AnalysisExtras:
 def fit_study(
     table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
 ) -> FittedStudy:
-    """Fit each analysis to all rows and, with `per_model`, to the rows of each model (the paper's sub-samples). Return
-    the fits and the skipped analyses; if nothing could be fitted, raise the first error.
+    """Fit each analysis to all rows and, with `per_model`, to the rows of each model (the sub-samples of the paper).
+    Return the fits and the skipped analyses; if no analysis could be fitted, raise the first error.
     """
     wish = wish or AnalysisExtras()
     samples = _samples(table, wish.per_model)
@@ -179,8 +180,9 @@ IDLE = 0.708
 def _without_idle_slopes(
     rows: pa.Table, analysis: Analysis, fitted: Fit, made: Design
 ) -> tuple[Analysis, Fit, Design, list[str]]:
-    """Return the analysis without the random slopes that the data do not support (Matuschek et al. 2017), its fit and
-    design, and the slopes left out. With few models, superfluous slopes cost most of the statistical power.
+    """Return the analysis without the random slopes that the data do not support (Matuschek et al. 2017), its fit, its
+    design, and the slopes that were left out. If there are few models, superfluous slopes cost most of the statistical
+    power.
     """
     left_out: list[str] = []
     # Four families cannot show that they need a slope; the others are tested beside theirs.
@@ -196,7 +198,7 @@ def _without_idle_slopes(
 
 
 def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """Return the analysis without the terms that have fewer than two values in the table, and the terms left out."""
+    """Return the analysis without the terms that have fewer than two values in the table, and these terms."""
     table = _chosen(table, analysis.where)
     terms: list[str] = []
     left_out: list[str] = []
@@ -207,7 +209,7 @@ def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
 
 
 def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """Return the analysis without random effects that the rows cannot identify, and the effects that were left out.
+    """Return the analysis without the random effects that the rows cannot identify, and these effects.
 
     A random effect is left out if it has a single group, one group per row, the same groups as another effect, or a
     factor with only one level. At least one random effect is always kept.
@@ -231,7 +233,7 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
 
 
 def _chosen(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> pa.Table:
-    """Return the rows that have one of the given values in each of these columns."""
+    """Return the rows with permitted values. `where` maps columns to the values that are permitted in them."""
     table = with_short_names(table, list(where))
     return table.take(pa.array(chosen_rows(table, where)))
 
@@ -246,10 +248,11 @@ def _varies(table: pa.Table, name: str, levels: Sequence[str] | None) -> bool:
 
 @dataclass(frozen=True)
 class FactorCell:
-    """Two factor levels together: the number of rows, their observed mean, and the estimated mean with a 95 % interval.
+    """A combination of two factor levels: the number of rows that have it, their observed mean, and the estimated mean
+    with a 95 % interval.
 
-    The estimate is what the model predicts for an average group if all rows had these levels and were otherwise
-    unchanged; for a logistic model it is a probability.
+    The estimate is what the model predicts for an average group if all rows had these two levels and were otherwise
+    unchanged. For a logistic model it is a probability.
     """
 
     x: str
@@ -262,7 +265,7 @@ class FactorCell:
 
 
 def cell_means(design: Design, fit: Fit, x: str, line: str) -> tuple[FactorCell, ...]:
-    """Return one entry for each combination of two factors' levels that has rows."""
+    """Return one entry for each combination of the levels of the factors `x` and `line` that occurs in the rows."""
     beta = np.array([c.estimate for c in fit.coefficients])
     first, second = design.parts[x], design.parts[line]
     cells = []

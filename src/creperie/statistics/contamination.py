@@ -1,8 +1,8 @@
-"""Find captions and images of a benchmark that occur elsewhere: in a training corpus, or in another benchmark.
+"""Finding captions and images of a benchmark that also occur elsewhere: in a training corpus or in another benchmark.
 
 Captions are compared as words. Near-duplicates are found by MinHash (rensa) over words and pairs of neighbouring words,
-and their Jaccard similarity is then computed exactly. The benchmark is indexed and the corpus streamed, so memory does
-not grow with the corpus.
+and their Jaccard similarity is then computed exactly. The benchmark is indexed and the corpus is read as a stream, so
+the memory needed does not depend on the size of the corpus.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ LISTED = 1_000
 
 @dataclass(frozen=True)
 class OverlapOptions:
-    """Options that decide which captions count as the same."""
+    """Options that decide which captions count as similar."""
 
     near: float = option(0.7, "Similarity from which captions are near-duplicates; 1 finds equal ones only.", minimum=0)
 
 
 @dataclass(frozen=True)
 class CaptionMatch:
-    """A caption of the benchmark and an equal or similar text in the corpus; `line` numbers the texts from 1."""
+    """A caption of the benchmark and an equal or similar text of the corpus. `line` is the number of the
+    text, from 1.
+    """
 
     caption: str
     text: str
@@ -43,11 +45,11 @@ class CaptionMatch:
 
 @dataclass
 class Overlap:
-    """What a benchmark shares with one corpus.
+    """What a benchmark shares with a corpus.
 
-    `texts` is the number of texts in the corpus, `captions` that of distinct captions in the benchmark; `exact` and
-    `near` count the captions with an equal or a similar text in the corpus. `items` counts the items with such a
-    caption, `images` the images with the same file name. `matches` lists at most 1,000 pairs.
+    `texts` is the number of texts in the corpus, and `captions` that of distinct captions in the benchmark. `exact` and
+    `near` count the captions with an equal and with a similar text in the corpus. `items` counts the items with such a
+    caption, and `images` the images with the same file name as one in the corpus. `matches` lists at most 1,000 pairs.
     """
 
     benchmark: str
@@ -72,10 +74,10 @@ def overlap(
     options: OverlapOptions,
     progress: Progress = silent,
 ) -> Overlap:
-    """Return which captions of a benchmark occur in a corpus, and how many items this concerns.
+    """Find the captions of a benchmark that occur in a corpus, and the number of items that have them.
 
-    The corpus is a text file with one caption per line (the last column of tab-separated lines), or another benchmark;
-    for a benchmark, images with the same file name are counted as well.
+    The corpus is a text file with one caption per line (in tab-separated lines, the last column), or another benchmark.
+    In the latter case, images with the same file name are counted as well.
     """
     benchmark = as_benchmark(bench)
     other = None if isinstance(corpus, str | Path) and Path(corpus).is_file() else as_benchmark(corpus)
@@ -103,7 +105,7 @@ def overlap(
 
 
 class _Index:
-    """An index of a benchmark's captions: by their words, and by bands of their MinHash signatures."""
+    """An index of a benchmark's captions, by their words and by bands of their MinHash signatures."""
 
     def __init__(self, keys: Sequence[str], near: float) -> None:
         self.keys, self.near = keys, near
@@ -120,7 +122,7 @@ class _Index:
             self.bands.insert(k, sketch)
 
     def matches(self, texts: Sequence[str]) -> Iterator[tuple[int, str, float]]:
-        """Yield every match: the index of the text, the caption, and their similarity."""
+        """Yield (index of the text, caption, similarity) for every match between a text and a caption."""
         yield from ((n, text, 1.0) for n, text in enumerate(texts) if text in self.known)
         if self.near >= 1:
             return
@@ -134,7 +136,7 @@ class _Index:
 
 
 def _shingles(text: str) -> list[str]:
-    """Return the words of a text, and its pairs of neighbouring words."""
+    """Return the words of a text, followed by its pairs of neighbouring words."""
     tokens = text.split()
     return [*tokens, *map(" ".join, pairwise(tokens))]
 
@@ -147,6 +149,6 @@ def _texts(corpus: Benchmark | str | Path) -> Iterator[str]:
 
 
 def _images(bench: Benchmark) -> set[str]:
-    """Return the file names of a benchmark's images, without folder and crop."""
+    """Return the file names of a benchmark's images, without their folders and crops."""
     keys = {key for item in bench.column("images").to_pylist() for key in item}
     return {PurePosixPath(split_reference(key)[0]).name for key in keys}

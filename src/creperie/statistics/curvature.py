@@ -1,4 +1,4 @@
-"""Gradients and Hessians by finite differences, and a bounded Newton search that uses them."""
+"""Gradients and Hessians computed by finite differences, and a Newton search with bounds that uses them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ ROUNDS = 12
 
 
 def slope(f: Callable[[np.ndarray], Any], x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return the gradient of a function, or of each of its values, by central differences: one row per parameter."""
+    """Return the gradient of a function by central differences. If the function returns several values, the result has
+    one row per parameter.
+    """
     return np.array([(f(x + move) - f(x - move)) / (2 * size) for move, size in zip(np.diag(step), step)])
 
 
 def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return the Hessian of a function by central differences, with two evaluations per pair of parameters."""
+    """Return the Hessian of a function by central differences, which takes two evaluations for each pair
+    of parameters.
+    """
     n = len(x)
     middle = f(x)
     moves = np.diag(step)
@@ -38,7 +42,9 @@ def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The point where a search ended, with gradient and Hessian. `free` marks the parameters not at their bound."""
+    """The point where a search ended, with gradient and Hessian. `free` marks the parameters that are not at their
+    bound.
+    """
 
     x: np.ndarray
     value: float
@@ -48,8 +54,8 @@ class Optimum:
 
     @property
     def scaled_gradient(self) -> float:
-        """The largest component of the next Newton step, in standard errors; infinite if the Hessian is not positive
-        definite.
+        """The largest component of the next Newton step, in standard errors. It is infinite if the Hessian is not
+        positive definite.
         """
         if not self.free.any():
             return 0.0
@@ -62,17 +68,17 @@ class Optimum:
 
     @property
     def converged(self) -> bool:
-        """True if the gradient is zero in the free parameters and the others would stay at their bound."""
+        """True if the gradient is zero in the free parameters and the other parameters would stay at their bounds."""
         away = (self.gradient[~self.free] < -1e-3 * max(1.0, abs(self.value))).any()
         return self.scaled_gradient < TOLERANCE and not away
 
 
 def search(f: Objective, start: np.ndarray) -> np.ndarray:
-    """Return the non-negative standard deviations at which a function is smallest, to low precision.
+    """Return the non-negative standard deviations at which the function is smallest, to low precision.
 
-    The function does not depend on the sign of a deviation, so its gradient with respect to a deviation of zero is zero
-    even where it has no minimum, and a search would stay there. So values above zero are tried for deviations that end
-    at zero.
+    The function does not depend on the sign of a deviation. Its gradient with respect to a deviation of zero is
+    therefore zero even if that is no minimum, and a search would stay there. So when deviations end at zero, values
+    above zero are tried for them.
     """
     from scipy.optimize import minimize
 
@@ -89,7 +95,9 @@ def search(f: Objective, start: np.ndarray) -> np.ndarray:
 
 
 def _raised(f: Objective, x: np.ndarray, value: float) -> np.ndarray | None:
-    """Return a better point where a deviation of zero is raised above zero; None if there is none."""
+    """Return a better point, in which one of the deviations of zero has been raised above zero; None if
+    none is better.
+    """
     for k in np.flatnonzero(x < 1e-3):
         raised = [np.where(np.arange(len(x)) == k, height, x) for height in (0.02, 0.06, 0.15, 0.3)]
         best, place = min((f(candidate), n) for n, candidate in enumerate(raised))
@@ -101,10 +109,10 @@ def _raised(f: Objective, x: np.ndarray, value: float) -> np.ndarray | None:
 def newton(
     f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, guess: np.ndarray | None = None
 ) -> Optimum:
-    """Minimise by Newton's method from a point near the optimum, and return the optimum with the Hessian there.
+    """Minimise a function by Newton's method from a point near the minimum. Return the minimum, with the Hessian there.
 
-    Steps use a Hessian that is updated by BFGS, and computed afresh if the steps do not converge. A parameter that
-    would fall below its value in `lower` is fixed there.
+    The steps use a Hessian that is updated by BFGS, and that is computed again if the steps do not converge. A
+    parameter that would fall below its value in `lower` is held at that value.
     """
     hessian = curvature(f, x, step) if guess is None else guess
     for _ in range(3):
@@ -122,7 +130,7 @@ def _look(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hess
 
 
 def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-    """Return the point reached by Newton steps, taken until the scaled gradient is tiny or no step helps."""
+    """Return the point reached by Newton steps, which are taken until the scaled gradient is tiny or no step helps."""
     here = _look(f, x, step, lower, hessian)
     for _ in range(ROUNDS):
         if here.scaled_gradient < TOLERANCE / 50:
@@ -136,7 +144,7 @@ def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hess
 
 
 def _learned(here: Optimum, there: Optimum) -> np.ndarray:
-    """Return the Hessian after a step, updated by BFGS; unchanged if the step does not allow an update."""
+    """Return the Hessian after a step, updated by BFGS. It is unchanged if the step does not allow an update."""
     moved, turned = there.x - here.x, there.gradient - here.gradient
     along = float(moved @ turned)
     bent = here.hessian @ moved
@@ -146,7 +154,9 @@ def _learned(here: Optimum, there: Optimum) -> np.ndarray:
 
 
 def _descend(f: Objective, here: Optimum, lower: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the point and the value after a Newton step over the free parameters, shortened until it helps."""
+    """Return the point after a Newton step over the free parameters, and the value there. The step is halved until it
+    lowers the value.
+    """
     inner = here.hessian[np.ix_(here.free, here.free)]
     values, vectors = np.linalg.eigh(inner)
     floor = max(1e-8, 1e-8 * float(np.abs(values).max(initial=0.0)))

@@ -1,9 +1,9 @@
-"""An analysis, declared as data: the outcome, the fixed terms, the random intercepts and the contrasts.
+"""Analyses, declared as data: the outcome, the fixed terms, the random intercepts and the contrasts.
 
     Analysis(outcome="chosen", fixed=("grammaticality", "simplified", "grammaticality:simplified"), random=("image",))
 
-Terms are names of columns; `a:b` is an interaction, `a*b` is short for `a + b + a:b`, and `log10(x)` or `z(x)` take
-the logarithm of a number or standardise it. A random term `a:b` has a group for every combination.
+Terms are names of columns. `a:b` is an interaction, `a*b` is short for `a + b + a:b`, `log10(x)` is a logarithm, and
+`z(x)` standardises a number. A random term `a:b` has a group for every combination of values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _NAME = re.compile(r"[^\s:*+()~|,]+|(?:log10|log|z)\([^\s:*+()~|,]+\)")
 
 @dataclass(frozen=True)
 class Analysis:
-    """A declared analysis. `levels` orders a factor's levels, the reference first; levels not listed are dropped."""
+    """A declared analysis. `levels` gives the order of a factor's levels, the reference level first; rows with other
+    levels are dropped.
+    """
 
     outcome: str = "chosen"
     fixed: tuple[str, ...] = ()
@@ -45,7 +47,7 @@ class Analysis:
 
     @property
     def formula(self) -> str:
-        """The analysis as a formula in the syntax of R's lme4.
+        """The analysis as a formula in the syntax of R's package lme4.
 
         >>> Analysis(fixed=("grammaticality",), random=("image", "caption")).formula
         'chosen ~ grammaticality + (1 | image) + (1 | caption)'
@@ -62,7 +64,7 @@ class Analysis:
 
 
 def terms(text: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the terms of a formula such as `a * b`, with `*` expanded and main effects before interactions.
+    """Return the terms of a formula such as `a * b`. `*` is expanded, and main effects come before interactions.
 
     >>> terms("grammaticality * type + log10(size)")
     ('grammaticality', 'type', 'log10(size)', 'grammaticality:type')
@@ -100,17 +102,17 @@ _TYPES = ("active", "passive", "dative", "ditransitive")
 
 
 def _sampled(*factors: str) -> tuple[str, ...]:
-    """Return random terms for these factors: image, item, and for each factor model:factor.
+    """Return random terms: image, item, and model:factor for each of these factors.
 
-    Image and item are there because all models answer every item. Each model has one intercept per level of each
-    factor, in place of a random slope, because a factor affects some models more than others.
+    Image and item are included because all models answer every item. A model has an intercept for each level of a
+    factor, instead of a random slope, because a factor affects some models more than others.
     """
     return ("image", "item", *(f"model:{factor}" for factor in factors))
 
 
 @dataclass(frozen=True)
 class AnalysisPreset:
-    """Named analyses, each with a label. Terms that a table does not support are left out, with a note."""
+    """Analyses with a label each. Terms that a table does not support are left out, and a note says so."""
 
     what: str
     analyses: Mapping[str, Analysis]

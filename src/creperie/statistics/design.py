@@ -1,14 +1,15 @@
-"""Turn a table and a declared analysis into the design matrix, the groups and the outcome.
+"""Turning a table and a declared analysis into the outcome, the design matrix and the groups.
 
-A contrast is defined by what its coefficients mean, as weights on the means of the levels; inverting the weights gives
-the columns.
+A contrast is defined by what its coefficients mean, which is given as weights on the means of the levels. The columns
+of the design matrix are found by inverting these weights.
 
-- `treatment`: each level against the first; the intercept is the first level's mean.
-- `centred`: each level against the first; the intercept is the mean of all levels.
-- `rest`: each level but the first against the mean of all the others (two levels: second minus first). The note to the
-  results of Hit or Be Hit reads its coefficients in this way.
-- `orthogonal`: each level against the mean of those before it (Helmert); the columns are orthogonal to each other.
-- `sum`: each level but the first against the mean of all levels.
+- `treatment`: each level is compared with the first; the intercept is the first level's mean.
+- `centred`: each level is compared with the first; the intercept is the mean of all levels.
+- `rest`: each level except the first is compared with the mean of all the others (for two levels: second minus first).
+  The note to the results of Hit or Be Hit reads its coefficients in this way.
+- `orthogonal`: each level is compared with the mean of those before it (Helmert); the columns are orthogonal to each
+  other.
+- `sum`: each level except the first is compared with the mean of all levels.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ NAMES = tuple(_WEIGHTS)
 
 
 def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the columns (levels × levels − 1) of a named contrast, and their labels.
+    """Return the columns of a named contrast, as a matrix (levels × levels − 1), and the columns' labels.
 
     >>> columns_of("rest", ["no", "yes"])[0].tolist()
     [[-0.5], [0.5]]
@@ -66,7 +67,9 @@ def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[
         raise unknown("contrast", contrast, _WEIGHTS)
     k = len(levels)
     if k < 2:
-        raise UsageError(f"a contrast needs a factor of at least 2 levels, given {k}", hint="leave the factor out")
+        raise UsageError(
+            f"a contrast needs a factor with at least two levels, but this one has {k}", hint="leave the factor out"
+        )
     middle = np.eye(1, k) if contrast == "treatment" else np.full((1, k), 1.0 / k)
     means = np.concatenate([middle, _WEIGHTS[contrast](k)])
     return np.linalg.inv(means)[:, 1:].round(12), tuple(levels[1:])
@@ -79,8 +82,8 @@ _CALL = re.compile(r"(log10|log|z)\((.+)\)")
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The outcome, design matrix and groups of an analysis. Rows with missing values are left out and counted in a
-    note.
+    """The outcome, the design matrix and the groups of an analysis. Rows with missing values are left out, and a note
+    says how many.
     """
 
     y: np.ndarray
@@ -98,7 +101,9 @@ class Design:
         return len(self.y)
 
     def mean_row(self, settings: Mapping[str, str]) -> np.ndarray:
-        """Return the mean row of X that results if every row has these levels and is otherwise unchanged."""
+        """Return the mean row of X if every row had the levels in `settings` (factor → level) and were otherwise
+        unchanged.
+        """
         means = [np.ones(1)]
         for term in self.terms:
             parts = [self.parts[p].at(settings[p]) if p in settings else self.parts[p] for p in term]
@@ -107,7 +112,7 @@ class Design:
 
 
 def design(table: pa.Table, analysis: Analysis) -> Design:
-    """Return the design of an analysis over a table."""
+    """Return the outcome, the design matrix and the groups for an analysis of a table."""
     parts = list(dict.fromkeys(p for term in analysis.factors for p in term))
     columns = list(dict.fromkeys([analysis.outcome, *(column_of(p) for p in parts), *_groupings(analysis)]))
     table = with_short_names(table, [*columns, *analysis.where])
@@ -119,7 +124,7 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
     y = _numbers(used, analysis.outcome)
     if analysis.family == "logistic" and not np.isin(y, (0.0, 1.0)).all():
         raise DataError(
-            f"the outcome {analysis.outcome!r} is not all 0 and 1",
+            f"the outcome {analysis.outcome!r} has values other than 0 and 1",
             hint="count ties as wrong or right, or use `family=` linear",
         )
     coded = {part: _coded(used, part, analysis) for part in parts}
@@ -142,7 +147,7 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
 
 
 def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the table with a column under each of these names; the prefix `tag.` of a column may be omitted."""
+    """Return the table with a column of each of these names. A name may leave out the prefix `tag.` of its column."""
     for name in names:
         if name in table.column_names:
             continue
@@ -153,7 +158,9 @@ def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.ndarray:
-    """Return the indices of the rows that have one of the given values in each column; raise an error if none do."""
+    """Return the indices of the rows with permitted values. `where` maps columns to the values that are permitted in
+    them. Raise an error if no row is left.
+    """
     good = np.ones(len(table), dtype=bool)
     for name, wanted in where.items():
         good &= _among(table.column(name), wanted)
@@ -166,7 +173,7 @@ def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.nda
 
 
 def _among(values: pa.ChunkedArray, wanted: Sequence[str]) -> np.ndarray:
-    """Return a boolean array that is True for the values among the wanted ones."""
+    """Return a boolean for each value: True if it is one of `wanted`."""
     return np.asarray(pc.is_in(_text(values), value_set=pa.array(wanted, pa.string())), bool)
 
 
@@ -185,7 +192,9 @@ def _groupings(analysis: Analysis) -> list[str]:
 
 
 def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[np.ndarray, int]:
-    """Return the indices of the rows without missing values or other levels, and the number of rows left out."""
+    """Return the indices of the rows that have no missing values and no levels other than the declared ones, and the
+    number of rows left out.
+    """
     good = np.ones(len(table), dtype=bool)
     for name in columns:
         values = table.column(name)
@@ -217,7 +226,9 @@ def _is_number(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """The columns of one part of a term; for a factor also its levels, each row's level, and each level's columns."""
+    """One part of a term as columns of the design matrix. For a factor, also its levels, the level of each row, and the
+    columns for each level.
+    """
 
     name: str
     columns: np.ndarray
@@ -227,7 +238,7 @@ class Coded:
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def at(self, level: str) -> Coded:
-        """Return this part as it would be if every row had the level `level`."""
+        """Return this part as it would be if every row had this level."""
         return replace(self, columns=self.matrix[self.levels.index(level)][None, :])
 
 
@@ -271,7 +282,7 @@ def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
 
 
 def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
-    """Return the products of the columns of a term's parts, and labels for them."""
+    """Return the columns of a term, which are the products of the columns of its parts, and labels for them."""
     block, labels = parts[0].columns, list(parts[0].labels)
     for part in parts[1:]:
         block = block[:, :, None] * part.columns[:, None, :]
@@ -281,7 +292,7 @@ def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
 
 
 def _independent(x: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
-    """Return the linearly independent columns of x, their indices, and the indices of the other columns."""
+    """Return the linearly independent columns of x, the indices of these columns, and the indices of the others."""
     norms = np.sqrt((x**2).sum(axis=0))
     scaled = x / np.where(norms > 0, norms, 1.0)
     left = scaled.T @ scaled  # swept column by column: the residual of each column after the kept ones
@@ -297,7 +308,9 @@ def _independent(x: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
 
 
 def grouped(table: pa.Table, term: str) -> np.ndarray:
-    """Return one integer code per row, equal for rows of the same group."""
+    """Return a group number for each row. Rows with the same values in the columns of the random term are in the same
+    group.
+    """
     codes = np.zeros(len(table), dtype=np.int64)
     for name in term.split(":"):
         level = table.column(name).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy() + np.int64(1)
@@ -312,5 +325,5 @@ def _check_groups(groups: Groups, n: int) -> None:
         if size == n:
             raise DataError(
                 f"the random effect {name!r} has a group for every row: it cannot be distinguished from the residual",
-                hint="leave it out, or give more rows per group",
+                hint="leave it out, or use a table with more rows per group",
             )

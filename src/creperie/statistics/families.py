@@ -1,8 +1,9 @@
-"""Families of models: variants of one model err alike, so twelve models of four families are not twelve observations.
+"""Families of models. Variants of one model make similar errors, so twelve models of four families are not twelve
+independent observations.
 
 The models of a family share part of a factor's effect. A mixed model then needs a random intercept per family and level
-of the factor, in addition to the one per model and level. Without it, effects of a few families are mistaken for
-effects of all models.
+of the factor, in addition to the one per model and level. Without it, effects that hold only for a few families are
+mistaken for effects that hold for all models.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ COLUMN = "family"
 
 @dataclass(frozen=True)
 class FamilyStudy:
-    """A table with a column of families, analyses with random terms for families, and notes that list them."""
+    """A table with a column of families, the analyses with random terms for families, and notes that list
+    the families.
+    """
 
     table: pa.Table
     analyses: Mapping[str, Analysis]
@@ -31,7 +34,8 @@ class FamilyStudy:
 
 
 def stem_of(uri: str) -> str:
-    """Return the first word of a model's name or, for open_clip, of its architecture; a word needs two letters.
+    """Return the first word, of at least two letters, in a model's name. For open_clip, it is the first word of the
+    architecture.
 
     >>> [stem_of(m) for m in ("hf:openai/clip-vit-base-patch32", "open_clip:ViT-B-32/openai", "api:gpt-4o?seed=1")]
     ['clip', 'vit', 'gpt']
@@ -44,11 +48,11 @@ def stem_of(uri: str) -> str:
 
 
 def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: str, ours: bool) -> FamilyStudy:
-    """Return the study with a random intercept per family, and one per family and level for each factor that has one
-    per model and level.
+    """Return the study with families of models added. There is a random intercept per family, and one per family and
+    level of each factor for which the analysis has one per model and level.
 
-    `families` is a column, `auto` (by `stem_of`), `none`, or empty. Empty means `auto` for creperie's own presets
-    (`ours`), and `none` for the analyses of a paper, which stay as published.
+    `families` is the name of a column, `auto` (families are found by `stem_of`), `none`, or empty. Empty means `auto`
+    for creperie's own presets (`ours`) and `none` for the analyses of a paper, which stay as published.
     """
     chosen = families or (AUTO if ours else NONE)
     if "model" not in table.column_names:
@@ -80,7 +84,7 @@ def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: s
 
 
 def _with_terms(random: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the random terms, with a term for the family added for each one for the model.
+    """Return the random terms and, for each term that contains the model, the same term for the family.
 
     >>> _with_terms(("item", "model:longer"))
     ('item', 'model:longer', 'family:longer')

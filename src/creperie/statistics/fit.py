@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A fixed effect. `statistic` is t (linear model) or z (logistic model); `df` is infinite for z."""
+    """A fixed effect. `statistic` is t (linear model) or z (logistic model), and `df` is infinite for z."""
 
     name: str
     estimate: float
@@ -25,7 +25,9 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class RandomIntercept:
-    """A random intercept: the number of groups and their standard deviation. `name` is "residual" for the residual."""
+    """A random intercept: the number of its groups and their standard deviation. The name "residual" stands for the
+    residual.
+    """
 
     name: str
     groups: int
@@ -38,7 +40,9 @@ class RandomIntercept:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Whether the search converged. `gradient` is the largest remaining component, scaled by the curvature."""
+    """Whether the search converged. `gradient` is the largest remaining component of the gradient, scaled by the
+    curvature.
+    """
 
     converged: bool
     gradient: float
@@ -48,7 +52,7 @@ class Convergence:
 
     @property
     def line(self) -> str:
-        """The convergence in one sentence."""
+        """A sentence that says whether the search converged."""
         state = "converged" if self.converged else "NOT CONVERGED"
         text = f"{state} (scaled gradient {self.gradient:.1e}, {self.evaluations} evaluations)"
         if self.singular:
@@ -58,7 +62,9 @@ class Convergence:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted model. `criterion` is the REML criterion (linear model by REML) or else −2 log-likelihood."""
+    """A fitted model. `criterion` is the REML criterion for a linear model fitted by REML, and −2 log-likelihood
+    otherwise.
+    """
 
     family: str
     method: str
@@ -94,7 +100,7 @@ class Fit:
 
 
 def tested(names: list[str], estimates: np.ndarray, covariance: np.ndarray, df: np.ndarray) -> tuple[Coefficient, ...]:
-    """Return the coefficients with standard errors, statistics, two-sided p-values and 95 % intervals."""
+    """Return the coefficients with standard errors, test statistics, two-sided p-values and 95 % intervals."""
     from scipy import stats
 
     coefficients = []

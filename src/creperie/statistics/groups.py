@@ -1,9 +1,9 @@
 """Crossed grouping factors: their sparse cross-products, and the factorisation of Λ Z'WZ Λ + I.
 
-Z has one column per group, with one 1 per row and factor. So the blocks on the diagonal of Z'WZ are diagonal, and the
-other blocks hold weighted counts of co-occurrence. The factor with the most groups is eliminated by a division; the
-remaining Schur complement is small if the other factors have few groups (models), and sparse if they are nested or
-nearly so (captions in images).
+Z has one column per group, and each of its rows has a single 1 for each factor. The diagonal blocks of Z'WZ are
+therefore diagonal matrices, and its other blocks hold weighted counts of co-occurrence. The factor with the most groups
+is eliminated by a division. The remaining Schur complement is small if the other factors have few groups (models), and
+sparse if the factors are nested or nearly so (captions in images).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_DENSE = 12_000
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The grouping factors of n rows: for every row and factor, the number of the row's group, from 0."""
+    """The grouping factors of n rows. `codes` holds, for every factor, the number of each row's group, from 0."""
 
     names: tuple[str, ...]
     codes: tuple[np.ndarray, ...]
@@ -38,7 +38,7 @@ class Groups:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """The index at which each factor's groups begin in a vector over all groups."""
+        """The position at which the groups of each factor begin in a vector over all groups."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     @property
@@ -46,22 +46,22 @@ class Groups:
         return int(self.starts[-1])
 
     def sorted(self) -> Groups:
-        """Return the same factors, the one with the most groups first, since the first one is eliminated."""
+        """Return the same factors with the one that has the most groups first, because the first one is eliminated."""
         order = sorted(range(len(self.names)), key=lambda k: -self.sizes[k])
         return Groups(tuple(self.names[k] for k in order), tuple(self.codes[k] for k in order))
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Return the diagonal of Λ: the value in `theta` of each factor, repeated for each of its groups."""
+        """Return the diagonal of Λ, which repeats each factor's value in `theta` for each of its groups."""
         return np.repeat(theta, self.sizes)
 
     def sums(self, rows: np.ndarray) -> np.ndarray:
-        """Return Z'rows, for a vector or a matrix of columns."""
+        """Return Z'rows for a vector or a matrix, which is the sum of the rows in each group."""
         if rows.ndim == 1:
             return np.concatenate([np.bincount(c, rows, n) for c, n in zip(self.codes, self.sizes)])
         return np.stack([self.sums(rows[:, j]) for j in range(rows.shape[1])], axis=1)
 
     def rows(self, effects: np.ndarray) -> np.ndarray:
-        """Return Z·effects: the sum of the group effects for every row."""
+        """Return Z·effects, which is the sum of the group effects of each row."""
         sums = np.zeros(len(self.codes[0]))
         for code, start in zip(self.codes, self.starts):
             sums += effects[start + code]
@@ -80,14 +80,16 @@ class Groups:
 
     @cached_property
     def pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        """The row and column indices of the non-zero entries of Z'WZ: diagonal, upper and lower triangle."""
+        """The row and column indices of the non-zero entries of Z'WZ: those on the diagonal, then in the upper, then in
+        the lower triangle.
+        """
         above = np.concatenate([m.first + self.starts[m.k] for m in self.meetings])
         across = np.concatenate([m.second + self.starts[m.m] for m in self.meetings])
         diagonal = np.arange(self.total)
         return np.concatenate([diagonal, above, across]), np.concatenate([diagonal, across, above])
 
     def gram(self, weights: np.ndarray | None = None) -> Gram:
-        """Return the matrix Z'WZ; without `weights`, W is the identity."""
+        """Return the matrix Z'WZ. W is the diagonal matrix of the weights; without `weights`, it is the identity."""
         diagonal = [np.bincount(c, weights, n).astype(float) for c, n in zip(self.codes, self.sizes)]
         beside = [np.bincount(m.inverse, weights, len(m.first)).astype(float) for m in self.meetings]
         return Gram(self, diagonal, beside)
@@ -95,7 +97,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """The pairs of a group of factor `k` and a group of factor `m` that share rows; `inverse` gives each row's pair."""
+    """The pairs of groups of the factors `k` and `m` that share a row. `inverse` gives the pair of each row."""
 
     k: int
     m: int
@@ -106,7 +108,7 @@ class Meeting:
 
 @dataclass(frozen=True, eq=False)
 class Gram:
-    """The matrix Z'WZ, stored by its blocks."""
+    """The matrix Z'WZ, stored as its blocks: those on the diagonal, and those beside it."""
 
     groups: Groups
     diagonal: list[np.ndarray]
@@ -142,12 +144,12 @@ class Factor(Protocol):
 
 
 def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
-    """Factor a matrix whose first `sizes[0]` rows belong to the first grouping factor, the next `sizes[1]` to the
-    second, etc.
+    """Return the factorisation of a matrix. Its first `sizes[0]` rows belong to the first grouping factor, the next
+    `sizes[1]` to the second, and so on.
 
-    While the first remaining factor has a diagonal block, that factor is eliminated by a division. All blocks are
-    diagonal at the start; a block stays diagonal if the factor eliminated before it is nested in it, as captions are in
-    images.
+    As long as the diagonal block of the first remaining factor is a diagonal matrix, that factor is eliminated by a
+    division. All these blocks are diagonal at the start. A block stays so if the eliminated factor is nested in its
+    factor, as captions are nested in images.
     """
     from scipy import sparse
 
@@ -162,7 +164,7 @@ def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
 
 
 def _factored_whole(matrix: Any) -> Factor:
-    """Return the factorisation of a matrix: dense if it is small or mostly non-zero, otherwise sparse."""
+    """Return the factorisation of a matrix: dense if it is small or mostly non-zero, else sparse."""
     from scipy.linalg import cho_factor
     from scipy.sparse.linalg import splu
 
@@ -180,7 +182,9 @@ def _factored_whole(matrix: Any) -> Factor:
 
 @dataclass(frozen=True, eq=False)
 class _Divided:
-    """The result of eliminating a diagonal block: the block, and the factorised Schur complement."""
+    """The result of eliminating a diagonal block: the block itself (`pivot`), the block beside it (`edge`), and the
+    factorised Schur complement (`rest`).
+    """
 
     pivot: np.ndarray
     edge: Any

@@ -1,4 +1,6 @@
-"""Item analysis from runs on a benchmark: difficulty, discrimination, suspicious items, and a short form."""
+"""Item analysis from runs on a benchmark: the difficulty and discrimination of items, suspicious items, and a short
+form of the benchmark.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,9 @@ class ItemOptions:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Which model got which item right: (items, models), between 0 and 1, NaN where there is no result. `first` is a
-    run whose items give the order; `chance` is the probability of a right guess for each item, 0 if unknown.
+    """Which model got which item right. `right` has the shape (items, models), with values from 0 to 1 and NaN where
+    there is no result. `first` is the run that gives the order of the items, and `chance` the probability of a right
+    guess for each item, 0 if unknown.
     """
 
     right: np.ndarray
@@ -71,7 +74,9 @@ class Answers:
         return list(self.outcomes)
 
     def split(self, models: Sequence[str]) -> tuple[Answers, np.ndarray]:
-        """Return the answers of these models, which are the first columns, and the matrix of the other runs."""
+        """Return the answers of these models, which are in the first columns, and the matrix of the
+        remaining columns.
+        """
         n = len(models)
         labels = models if len(set(models)) == n else self.models[:n]
         outcomes = dict(zip(labels, self.outcomes.values()))
@@ -80,11 +85,12 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class ShortForm:
-    """A selection of items that is to rank models as the whole benchmark does, and how well it ranks other models.
+    """A selection of items that should rank models as the whole benchmark does, with measures of how well it ranks
+    models that were not used to select it.
 
-    `pairs` is the fraction of pairs of models whose order is the same as on the whole benchmark; `random_pairs` is that
-    for as many random items. `error` and `random_error` are the root mean squared differences of accuracies, between 0
-    and 1.
+    `pairs` is the fraction of pairs of models that have the same order as on the whole benchmark, and `random_pairs`
+    that fraction for as many random items. `error` and `random_error` are root mean squared differences between the
+    accuracies on the selection and on the whole benchmark, from 0 to 1.
     """
 
     items: np.ndarray
@@ -99,8 +105,8 @@ class ShortForm:
 
 @dataclass(frozen=True, eq=False)
 class ItemStudy(Framed):
-    """The results of an item analysis. `fit` is None if there are too few runs for an item response model; `gain` is
-    None if the runs have no blind twins.
+    """The results of an item analysis. `fit` is None if there are too few runs for an item response model, and `gain`
+    is None if the runs have no blind twins.
     """
 
     answers: Answers
@@ -112,7 +118,9 @@ class ItemStudy(Framed):
 
     @cached_property
     def suspicion(self) -> np.ndarray:
-        """Each item's log odds of a wrong label or, without a response model, −z of its item–rest correlation."""
+        """The log odds that the label of each item is wrong. Without a response model, it is −z of the item–rest
+        correlation.
+        """
         if self.fit is not None:
             return self.fit.flipped + np.log(WRONG_LABELS / (1 - WRONG_LABELS))
         models = self.answers.right.shape[1]
@@ -120,7 +128,9 @@ class ItemStudy(Framed):
 
     @cached_property
     def kinds(self) -> np.ndarray:
-        """The kind of every item: suspicious, right for all, wrong for all, or separates."""
+        """The kind of each item: "suspicious", "right for all", "wrong for all", or "separates" (some models are right
+        and others wrong).
+        """
         share = np.nan_to_num(np.nanmean(self.answers.right, axis=1), nan=-1)
         doubtful = self.suspicion > (0 if self.fit is not None else 1.645)
         choices = [doubtful, share == 1, share == 0]
@@ -128,11 +138,11 @@ class ItemStudy(Framed):
 
     @cached_property
     def agreement(self) -> list[PairAgreement]:
-        """For every two runs (including runs of people), how much they agree on which items they get wrong."""
+        """For every two runs (including those of people), how much they agree on which items they get right."""
         return pair_agreements(self.answers.outcomes, self.answers.first.clusters)
 
     def frame(self) -> pa.Table:
-        """Return an Arrow table, one row per item, the most suspicious first; `images` holds image keys."""
+        """Return an Arrow table with one row per item, the most suspicious first. `images` holds image keys."""
         table, right = self.answers.first.table, self.answers.right
         columns: dict[str, Any] = {name: table.column(name) for name in ("subset", "id", "images")}
         columns |= {"right": np.nanmean(right, axis=1), "n": (~np.isnan(right)).sum(axis=1), "rest": self.rest}
@@ -150,7 +160,9 @@ class ItemStudy(Framed):
         return pa.table(columns).take(pa.array(order))
 
     def abilities(self) -> list[dict[str, Any]]:
-        """Return one row per model, best first, with its accuracy and, if there is a response model, its ability."""
+        """Return one row per model, the best first, with its accuracy and, if there is a response model,
+        its ability.
+        """
         shares = np.nanmean(self.answers.right, axis=0)
         rows: list[dict[str, Any]] = [{"model": m, "right": float(s)} for m, s in zip(self.answers.models, shares)]
         for k, row in enumerate(rows if self.fit is not None else ()):
@@ -162,7 +174,7 @@ class ItemStudy(Framed):
 
     @cached_property
     def notes(self) -> list[str]:
-        """Remarks on omitted items, on the meaning of "suspicious", and on poor fit of the response model."""
+        """Notes on omitted items, on the meaning of "suspicious", and on a poor fit of the response model."""
         meaning = CORRELATED if self.fit is None else SUSPICIOUS
         notes = [*self.answers.notes, *([meaning] if "suspicious" in self.kinds else [])]
         if self.fit is None:
@@ -212,13 +224,13 @@ class ItemStudy(Framed):
 
 @with_options(options=ItemOptions, settings=MetricSettings)
 def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settings: MetricSettings) -> ItemStudy:
-    """Analyse the items of a benchmark from the runs of at least three models on it.
+    """Analyse the items of a benchmark, given the runs of at least three models on it.
 
     With eight models or more, item response theory gives every item a difficulty (the ability at which half of the
-    models know the answer; the others guess) and a discrimination, and flags items that models get wrong more often
-    than guesses would. The item–rest correlation, between being right on the item and accuracy on the other items, is
-    always given. If every run has a blind twin among the runs (`score --image noise`), the study says what the picture
-    adds to each item and model.
+    models know the answer and the others guess) and a discrimination. It also flags items that models get wrong more
+    often than guesses would. The item–rest correlation, between being right on the item and accuracy on the other
+    items, is always computed. If every run has a blind twin among the runs (`score --image noise`), the study says how
+    much the picture helps with each item and each model.
     """
     seeing, blind = split_twins([r if isinstance(r, Run) else load_run(r) for r in runs])
     answers = answers_of([*seeing, *blind], options.task, settings)
@@ -241,7 +253,9 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
 
 
 def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
-    """Return which run got which item right in a task, for the items (subset, id, match matrix) that all share."""
+    """Return which run got which item right in the task `name`, for the items that all runs share. Items are the same
+    if subset, id and match matrix are.
+    """
     if not runs:
         raise UsageError("no run given", hint="name at least one")
     shared = [t for t in runs[0].tasks if task(t).by_item and all(task(t).needs in r.inputs for r in runs)]
@@ -263,9 +277,10 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
 
 
 def item_rest(right: np.ndarray) -> np.ndarray:
-    """Return, for each item, the correlation over models between being right on it and accuracy on all other items.
+    """Return, for each item, the correlation (over models) between being right on the item and accuracy on all other
+    items.
 
-    The correlation is NaN if all models do equally well on the item or on the other items.
+    It is NaN if all models do equally well on the item or on the other items.
 
     >>> item_rest(np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1]])).round(2).tolist()
     [nan, -0.5, -0.87]
@@ -281,9 +296,10 @@ def item_rest(right: np.ndarray) -> np.ndarray:
 
 
 def short_form(right: np.ndarray, size: int, seed: int = 0) -> ShortForm:
-    """Return a short form: from each of `size` strata of difficulty, the item with the highest item–rest correlation.
+    """Return a short form of the benchmark: the items are divided into `size` strata of difficulty, and from each the
+    item with the highest item–rest correlation is chosen.
 
-    Its measures are cross-validated: a fifth of the models at a time is not used to select items, and only pairs with
+    Its measures are cross-validated: one fifth of the models at a time is not used to select items, and only pairs with
     at least one of these models count.
     """
     rng = np.random.default_rng(seed)
@@ -303,14 +319,16 @@ def short_form(right: np.ndarray, size: int, seed: int = 0) -> ShortForm:
 
 
 def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
-    """Return one item per stratum of difficulty: the one with the highest item–rest correlation."""
+    """Return one item from each of `size` strata of difficulty: the one with the highest item–rest correlation."""
     share, rest = np.nanmean(right, axis=1), np.nan_to_num(item_rest(right), nan=-2)
     steps = np.array_split(np.argsort(share, kind="stable"), size)
     return np.array([step[rest[step].argmax()] for step in steps])
 
 
 def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """Return the fraction of pairs with a new model that keep their order, and the new models' mean squared error."""
+    """Return the fraction of pairs with a `new` model that have the same order on these items as on all, and the mean
+    squared error of the new models' accuracies.
+    """
     whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)
     gaps, order = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))
     other = np.arange(len(new))[None, :] != np.flatnonzero(new)[:, None]

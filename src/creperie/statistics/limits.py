@@ -1,4 +1,6 @@
-"""What a benchmark's captions allow: the best accuracy without word order, and foils that extend a true caption."""
+"""What the captions of a benchmark allow: the highest accuracy without word order, and foils that extend a true
+caption.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ from creperie.statistics.table import bench_of
 class Ceiling:
     """The ceilings of a subset of a benchmark, or of the whole benchmark.
 
-    `same_words` counts items that have a true and a false caption with the same words in a different order;
-    `order_blind` is the highest accuracy (itt) of a model that ignores order if a tie is wrong, `order_blind_half` if a
-    tie counts half. `half_truths` counts items in which every false caption extends a true one.
+    `same_words` counts items with a true and a false caption that have the same words in a different order.
+    `order_blind` is the highest accuracy (task itt) of a model that ignores word order, if a tie is wrong;
+    `order_blind_half` is the same if a tie counts half. `half_truths` counts items in which every false caption extends
+    a true one.
     """
 
     subset: str
@@ -59,7 +62,8 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half")
 
 
 def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray:
-    """Return a boolean array: True if every false caption has all words of a true one, in order, and more.
+    """Return a boolean for each item: True if every false caption has all words of a true one, in the same order, and
+    at least one more.
 
     A model whose scores rise with the number of things that a caption mentions is worse than chance on such items
     (Kargi, Uselis and Oh 2026).
@@ -74,9 +78,10 @@ def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray
 
 
 def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | None = None) -> list[Result]:
-    """Return the accuracy of a run on the half-truth items of its benchmark, by subset; empty if there are none.
+    """Return the accuracy of a run on the half-truth items of its benchmark (see `half_truths`), by subset; empty if
+    there are none.
 
-    The task is `itt`, or `blind` for a model that sees no images; the chance level is that of the task.
+    The task is `itt`, or `blind` for a model that sees no images. The chance level is that of the task.
     """
     if not run.fits(bench):
         hint = f"pass the {run.benchmark!r} with the hash {run.hash[:12]}"
@@ -87,7 +92,9 @@ def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | N
 
 
 def _extends(longer: Sequence[str], shorter: Sequence[str]) -> bool:
-    """Return whether the longer text has all words of the shorter one, in the same order, and at least one more."""
+    """Return whether the longer text has all words of the shorter one, in the same order, and at least
+    one more word.
+    """
     rest = iter(longer)
     return len(longer) > len(shorter) and all(word in rest for word in shorter)
 

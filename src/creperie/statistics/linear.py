@@ -1,8 +1,9 @@
-"""Linear mixed models with crossed random intercepts, by (restricted) maximum likelihood.
+"""Linear mixed models with crossed random intercepts, fitted by maximum likelihood or restricted maximum likelihood
+(REML).
 
-The criterion is lme4's (Bates et al. 2015): for the relative standard deviations θ, penalised least squares gives the
-fixed effects and the residual variance, and the profiled criterion is a function of θ alone. Only the cross-products of
-the rows are needed, so a step costs the same with a thousand rows and with a million.
+The criterion is that of lme4 (Bates et al. 2015). Given the relative standard deviations θ, penalised least squares
+yields the fixed effects and the residual variance, so the profiled criterion is a function of θ alone. Only the
+cross-products of the rows are needed, so a step takes as long with a thousand rows as with a million.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ SINGULAR = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """The cross-products of the rows; columns of X are scaled to length 1, y is its residual after regression on X."""
+    """The cross-products of the rows. The columns of X are scaled to length 1, and y is replaced by its residual after
+    regression on X.
+    """
 
     groups: Groups
     gram: Gram
@@ -40,7 +43,7 @@ class _Moments:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The fitted quantities of the model at one value of θ."""
+    """What the model yields at one value of θ."""
 
     log_determinant: float
     rx: np.ndarray  #: upper Cholesky factor of X'V⁻¹X, up to the residual variance
@@ -58,7 +61,7 @@ class _Point:
 
 
 def fit_linear(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups, *, reml: bool = True) -> Fit:
-    """Fit y = Xβ + Σ intercepts + ε and return the fit. The columns of X must be linearly independent."""
+    """Return the fit of y = Xβ + Σ intercepts + ε. The columns of X must be linearly independent."""
     n, p = x.shape
     if n <= p + len(groups.names):
         what = f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects"
@@ -105,7 +108,7 @@ def _point(m: _Moments, theta: np.ndarray) -> _Point:
 
 
 class _Counted:
-    """The profiled criterion, −2 log-likelihood (restricted or not), with a count of its evaluations."""
+    """The profiled criterion, −2 log-likelihood (restricted or not). It counts its evaluations."""
 
     def __init__(self, moments: _Moments, reml: bool) -> None:
         self.moments = moments
@@ -124,7 +127,7 @@ class _Counted:
 
 
 def _at_zero(criterion: _Counted, optimum: Optimum) -> Optimum:
-    """Return the optimum with negligible standard deviations set to zero, if that does not worsen the criterion."""
+    """Return the optimum with negligible standard deviations set to zero, unless that worsens the criterion."""
     theta = np.where(optimum.x < 1e-2, 0.0, optimum.x)
     if np.array_equal(theta, optimum.x):
         return optimum
@@ -165,17 +168,18 @@ def _fit(m: _Moments, optimum: Optimum, criterion: _Counted, names: list[str], r
 
 
 def _restricted(m: _Moments, x: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the restricted criterion at (θ, σ), and the variances of the fixed effects there."""
+    """Return the restricted criterion at x = (θ, σ), and the variances of the fixed effects there."""
     point, sigma = _point(m, np.abs(x[:-1])), float(x[-1])
     value = point.log_determinant + (m.n - len(m.xx)) * np.log(2 * np.pi * sigma**2) + point.rss / sigma**2
     return float(value + point.rx_log), sigma**2 * np.diag(point.unscaled)
 
 
 def degrees_of_freedom(m: _Moments, theta: np.ndarray, sigma: float) -> np.ndarray:
-    """Return Satterthwaite's degrees of freedom for every fixed effect: 2 v² / (g' C g).
+    """Return Satterthwaite's degrees of freedom of every fixed effect: 2 v² / (g' C g).
 
-    v is the variance of the fixed effect, g its gradient in (θ, σ), and C the covariance of (θ, σ). Directions in which
-    the criterion does not curve upwards (a standard deviation at zero) carry no information about v and are left out.
+    Here v is the variance of the fixed effect, g the gradient of v in (θ, σ), and C the covariance of (θ, σ).
+    Directions in which the criterion does not curve upwards (a standard deviation at zero) carry no information about v
+    and are left out.
     """
     here = np.append(theta, sigma)
     step = np.maximum(1e-3 * np.abs(here), 1e-4)

@@ -1,8 +1,8 @@
-"""Logistic mixed models with crossed random intercepts, by Laplace's approximation.
+"""Logistic mixed models with crossed random intercepts, fitted with Laplace's approximation.
 
-As in lme4, the standard deviations are estimated first, with the fixed effects found together with the group effects by
-penalised iteratively reweighted least squares; then all parameters jointly. Standard errors come from the Hessian of
-the criterion at the optimum, so they include the uncertainty of the standard deviations.
+As in lme4, the standard deviations are estimated first, while penalised iteratively reweighted least squares finds the
+fixed effects together with the group effects. Then all parameters are estimated jointly. The standard errors come from
+the Hessian of the criterion at the optimum, so they include the uncertainty of the standard deviations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STEP = 0.05
 
 @dataclass(frozen=True, eq=False)
 class _Mode:
-    """The group effects, in units of their standard deviation, at which the penalised likelihood is highest."""
+    """The group effects (`u`, in units of their standard deviation) at which the penalised likelihood is highest."""
 
     u: np.ndarray
     beta: np.ndarray
@@ -47,7 +47,7 @@ class _Mode:
 
 
 class _Laplace:
-    """The criterion, −2 log-likelihood by Laplace's approximation. Each search starts where the last one ended."""
+    """The criterion: −2 log-likelihood by Laplace's approximation. Each search starts where the previous one ended."""
 
     def __init__(self, y: np.ndarray, x: np.ndarray, groups: Groups) -> None:
         self.y = y
@@ -60,9 +60,9 @@ class _Laplace:
     # -- the inner search ------------------------------------------------------------------------------------------
 
     def mode(self, theta: np.ndarray, beta: np.ndarray | None = None, start: np.ndarray | None = None) -> _Mode:
-        """Return the most likely group effects u at these standard deviations, found by Newton's method; without
-        `beta`, the fixed effects are optimised as well. The search begins at `start`, or else at the effects of the
-        last `profiled`.
+        """Return the most likely group effects u at these standard deviations, found by Newton's method. Without
+        `beta`, the fixed effects are optimised as well. The search begins at `start` or, without it, at the effects
+        found by the last call of `profiled`.
         """
         self.evaluations += 1
         spread = self.groups.spread(theta)
@@ -104,7 +104,7 @@ class _Laplace:
         step: tuple[np.ndarray, np.ndarray],
         penalised: float,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Return the point after a step that is halved until it does not worsen the penalised criterion."""
+        """Return the point after the step. The step is halved until it does not worsen the penalised criterion."""
         length = 1.0
         while True:
             u, b = here[0] + length * step[0], here[1] + length * step[1]
@@ -116,15 +116,16 @@ class _Laplace:
     # -- the two criteria ------------------------------------------------------------------------------------------
 
     def profiled(self, theta: np.ndarray) -> float:
-        """Return the criterion at these standard deviations, with the fixed effects at their optimum."""
+        """Return the criterion at these standard deviations, with optimal fixed effects."""
         mode = self.mode(np.abs(theta))
         self.u, self.beta = mode.u, mode.beta
         return mode.criterion
 
     def response(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return R, where RR' is the fixed effects' covariance, and the group effects' change if β changes by R.
+        """Return a matrix R, where RR' is the covariance of the fixed effects, and the change of the group effects when
+        β changes by each column of R.
 
-        In the coordinates of R, the fixed effects move independently in units of about one standard error.
+        In the coordinates of R, the fixed effects vary independently, in units of about one standard error.
         """
         spread = self.groups.spread(theta)
         eta, _ = self._at(spread, self.u, self.beta)
@@ -138,7 +139,7 @@ class _Laplace:
 
 
 def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups) -> Fit:
-    """Fit logit P(y = 1) = Xβ + Σ intercepts and return the fit. The columns of X must be linearly independent."""
+    """Return the fit of logit P(y = 1) = Xβ + Σ intercepts. The columns of X must be linearly independent."""
     if y.min() == y.max():
         raise DataError(f"the outcome is always {y.min():g}", hint="choose rows or an outcome with both 0 and 1")
     scale = np.sqrt((x**2).mean(axis=0))
@@ -176,14 +177,16 @@ def _searched(laplace: _Laplace, scale: np.ndarray, names: list[str]) -> Fit:
 
 
 def _theta_response(laplace: _Laplace, theta: np.ndarray, k: int, step: float) -> np.ndarray:
-    """Return the derivative of the group effects with respect to a standard deviation, at fixed β."""
+    """Return the derivative of the group effects with respect to the standard deviation `k`, with fixed β."""
     move = np.zeros(len(theta))
     move[k] = step
     return (laplace.mode(theta + move, laplace.beta).u - laplace.u) / step
 
 
 def _positive(hessian: np.ndarray) -> np.ndarray:
-    """Return a positive definite matrix with the absolute eigenvalues of the Hessian, each at least 0.001."""
+    """Return a positive definite matrix: the Hessian with the absolute values of its eigenvalues, each at
+    least 0.001.
+    """
     values, vectors = np.linalg.eigh(hessian)
     return (vectors * np.maximum(np.abs(values), 1e-3)) @ vectors.T
 
@@ -222,7 +225,9 @@ def _fit(
 
 
 def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return the fixed effects' covariance, from the joint Hessian, and notes; zero deviations count as known."""
+    """Return the covariance of the fixed effects, computed from the joint Hessian, and notes. Standard deviations of
+    zero are treated as known.
+    """
     used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), dtype=bool))
     hessian = optimum.hessian[np.ix_(used, used)]
     first = int((theta > 0).sum())
@@ -237,5 +242,7 @@ def _probability(eta: np.ndarray) -> np.ndarray:
 
 
 def _weights(mu: np.ndarray) -> np.ndarray:
-    """Return the weights of the rows, kept above zero: a row that is fitted perfectly would make equations singular."""
+    """Return the weights of the rows, kept above zero. A row that is fitted perfectly would otherwise make the
+    equations singular.
+    """
     return np.maximum(mu * (1 - mu), 1e-9)

@@ -11,7 +11,7 @@ from creperie.statistics.declare import Family
 
 @dataclass(frozen=True)
 class RunsInput:
-    """Options for reading runs into a table."""
+    """Options for reading runs into a table, one row per comparison."""
 
     bench: tuple[str, ...] = option(
         (), "The benchmark of the runs: captions and tags; repeat for more.", metavar="BENCH", whole=True
@@ -27,7 +27,7 @@ class RunsInput:
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """Options of an analysis: its outcome, fixed effects and random effects."""
+    """Options that declare an analysis: its outcome, its fixed effects and its random effects."""
 
     preset: str = option("", "Declared analyses: foils, or (Hit or Be Hit) construction, argument-order.")
     fixed: tuple[str, ...] = option(

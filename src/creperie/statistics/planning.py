@@ -1,8 +1,9 @@
-"""Power analysis by simulation: how many items a claim needs, judged by the same functions that judge real results.
+"""Power analysis by simulation: how many items does a claim need? Simulated results are judged by the same functions as
+real ones.
 
-Items that share an image are correlated: each copies one draw made for the image with probability √icc, so any two of
-them have the correlation `icc`. Raters agree in the same way: each copies the item's common answer with probability
-√kappa.
+Items that share an image are correlated: with probability √icc, an item copies a draw that is made once for the image,
+so any two of these items have the correlation `icc`. Raters agree in the same way: with probability √kappa, a rater
+copies the item's common answer.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class PowerOptions:
-    """The parameters of the planned study."""
+    """The parameters of the study that is planned."""
 
     items: int | None = option(None, "Items; 500 by default, or as many as the runs have.", minimum=4)
     per_image: int = option(1, "Items that share an image.", minimum=1)
@@ -77,7 +78,9 @@ class PowerOptions:
 
 @dataclass(frozen=True)
 class PowerEstimate:
-    """The fraction of simulated studies that show the claim, and the number of items at which it reaches `target`."""
+    """The fraction of simulated studies that show the claim, and the number of items at which this fraction reaches
+    `target`.
+    """
 
     claim: str
     items: int
@@ -97,8 +100,8 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     """Return how often simulated studies show the claim, and how many items they need to reach the target power.
 
     The claims are: compare (one model is better), interval (an accuracy is known to ± width), clean and leak (verdicts
-    of an audit), kappa (raters agree better than `least`). With two runs, compare resamples the images of these runs,
-    each with all its items.
+    of an audit), and kappa (the agreement of raters is above `least`). With two runs, compare resamples the images of
+    these runs, each with all its items.
     """
     if claim not in get_args(Claim):
         raise unknown("claim", claim, get_args(Claim))
@@ -107,7 +110,9 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     pilot = _pilot(runs) if runs else None
     if pilot and options.difference is not None:
         hint = f"leave it out, or plan without runs: --discordant {pilot.discordant:.3g} --difference …"
-        raise UsageError("the difference to plan for is that of the runs", hint=hint)
+        raise UsageError(
+            "`difference=` cannot be given together with runs, which have a difference of their own", hint=hint
+        )
     items = options.items or (len(pilot.right) if pilot else 500)
     usual = {"clean": 0.5, "leak": 0.6}.get(claim, 0.75)
     plan = replace(
@@ -134,7 +139,9 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
 
 
 def _smallest(share: Callable[[int], float], items: int, target: float) -> int | None:
-    """Return the smallest number of items for which `share` reaches `target`, to about 4 %; None if there is none."""
+    """Return the smallest number of items for which `share` reaches `target`, to within about 4 %; None if there is
+    none. The search begins at `items`.
+    """
     low = high = items
     while share(high) < target:
         if high >= MOST_ITEMS:
@@ -150,7 +157,9 @@ def _smallest(share: Callable[[int], float], items: int, target: float) -> int |
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """Two pilot runs, the better one first: which items each run gets right. Items of the same image are adjacent."""
+    """Two pilot runs, the better one in the first column: which items each run gets right. `sizes` is the number of
+    items of each image; items of the same image are adjacent.
+    """
 
     right: np.ndarray
     sizes: np.ndarray
@@ -164,7 +173,7 @@ class _Pilot:
         return float((self.right[:, 0] != self.right[:, 1]).mean())
 
     def shows(self, plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-        """Resample images, each with all its items, until there are enough items; return whether `compare` shows that
+        """Resample images, each with all its items, until there are enough items. Return whether `compare` shows that
         the better run is better.
         """
         mean = len(self.right) / len(self.sizes)
@@ -179,7 +188,10 @@ class _Pilot:
 
 def _pilot(runs: Sequence[Run]) -> _Pilot:
     if len(runs) != 2:
-        raise UsageError(f"cannot plan from {len(runs)} runs", hint="give two runs of the same benchmark, or none")
+        raise UsageError(
+            f"a study is planned from two runs or from none, not from {len(runs)}",
+            hint="give two runs of the same benchmark, or none",
+        )
     answers = answers_of(runs)
     answered = ~np.isnan(answers.right).any(axis=1)
     right, codes = answers.right[answered], np.unique(answers.first.clusters[answered], return_inverse=True)[1]
@@ -196,7 +208,9 @@ def _sees(better: np.ndarray, worse: np.ndarray, clusters: np.ndarray) -> bool:
 
 
 def _drawn(plan: PowerOptions, items: int, shares: Sequence[float], rng: np.random.Generator) -> np.ndarray:
-    """Return a random category for every item, with these probabilities; items of one image correlate by `icc`."""
+    """Return a random category for every item; `shares` are the probabilities of the categories. Items of one image
+    have the correlation `icc`.
+    """
     image = _images(plan, items)
     single, common = (rng.choice(len(shares), n, p=shares) for n in (items, int(image[-1]) + 1))
     return np.where(rng.random(items) < math.sqrt(plan.icc), common[image], single)
@@ -207,7 +221,7 @@ def _images(plan: PowerOptions, items: int) -> np.ndarray:
 
 
 def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate two models and return whether `compare` shows that the better one is better."""
+    """Simulate two models, and return whether `compare` shows that the better one is better."""
     best, ahead = plan.accuracy or 0.0, plan.difference or 0.0
     other = best - ahead
     apart = best * (1 - other) + other * (1 - best) if plan.discordant is None else plan.discordant
@@ -222,7 +236,7 @@ def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 
 
 def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate an accuracy and return whether the half-width of its interval is at most `width`."""
+    """Simulate an accuracy, and return whether half the width of its interval is at most `plan.width`."""
     best = plan.accuracy or 0.0
     right = _drawn(plan, items, (1 - best, best), rng).astype(float)
     interval = share_interval(right, np.ones(items), _images(plan, items), DEFAULT)
@@ -230,10 +244,11 @@ def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 
 
 def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate an audit and return whether it finds no leak (claim `clean`) or the leak of `plan.through` (`leak`).
+    """Simulate an audit, and return whether it finds no leak (claim `clean`) or the leak of the attacker `plan.through`
+    (claim `leak`).
 
-    Slow attackers of the standard battery get as many items as in an audit, with the correction for the last interim
-    look.
+    Slow attackers of the standard battery answer on as many items as in a real audit, and their p-values are corrected
+    for interim tests.
     """
     battery = planned_battery(plan.attackers)
     common = _Common(plan, items, rng)
@@ -264,7 +279,7 @@ CUES_TRIED = 12
 
 
 class _Common:
-    """The items of one simulated audit, and the random numbers shared by the attackers of one family."""
+    """The items of one simulated audit, and the random numbers that attackers of the same family share."""
 
     def __init__(self, plan: PowerOptions, items: int, rng: np.random.Generator) -> None:
         self.plan, self.items, self.rng = plan, items, rng
@@ -274,7 +289,9 @@ class _Common:
         return last_look(looks_of(self.items)) if entry.sampled and not self.plan.attackers else 1.0
 
     def answers(self, entry: AttackerEntry) -> AttackerMargins:
-        """Return an attacker's simulated answers; a learned attacker's accuracy is drawn first, as it varies more."""
+        """Return an attacker's simulated answers. For a learned attacker, whose accuracy varies more, the accuracy is
+        drawn first.
+        """
         plan, rng = self.plan, self.rng
         n = self.items if plan.attackers else min(self.items, entry.sampled or self.items)
         spread = NULL_SPREAD if entry.learned and entry.family != "language model" else 1.0
@@ -290,14 +307,16 @@ class _Common:
         return AttackerMargins(pairs, margins.astype(np.float32), margins, False, np.full(n, spread))
 
     def _uniform(self, n: int) -> np.ndarray:
-        """Return a number from 0 to 1 for every item; items of the same image have the correlation `icc`."""
+        """Return a uniform random number from 0 to 1 for every item. Items of the same image have the correlation
+        `icc`.
+        """
         image = _images(self.plan, n)
         single, common = self.rng.random(n), self.rng.random(int(image[-1]) + 1)
         return np.where(self.rng.random(n) < math.sqrt(self.plan.icc), common[image], single)
 
 
 def _agreeing(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate ratings and return whether they show that the raters' agreement is above `plan.least`."""
+    """Simulate ratings, and return whether they show that the raters' agreement is above `plan.least`."""
     best = plan.accuracy or 0.0
     common, single = (rng.random((items, n)) < best for n in (1, plan.raters))
     answers = np.where(rng.random(single.shape) < math.sqrt(plan.kappa), common, single)

@@ -1,4 +1,6 @@
-"""How far a ranking depends on analysis choices: tie rule, task, weighting of subsets, items left out, wrong labels."""
+"""How much a ranking of models depends on choices in the analysis: the tie rule, the task, the weights of subsets, the
+items left out, and wrong labels.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half", "right")
 
 @dataclass(frozen=True)
 class RobustOptions:
-    """Options of a robustness analysis: the choices and wrong labels that a ranking has to withstand."""
+    """Options of a robustness analysis: the choices and the wrong labels that a ranking should withstand."""
 
     margin: float = option(
         0.02, "Accuracies that surely differ by less than this share are equivalent.", minimum=0, maximum=1
@@ -47,11 +49,12 @@ class RobustOptions:
 
 @dataclass(frozen=True)
 class PairRobustness:
-    """A pair of models, the better first.
+    """A pair of models, the better one first.
 
     `reversing` is the number of wrong labels, on items that only the better model gets right, that would reverse the
-    order of the pair; None if no number would, as where the other model ties. `survives` is True if the upper limit for
-    the number of wrong labels is below `reversing`; None if the labels were not checked.
+    order of the pair. It is None if no number would, for example because the other model ties on these items.
+    `survives` is True if even the upper limit for the number of wrong labels is below `reversing`; None if the labels
+    were not checked.
     """
 
     a: str
@@ -68,7 +71,9 @@ class PairRobustness:
 
 @dataclass(frozen=True)
 class NoisyAccuracy:
-    """An observed accuracy and the accuracy on correct labels, with intervals; the latter's covers both errors."""
+    """The observed accuracy of a model and its accuracy on correct labels, both with intervals. The interval of the
+    latter also covers the uncertainty of the share of wrong labels.
+    """
 
     model: str
     accuracy: float
@@ -81,10 +86,10 @@ class NoisyAccuracy:
 
 @dataclass(frozen=True)
 class Robustness:
-    """Ranks under every analysis choice, pairs of models, and accuracies corrected for wrong labels.
+    """The ranks under every choice, the pairs of models, and the accuracies corrected for wrong labels.
 
-    `ceiling` is the accuracy of a perfect model on these labels, with its interval; None if the labels were not
-    checked.
+    `ceiling` is the accuracy that a perfect model would have on these labels, with its interval; None if the labels
+    were not checked.
     """
 
     choices: list[str]
@@ -96,7 +101,9 @@ class Robustness:
     margin: float = 0.02
 
     def frame(self) -> pa.Table:
-        """Return a table, one row per model and choice: accuracy, rank, ranks gained against the first choice."""
+        """Return a table with one row per model and choice: accuracy, rank, and the number of ranks gained against the
+        first choice.
+        """
         rows = [
             {"model": r.name, "choice": c, "accuracy": r.values[k], "rank": r.ranks[k], "gain": r.gains[k]}
             for r in self.ranks
@@ -111,9 +118,9 @@ class Robustness:
 
 @with_options(options=RobustOptions, settings=MetricSettings)
 def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, settings: MetricSettings) -> Robustness:
-    """Return how the ranking of the runs of one benchmark changes with every choice of the analysis.
+    """Return how the ranking of runs on one benchmark changes with the choices of the analysis.
 
-    Blind twins are not ranked beside runs that saw the images.
+    Blind twins are left out of the ranking if there are runs that saw the images.
     """
     given = [r if isinstance(r, Run) else load_run(r) for r in runs]
     loaded = unblinded(given)
@@ -147,7 +154,9 @@ def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, sett
 
 
 def wrong_labels(text: str) -> tuple[float, float, float]:
-    """Return the fraction of wrong labels among those checked, given as "4/100", and both ends of Wilson's interval."""
+    """Return the fraction of wrong labels among those checked, which is given as text ("4/100"), and both ends of its
+    Wilson interval.
+    """
     wrong, _, read = text.partition("/")
     if not (wrong.isdigit() and read.isdigit() and 0 <= int(wrong) <= int(read) and int(read)):
         raise UsageError(f"`wrong={text!r}` is not a fraction", hint="write wrong/checked, such as 4/100")
@@ -155,8 +164,8 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
 
 
 def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float]]:
-    """Return accuracies by choice and model. The choices are each tie rule, equal weights for subsets, and the other
-    tasks that all runs have.
+    """Return the accuracies by choice and model. The choices are: each tie rule, equal weights for all subsets, and
+    every other task that all runs have.
     """
     tied = any((o == TIE).any() for o in answers.outcomes.values())
     rules = TIE_RULES if tied else TIE_RULES[:1]
@@ -177,7 +186,7 @@ def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float
 def _accuracies(
     outcomes: Mapping[str, np.ndarray], how: MetricSettings, groups: np.ndarray | None = None, only: str = ""
 ) -> dict[str, float]:
-    """Return each model's accuracy: over all items, as the mean over `groups`, or in the group `only`."""
+    """Return each model's accuracy: over all items, as the mean over `groups`, or only in the group `only`."""
     accuracies = {}
     for model, values in outcomes.items():
         covered = values != VOID
@@ -189,7 +198,7 @@ def _accuracies(
 
 
 def _leaking(answers: Answers, blind: Sequence[str]) -> np.ndarray:
-    """Return a boolean array of the items that at least one of these blind runs gets right."""
+    """Return a boolean for each item: True if at least one of these blind runs gets it right."""
     leaking = np.zeros(len(answers.right), dtype=bool)
     keys = item_keys(answers.first.table)
     for run in map(load_run, blind):
@@ -218,9 +227,9 @@ def _pair(
 
 
 def _reversing(lead: float, missed: int, tied: int) -> int | None:
-    """Return how many wrong labels, on items that only the better model gets right, reverse a lead; None if no number
-    does. Where the other model misses, a wrong label takes one item from the better model and gives it to the other;
-    where it ties, the label only takes one.
+    """Return how many wrong labels, on items that only the better model gets right, would reverse a lead; None if no
+    number would. `missed` and `tied` count these items by the other model's outcome. Where it misses, a wrong label
+    takes the item from the better model and gives it to the other; where it ties, the label only takes the item away.
 
     >>> _reversing(12, 12, 0), _reversing(12, 0, 12), _reversing(4, 1, 8), _reversing(0, 3, 3)
     (7, None, 4, 0)
@@ -234,12 +243,13 @@ def _reversing(lead: float, missed: int, tied: int) -> int | None:
 
 
 def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], settings: MetricSettings) -> NoisyAccuracy:
-    """Return the observed accuracy, and the accuracy on correct labels.
+    """Return the observed accuracy of a model, and its accuracy on correct labels.
 
-    If a share e of the labels is wrong, independently of what the model understands, a wrong label turns all right
-    answers into wrong ones, and turns the wrong answers that chose what it names (a share r of them) into right ones:
-    the observed accuracy is a·(1 − e) + (1 − a)·e·r. Of k candidates, with wrong answers spread evenly, r is 1/(k − 1),
-    the odds of chance; it is 1 for two. The interval combines the ends of both intervals, which covers more than 95 %.
+    Suppose that a share e of the labels is wrong, independently of what the model understands. On an item with a wrong
+    label, a right answer counts as wrong, and a wrong answer counts as right if it is the one that the label names (a
+    share r of the wrong answers). The observed accuracy is therefore a·(1 − e) + (1 − a)·e·r. With k candidates and
+    wrong answers spread evenly, r is 1/(k − 1), which is the odds of chance; for two candidates it is 1. The interval
+    combines the ends of both intervals, so it covers more than 95 %.
     """
     outcomes = answers.outcomes[name]
     covered = outcomes != VOID
@@ -255,7 +265,8 @@ def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], setti
 
 
 def _on_right_labels(observed: float, wrong: float, odds: float) -> float:
-    """Return the accuracy on correct labels that explains an observed one; NaN if wrong labels hide it.
+    """Return the accuracy on correct labels that would explain the observed one; NaN if so many labels are wrong that
+    it cannot be found. `odds` is r in `_noisy`.
 
     >>> round(_on_right_labels(0.704, 0.04, 1 / 3), 3), round(_on_right_labels(0.704, 0.04, 1), 3)
     (0.73, 0.722)

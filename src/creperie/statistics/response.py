@@ -1,16 +1,16 @@
-"""Item response theory: how hard every item is and how well it separates models, estimated from right and wrong
-answers.
+"""Item response theory: how hard each item is and how well it separates models, estimated from right and wrong answers.
 
-P(model j is right on item i) = g + (1 − g) / (1 + exp(−aᵢ·(θⱼ − bᵢ))): θ is the model's ability, a the item's
-discrimination (one for all items in the one-parameter model), b its difficulty, and g the floor: what a model that does
-not know the answer gets right by guessing. At the difficulty, half of the models know the answer and the others guess,
-so (1 + g) / 2 of the answers are right: 75 % of choices between two captions. If the label is wrong, models that know
-choose another answer and the others guess: P = g / (1 + exp(aᵢ·(θⱼ − bᵢ))); every item is given both possibilities.
+P(model j is right on item i) = g + (1 − g) / (1 + exp(−aᵢ·(θⱼ − bᵢ))). Here θ is the ability of the model, a the
+discrimination of the item (in the one-parameter model the same for all items), b its difficulty, and g the floor: the
+probability that a guess is right. If a model's ability equals the difficulty, it knows the answer with probability one
+half and otherwise guesses, so it is right with probability (1 + g) / 2, which is 75 % for a choice between two
+captions. If the label of the item is wrong, models that know the answer choose another one, and the others guess: P = g
+/ (1 + exp(aᵢ·(θⱼ − bᵢ))). For every item both possibilities are considered.
 
-There are many items with few answers each, and few models with many answers each. So abilities are estimated, and items
-are integrated out on a grid of discriminations (log-normal over items) and difficulties (normal). EM finds the
-abilities, and the means and standard deviations of both distributions. Abilities have mean 0 and standard deviation 1
-over the models at hand.
+There are many items with few answers each, and few models with many answers each. Abilities are therefore estimated,
+and items are integrated out on a grid of discriminations (log-normal over items) and difficulties (normal). EM finds
+the abilities, and the means and standard deviations of both distributions. Abilities have mean 0 and standard deviation
+1 over these models.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ PLACE_WEIGHTS = np.exp(-(PLACES**2) / 2)
 
 @dataclass(frozen=True, eq=False)
 class ResponseFit:
-    """Abilities by model; difficulty and discrimination by item, with their standard errors.
+    """The ability of each model, and the difficulty and discrimination of each item, with standard errors.
 
     The difficulty assumes that the item's label is right. `flipped` is the log odds that the label is wrong, given the
-    answers and even prior odds; the discrimination is negative if the label is probably wrong. `expected` (items,
-    models) is the probability of a right answer.
+    answers and prior odds of one to one; the discrimination is negative if the label is probably wrong. `expected`
+    (items, models) is the probability of a right answer.
     """
 
     ability: np.ndarray
@@ -62,7 +62,9 @@ class ResponseFit:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The cells (items, models) with the same floor: a mask of them, and the right and the wrong answers in them."""
+    """The answers with the same floor: a mask of them (items, models), and two matrices that mark the right and the
+    wrong ones.
+    """
 
     floor: float
     cells: np.ndarray
@@ -70,8 +72,8 @@ class _Level:
     wrong: np.ndarray
 
     def shares(self, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probabilities of a right answer, (2 × points, models): first if the label is right, then if it is
-        wrong. Return also how much they change with the probability that the model knows the answer.
+        """Return the probabilities of a right answer (2 × points, models), first for a right label and then for a wrong
+        one. `known` is the probability that a model knows the answer; also return how much the result changes with it.
         """
         guessed = self.floor or 1.0  # without a floor, a wrong label turns right and wrong around
         change = np.repeat([1 - self.floor, -guessed], len(known))[:, None]
@@ -80,10 +82,11 @@ class _Level:
 
 
 def fit_responses(right: np.ndarray, model: ResponseModel = "2pl", floor: float | np.ndarray = 0.0) -> ResponseFit:
-    """Fit abilities and item parameters to a matrix (items, models): 1 for right, 0 for wrong, NaN for not answered.
+    """Return abilities and item parameters, fitted to a matrix (items, models): 1 for right, 0 for wrong, NaN for not
+    answered.
 
-    A tie may be given as a fraction. `floor` is the probability that a guess is right: one number for all, one per item
-    (items, 1), or one per answer; 0 if unknown.
+    A tie may be given as a fraction. `floor` is the probability that a guess is right: one number for all answers, one
+    per item (items, 1), or one per answer; 0 if unknown.
     """
     items, models = right.shape
     if models < FEWEST_MODELS or items < 2:
@@ -124,8 +127,8 @@ def fit_responses(right: np.ndarray, model: ResponseModel = "2pl", floor: float 
 def _step(
     levels: list[_Level], points: np.ndarray, theta: np.ndarray, log_prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the posterior of every item over the grid (right labels, then wrong ones), the precision of every ability,
-    and the abilities after a step of Fisher scoring.
+    """Return the posterior of every item over the grid (first for right labels, then for wrong ones), the precision of
+    every ability, and the abilities after one step of Fisher scoring.
     """
     known = _known(points, theta)
     shares = [level.shares(known) for level in levels]
@@ -142,13 +145,15 @@ def _step(
 
 
 def _known(points: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return the probability that each model knows the answer, at every point (log discrimination, difficulty)."""
+    """Return the probability that each model knows the answer, at each point (log discrimination, difficulty) of the
+    grid.
+    """
     logit = np.exp(points[0])[:, None] * (theta - points[1][:, None])
     return np.asarray(0.5 * (1 + np.tanh(np.clip(logit, -30, 30) / 2)))
 
 
 def _moments(points: np.ndarray, posterior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the means and the standard deviations, over all items, of log discrimination and difficulty."""
+    """Return the means and the standard deviations of log discrimination and difficulty over all items."""
     weights = posterior.mean(axis=0).reshape(2, -1).sum(axis=0)
     mean = points @ weights
     return mean, np.sqrt((points - mean[:, None]) ** 2 @ weights)

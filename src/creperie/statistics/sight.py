@@ -1,10 +1,10 @@
-"""What the picture adds to each item, from runs of the same models with and without pictures.
+"""How much the picture helps with each item, estimated from runs of the same models with and without pictures.
 
-A model that does not see the answer in the picture answers as it would without one: the floor of its item response
-curve is not the chance of the task but its probability of being right blind, P = t + (1 − t)·v, where t is the
-probability of being right from the text without the picture (by another item response model, fitted to the blind
-answers), and v is the probability that the model sees the answer. The text of an item may mislead (t below chance), and
-its picture may add nothing or be wrong.
+A model that does not see the answer in the picture answers as it would without the picture. The floor of its item
+response curve is therefore not the chance level of the task but the probability t of being right without the picture: P
+= t + (1 − t)·v, where v is the probability that the model sees the answer. t comes from another item response model,
+which is fitted to the blind answers. The text of an item may mislead (t is below chance), and its picture may add
+nothing or be wrong.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ OWN = 0.2
 
 @dataclass(frozen=True, eq=False)
 class PictureGain:
-    """For every item and model, the probability of a right answer without the picture (`text`) and what the picture
-    adds to it (`picture`). `fit` is the item response model of the answers with pictures, None if there are too few
-    models.
+    """For every item and model, the probability of a right answer without the picture (`text`), and how much the
+    picture adds to it (`picture`). `fit` is the item response model of the answers with pictures; None if there are too
+    few models.
     """
 
     text: np.ndarray
@@ -39,7 +39,9 @@ class PictureGain:
 
     @cached_property
     def solved_by(self) -> np.ndarray:
-        """What tells at least half of the models the answer to each item: text, picture (if not text), or neither."""
+        """What is enough for at least half of the models to know the answer to each item: "text", "picture" (if the
+        text is not enough), or "neither".
+        """
         half = (1 + self.chance) / 2
         text = self.text.mean(axis=1)
         choices = [text >= half, text + self.picture.mean(axis=1) >= half]
@@ -49,9 +51,10 @@ class PictureGain:
 def picture_gain(
     right: np.ndarray, blind: np.ndarray, chance: np.ndarray, model: ResponseModel | None = "2pl"
 ) -> PictureGain:
-    """Return what the picture adds, from answers with and without it (items, models): 1 right, 0 wrong, NaN unknown.
+    """Return how much the picture adds, given the answers with and without it (items, models): 1 for right, 0 for
+    wrong, NaN for unknown.
 
-    Without a response model, the gain is computed from the answers directly.
+    Without a response model, the gain is computed directly from the answers.
     """
     if model is None or right.shape[1] < FEWEST_MODELS:
         text = np.nan_to_num(blind, nan=float(np.nanmean(blind)))
@@ -64,9 +67,10 @@ def picture_gain(
 
 
 def split_twins(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-    """Return the runs with pictures and, in the same order, their blind twins; no twins if all or none are blind.
+    """Return the runs with pictures and, in the same order, their blind twins. If all runs are blind, or none is,
+    return all runs and no twins.
 
-    A run made with `score --image noise` (or another kind) is blind; the name of its benchmark is BENCH~noise.
+    A run made with `score --image noise` (or another kind of image) is blind; the name of its benchmark is BENCH~noise.
     """
     blind = {run.model: run for run in runs if run.blinded}
     seeing = [run for run in runs if not run.blinded]
@@ -75,7 +79,7 @@ def split_twins(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
     without = [run.model for run in seeing if run.model not in blind]
     if without:
         raise UsageError(
-            f"blind runs were given, but none of {', '.join(without[:3])}",
+            f"there are blind runs, but none of the model {without[0]}",
             hint="score all models with --image noise, or leave the blind runs out",
         )
     return seeing, [blind[run.model] for run in seeing]

@@ -44,7 +44,7 @@ SUFFIXES = (".parquet", ".csv", ".tsv")
 
 
 def read_table(path: str | Path) -> pa.Table:
-    """Read a table from a file, in the format that its extension names."""
+    """Return the table in a file. The extension of the file name says in which format it is."""
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
@@ -70,7 +70,9 @@ def read_table(path: str | Path) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: str | Path) -> Path:
-    """Write a table atomically, in the format that its extension names."""
+    """Write a table to a file, which is replaced only once the new one is complete. The extension of the file name says
+    in which format.
+    """
     import pyarrow.csv as csv
 
     file = Path(path)
@@ -86,7 +88,9 @@ def write_table(table: pa.Table, path: str | Path) -> Path:
 
 def _check_suffix(file: Path) -> None:
     if file.suffix not in SUFFIXES:
-        raise UsageError("is not the name of a table file", where=str(file), hint="end it in " + ", ".join(SUFFIXES))
+        raise UsageError(
+            "does not end in a suffix of a table file", where=str(file), hint="end it in " + ", ".join(SUFFIXES)
+        )
 
 
 WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
@@ -94,7 +98,9 @@ WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class TableReading:
-    """How runs become rows: one per item, by its result on `task`; if that is empty, one per caption and foil."""
+    """How runs become rows: one per item, with its result on `task`, or, if `task` is empty, one per pair of caption
+    and foil.
+    """
 
     task: str = ""
     ties: str = "wrong"
@@ -112,7 +118,9 @@ class LongTable:
 
 @dataclass(frozen=True, eq=False)
 class _RunRows:
-    """A run's comparisons: item, image row, caption and foil columns, score difference. The index −1 means none."""
+    """The comparisons of a run as columns. Each has its item, its image (a row of the match matrix), its caption and
+    its foil (columns of the match matrix), and their difference in score. The index −1 means that there is none.
+    """
 
     item: np.ndarray
     row: np.ndarray
@@ -129,7 +137,7 @@ def long_table(
     reading: TableReading | None = None,
     progress: Progress = silent,
 ) -> LongTable:
-    """Return one long table from runs and the benchmarks that they scored, with notes."""
+    """Return one long table, made from runs and the benchmarks that they scored, with notes."""
     if not runs:
         raise UsageError("no run given", hint="name at least one")
     reading = reading or TableReading()
@@ -150,7 +158,7 @@ def long_table(
 
 
 def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progress = silent) -> pa.Table:
-    """Return the table with the column `grammaticality` added; unchanged if no scorer is given."""
+    """Return the table with the column `grammaticality` added, or unchanged if no scorer is given."""
     if grammar is None:
         return table
     if not {"caption", "foil"} <= set(table.column_names):
@@ -161,7 +169,7 @@ def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progres
 
 
 def _check_twins(runs: Sequence[Run]) -> None:
-    """Raise an error if a model has several runs on one benchmark, since its rows would count twice."""
+    """Raise an error if a model has several runs on the same benchmark, because its rows would count twice."""
     seen: dict[tuple[str, str], str] = {}
     for run in runs:
         if (run.model, run.hash) in seen:
@@ -173,7 +181,7 @@ def _check_twins(runs: Sequence[Run]) -> None:
 
 
 def bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
-    """Return the benchmark that a run scored, restricted to the items that were scored."""
+    """Return the benchmark that a run scored, reduced to the items that were scored."""
     for bench in benches:
         if bench.hash == run.hash:
             return bench
@@ -220,7 +228,7 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
 
 
 def _task_rows(run: Run, reading: TableReading) -> _RunRows:
-    """Return one row per item, with its outcome on a task and its smallest margin."""
+    """Return one row per item, with its outcome on a task and its margin."""
     chosen_task = run.scored_task(reading.task)
     outcome = run.outcomes(reading.task)
     n = len(run)
@@ -276,7 +284,9 @@ def _images(run: Run, rows: _RunRows) -> pa.Array:
 
 
 def _slots(run: Run, rows: _RunRows) -> tuple[np.ndarray, np.ndarray]:
-    """Return, per row, the place of its caption among the image's true captions, and of its foil among the false."""
+    """Return two numbers for each row: the position of its caption among the image's true captions, and that of its
+    foil among the false ones.
+    """
     first, second = np.zeros(len(rows.item), int), np.zeros(len(rows.item), int)
     kind = np.zeros(len(run), int)
     for k, group in enumerate(run.layout.groups):

@@ -1,4 +1,6 @@
-"""Properties of the captions in a comparison: length, construction, and which of the two a scorer prefers."""
+"""Properties of the two captions in a comparison: their length, their construction, and which of them a
+scorer prefers.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ LINK_GRAMMAR = "link-grammar"
 
 @dataclass(frozen=True)
 class WordingPreference:
-    """A text scorer that compares two captions. Scores that differ by at most `equal` count as equal."""
+    """A text scorer for comparing two captions. Scores that differ by at most `equal` count as equal."""
 
     score: Callable[[Sequence[str]], np.ndarray]
     name: str
@@ -30,7 +32,7 @@ class WordingPreference:
 
 
 def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> WordingPreference:
-    """Load a scorer by name: `link-grammar`, or the URI of any model that scores captions."""
+    """Return a scorer by its name: `link-grammar`, or the URI of any model that scores captions."""
     if equal < 0:
         raise UsageError(f"`equal={equal}` is negative", hint="give 0 or more")
     if name == LINK_GRAMMAR:
@@ -50,7 +52,9 @@ def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> W
 def preferred(
     captions: pa.ChunkedArray, foils: pa.ChunkedArray, preference: WordingPreference, progress: Progress = silent
 ) -> pa.Array:
-    """Return caption, foil or equal for every pair, null if a text is missing. Each distinct text is scored once."""
+    """Return "caption", "foil" or "equal" for every pair; null if a text is missing. Each distinct text
+    is scored once.
+    """
     both = pa.chunked_array([*captions.chunks, *foils.chunks], pa.string()).combine_chunks().dictionary_encode()
     texts = both.dictionary.to_pylist()
     order = sorted(range(len(texts)), key=lambda k: (len(texts[k]), texts[k]))
@@ -63,7 +67,7 @@ def preferred(
     if np.isnan(scores).any():
         missing = texts[int(np.flatnonzero(np.isnan(scores))[0])]
         hint = "a score is a finite number for every caption"
-        raise ModelError(f"returned NaN for the caption {missing[:60]!r}", where=preference.name, hint=hint)
+        raise ModelError(f"the scorer returned NaN for the caption {missing[:60]!r}", where=preference.name, hint=hint)
     code = both.indices.fill_null(0).to_numpy()
     present = ~np.asarray(both.indices.is_null())
     n = len(captions)
@@ -80,10 +84,12 @@ def words_of(texts: pa.Array) -> np.ndarray:
 def construction_columns(
     constructions: Sequence[str | None], slots: tuple[np.ndarray, np.ndarray] | None
 ) -> dict[str, pa.Array]:
-    """Return two columns: each caption's construction, and whether caption and foil order their arguments alike.
+    """Return two columns: the construction of each caption, and whether caption and foil mention their arguments in the
+    same order.
 
-    A foil has its arguments exchanged. If it has the construction of its caption, the order differs; if it has the
-    other construction, the order is the same, as in "a ball is hit by a player" with the foil "a ball hits a player".
+    A foil has its arguments exchanged. If it has the same construction as its caption, the order is different. If it
+    has the other construction, the order is the same, as in "a ball is hit by a player" with the foil "a ball hits a
+    player".
     """
     types: list[str | None] = []
     orders: list[str | None] = []
