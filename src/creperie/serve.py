@@ -1,18 +1,19 @@
-"""Serve a model from another Python environment: run by that environment's Python, started by a `process:` model URI.
+"""Serve a model from another Python environment. A `process:` model URI starts this file with the Python of that
+environment.
 
 This file needs Python 3.8, numpy and Pillow, and nothing of creperie. It reads requests from standard input and writes
 results to standard output; images come through a file that both processes map into memory. It opens no port, and
-nothing is pickled. A message is a line of JSON, followed by the bytes of an array if it has `shape`.
+nothing is pickled. A message is a line of JSON, followed by the bytes of an array if the line has the key `shape`.
 
-The module that is served has a function `load()`. It returns an object with any of these methods:
+The module that is served has a function `load()`, which returns an object with any of these methods:
 
 - `encode_image(images)`, `encode_text(captions)`: one vector per item
 - `score(image, captions)`: one number per caption; `score_texts(captions)`: the same without an image
 - `generate(prompts)`: one text per prompt, a dict with `messages`, `images`, `temperature`, `max_tokens` and `seed`
 
-A text attribute `fingerprint` of the object names its weights; without it, the object's arrays and those of its torch
-modules are hashed. If the object then holds anything besides these and plain values, its results are never taken from
-the store.
+The object may have a text attribute `fingerprint` that identifies its weights. Without it, the object's arrays and
+those of its torch modules are hashed. If the object holds anything besides these and plain values, its results are
+never taken from the store.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def find_module(name: str) -> ModuleType:
 
 
 def hello(model: Any, module: ModuleType) -> dict[str, Any]:
-    """Return what the model can do, the hash of its code and weights, and the versions of the packages that it uses."""
+    """Return what the model can do, a hash of its code and weights, and the versions of the packages that it uses."""
     digest = hashlib.sha256(f"{type(model).__qualname__} {getattr(model, 'fingerprint', '')}".encode())
     digest.update(Path(str(module.__file__)).read_bytes())
     if not hasattr(model, "fingerprint"):
@@ -97,7 +98,7 @@ def hello(model: Any, module: ModuleType) -> dict[str, Any]:
 
 
 def answer(replies: IO[bytes], model: Any, request: dict[str, Any], path: str) -> None:
-    """Call the model's method that a request names and send the result."""
+    """Call the method of the model that the request names, and send the result."""
     names = METHODS[request["do"]]
     method = next(getattr(model, name) for name in names if callable(getattr(model, name, None)))
     images = read_images(path, request.get("images", []))
@@ -119,7 +120,9 @@ def answer(replies: IO[bytes], model: Any, request: dict[str, Any], path: str) -
 
 
 def in_one_call(method: Callable[[Any], Any], items: Sequence[Any]) -> np.ndarray:
-    """Return the vectors of all items from one call, or from one call per item if the method takes a single item."""
+    """Return one vector per item. The method is called once with all items or, if it takes a single item, once for
+    each.
+    """
     try:
         vectors = as_array(method(items))
         if vectors.ndim > 1 and len(vectors) == len(items):
@@ -131,7 +134,9 @@ def in_one_call(method: Callable[[Any], Any], items: Sequence[Any]) -> np.ndarra
 
 
 def read_images(path: str, sizes: Iterable[tuple[int, int]]) -> list[Image.Image]:
-    """Return copies of the images that lie one after another in the file; `sizes` are (width, height)."""
+    """Return copies of the images that are stored one after another in a file. `sizes` holds the (width, height) of
+    each.
+    """
     images: list[Image.Image] = []
     if not sizes:
         return images
@@ -147,7 +152,7 @@ def read_images(path: str, sizes: Iterable[tuple[int, int]]) -> list[Image.Image
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Return an array of `values`, which are numbers, tensors or lists of them."""
+    """Return `values` as an array. They may be numbers, tensors or lists of either."""
     if isinstance(values, (list, tuple)):
         return np.asarray([as_array(value) for value in values])
     return np.asarray(values.detach().float().cpu() if hasattr(values, "detach") else values)

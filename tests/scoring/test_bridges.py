@@ -501,7 +501,9 @@ def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> 
         files = json.loads(done.stdout)["files"]
     for name in ("lmms-eval", "inspect"):
         back = CliRunner().invoke(cli, ["data", "import", str(tmp_path / name), "--format", name])
-        assert "is written, not read; `runs import` reads its logs; export as datasets or" in str(back.exception)
+        assert "can only be written, not read; `runs import` reads its logs; export as datasets or" in str(
+            back.exception
+        )
     back = CliRunner().invoke(cli, ["data", "import", str(tmp_path / "webdataset"), "--format", "webdataset", "--json"])
     assert (json.loads(back.stdout)["hash"], json.loads(back.stdout)["name"]) == (world.hash, world.name)
     few = CliRunner().invoke(export, [*args[:2], "inspect", "--out", str(tmp_path / "few"), "--limit", "1"]).output

@@ -221,7 +221,7 @@ def test_a_table_can_be_judged(tmp_path: Path, command: Any) -> None:
         (["--preset", "konstruction"], "did you mean 'construction'"),
         (["--preset", "construction", "--fixed", "x"], "its own fixed effects"),
         (["--fixed", "simplfied"], "unknown column 'simplfied'"),
-        (["--fixed", "simplified", "--plot", "p.svg"], "no interaction to plot"),
+        (["--fixed", "simplified", "--plot", "p.svg"], "no interaction of two factors to plot"),
         (["--fixed", "simplified", "--contrasts", "simplified=helmet"], "unknown contrast 'helmet'"),
         (["--fixed", "simplified", "--where", "subset=none"], "no row is left"),
         (["--fixed", "simplified", "--levels", "simplified"], "write --levels NAME=VALUE"),

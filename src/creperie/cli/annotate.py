@@ -26,7 +26,7 @@ KNOWN = {"practice": "practice question", "attention": "attention check"}
 
 @click.group(cls=CommandGroup)
 def annotate() -> None:
-    """Studies with people: make one, invite, serve the pages, see agreement, apply the answers.
+    """Studies with people: create one, invite people, serve its pages, measure agreement, apply the answers.
 
     \b
       creperie annotate new foils --bench out/world --task foil-check
@@ -97,7 +97,7 @@ def new(
 @click.option("--note", default="", help="A note that only the owner sees.")
 @click.option("--url", default="", help="What the links begin with [the address of the server].")
 def invite(study: str, count: int, days: float, note: str, url: str, db: Database) -> CommandResult:
-    """Invite annotators to STUDY, each with a personal link. The links are shown once."""
+    """Invite annotators to STUDY, each with a personal link. The links are shown only once."""
     from creperie.annotation import invite as make
     from creperie.annotation import served_at
 
@@ -116,7 +116,7 @@ def invite(study: str, count: int, days: float, note: str, url: str, db: Databas
 @study_command
 @click.argument("annotator")
 def revoke(study: str, annotator: str, db: Database) -> CommandResult:
-    """End the invitation of ANNOTATOR at once. Answers stay."""
+    """End the invitation of ANNOTATOR immediately. Answers already given are kept."""
     from creperie.annotation import revoke as end
 
     end(db, annotator, study)
@@ -133,7 +133,7 @@ def revoke(study: str, annotator: str, db: Database) -> CommandResult:
 @database
 @answers
 def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db: Database) -> CommandResult:
-    """Give the owner or adjudicator NAME a new link to the owners' pages. It is shown once."""
+    """Give the owner or adjudicator NAME a new link to the owners' pages. The link is shown only once."""
     from creperie.annotation import link_for, served_at
     from creperie.annotation import revoke as end
 
@@ -151,7 +151,7 @@ def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON document.")
 @database
 def serve(db: Database, as_json: bool, address: Address) -> None:
-    """Serve the pages, by default on this machine only, and print the owner's link."""
+    """Serve the web pages of the studies, by default on this machine only, and print the owner's link."""
     from creperie.annotation import serve as run
 
     if as_json:
@@ -178,7 +178,7 @@ def show(study: str | None, db: Database) -> CommandResult:
 
 @study_command
 def agreement(study: str, db: Database) -> CommandResult:
-    """Measure how far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
+    """Measure how far the annotators of STUDY agree, with coefficients (alpha, kappa) and their intervals."""
     from creperie.annotation import agreement as measure
     from creperie.annotation import disagreements, judged, study_named, study_record, task_named
     from creperie.cli.annotate_text import show_agreement
@@ -196,7 +196,7 @@ def agreement(study: str, db: Database) -> CommandResult:
 @study_command
 @click.option("--out", type=FILE, required=True, help="A .json file, or .csv for answers only.")
 def export(study: str, out: Path, db: Database) -> CommandResult:
-    """Write the record of STUDY: answers, exclusions, adjudications, plan and settings, with one digest."""
+    """Write a record of STUDY: answers, exclusions, adjudications, plan and settings, with a digest of all of it."""
     from creperie.annotation import export_study
 
     done = export_study(db, study, out)
@@ -216,19 +216,19 @@ def _move(db: Database, study: str, state: str) -> CommandResult:
 
 @study_command
 def stop(study: str, db: Database) -> CommandResult:
-    """Stop giving out questions until `annotate go`. A closed study is reopened as a stopped one."""
+    """Stop giving out questions of STUDY until `annotate go`. A closed study is reopened, but stopped."""
     return _move(db, study, "paused")
 
 
 @study_command
 def close(study: str, db: Database) -> CommandResult:
-    """Close STUDY: nothing can be answered, taken back, adjudicated, excluded or set any more."""
+    """Close STUDY: nothing can be answered, withdrawn, adjudicated, excluded or set any more."""
     return _move(db, study, "closed")
 
 
 @study_command
 def go(study: str, db: Database) -> CommandResult:
-    """Resume a stopped study."""
+    """Continue a stopped STUDY."""
     return _move(db, study, "open")
 
 
@@ -248,9 +248,9 @@ def go(study: str, db: Database) -> CommandResult:
 def apply(
     study: str, bench: str | None, images: str | None, record: Path | None, place: str | None, plan: ApplyPlan
 ) -> CommandResult:
-    """Write the result of the answers: a new version of the benchmark, human runs, or a table of ratings.
+    """Write the result of the answers: a new version of the benchmark, runs of people, or a table of ratings.
 
-    Exits with 3 and writes nothing if people break the study's rules, unless --as-is.
+    If people break the rules of the study, nothing is written and the exit code is 3, unless --as-is is given.
     """
     from creperie.annotation import (
         BrokenRulesError,
@@ -270,7 +270,7 @@ def apply(
         elif record is not None and bench is not None:
             done = apply_record(read_export(record), load(bench, images=images), plan)
         else:
-            raise UsageError("an exported file does not say where the benchmark is", hint="pass --bench BENCH")
+            raise UsageError("an exported record does not name the benchmark's folder", hint="pass --bench BENCH")
     except BrokenRulesError as e:
         refused = {**e.document, "applied": False}
         return CommandResult(refused, functools.partial(show_not_applied, refused, e.next_step), code=3)

@@ -1,4 +1,4 @@
-"""`creperie annotate`: managing the people of a study (exclusion, crowds, consent, payment, privacy)."""
+"""`creperie annotate`: managing the people in a study (exclusion, crowds, consent, payment, privacy)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 @click.option("--rules", is_flag=True, help="Exclude all who break a rule, until nobody is left who does.")
 @click.option("--dry-run", is_flag=True, help="With --rules: only show who would be excluded.")
 def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: bool, db: Database) -> CommandResult:
-    """Leave the answers of ANNOTATOR out of all results, and give their questions to others."""
+    """Leave the answers of ANNOTATOR out of all results, and give the same questions to other people."""
     if bool(annotator) == rules:
-        raise UsageError("expected an annotator or --rules", hint="give one of the two")
+        raise UsageError("expected either ANNOTATOR or --rules", hint="give one of the two")
     if dry_run and not rules:
-        raise UsageError("--dry-run shows whom the rules exclude", hint="pass --rules, too")
+        raise UsageError(
+            "--dry-run works only together with --rules", hint="pass --rules as well, to see whom the rules exclude"
+        )
     from creperie.annotation import answers_missing, exclude_by_rules, study_named, study_record
     from creperie.annotation import exclude as leave_out
 
@@ -61,7 +63,7 @@ def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: b
 @study_command
 @click.argument("annotator")
 def include(study: str, annotator: str, db: Database) -> CommandResult:
-    """Take back the exclusion of ANNOTATOR."""
+    """Undo the exclusion of ANNOTATOR."""
     from creperie.annotation import include as take_back
 
     take_back(db, study, annotator)
@@ -74,7 +76,7 @@ def include(study: str, annotator: str, db: Database) -> CommandResult:
 def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Database) -> CommandResult:
     """Show or change the settings of STUDY: instructions, consent, crowd, exclusion rules, language.
 
-    A value is JSON, or else text; @FILE reads it from a file.
+    A value is read as JSON or, if it is not JSON, as text; with @FILE it is read from a file.
 
     \b
       creperie annotate settings foils instructions=@task.md consent=@consent.md
@@ -87,7 +89,7 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Databa
     for change in changes:
         name, separator, value = change.partition("=")
         if not separator:
-            raise UsageError(f"expected NAME=VALUE, got {change!r}", hint="write, for instance, cap=30")
+            raise UsageError(f"expected NAME=VALUE, got {change!r}", hint="write it like this: cap=30")
         given[name] = _value(value)
     if given:
         with db.write() as session:
@@ -121,7 +123,7 @@ def _brief(value: Any) -> str:
 @click.option("--new-address", is_flag=True, help="Make a new address for all workers to share; the old one ends.")
 @click.option("--url", default="", help="What addresses begin with [the address of the server].")
 def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str, db: Database) -> CommandResult:
-    """Let workers of a crowd enter STUDY through one shared address, by a listed or a signed id.
+    """Let crowd workers enter STUDY through one shared address, with an id that is listed or signed.
 
     \b
       creperie annotate crowd foils --new-address --ids prolific-ids.txt
@@ -141,7 +143,10 @@ def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str,
     )
 
     if not new_address and (sign or not ids):
-        raise UsageError("nothing to do", hint="pass --ids FILE to list workers, or --new-address")
+        raise UsageError(
+            "there is nothing to do without --ids or --new-address",
+            hint="pass --ids FILE to list workers, or --new-address",
+        )
     workers = [line.strip() for line in read_text(ids).splitlines() if line.strip()] if ids else []
     listed = list_workers(db, study, workers) if workers and not sign else 0
     token = crowd_address(db, study) if new_address else ""
@@ -169,7 +174,7 @@ def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str,
     help="Worker ids of the platform, one per line, to be listed beside their hashes.",
 )
 def payments(study: str, out: Path, workers: Path | None, db: Database) -> CommandResult:
-    """Write what each annotator of STUDY is owed, with active time and completion code."""
+    """Write how much each annotator of STUDY is owed, with active time and completion code."""
     from operator import itemgetter
 
     from creperie.annotation import PAYMENT_COLUMNS, overview, study_named
@@ -189,9 +194,9 @@ def payments(study: str, out: Path, workers: Path | None, db: Database) -> Comma
 @click.argument("annotator")
 @click.option("--yes", is_flag=True, help="Confirm: the answers are erased for good.")
 def withdraw(study: str, annotator: str, yes: bool, db: Database) -> CommandResult:
-    """Erase the answers of ANNOTATOR and give their questions to others. Exports count what was erased."""
+    """Erase the answers of ANNOTATOR and give the same questions to other people. Exports say how many were erased."""
     if not yes:
-        raise UsageError(f"this erases the answers of {annotator} for good", hint="pass --yes")
+        raise UsageError(f"this would erase the answers of {annotator} for good", hint="pass --yes to confirm")
     from creperie.annotation import withdraw as erase
 
     n = erase(db, study, annotator)

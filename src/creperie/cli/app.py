@@ -1,7 +1,8 @@
-"""The `creperie` command: its subcommands, and how errors become exit codes.
+"""The command `creperie`: its subcommands, and how errors become exit codes.
 
-Exit codes: 0 done; 1 the answer is no (a failed check); 2 a mistake in the call, the data or the installation, reported
-in one line; 3 not shown (a check was incomplete). A traceback is a defect: CREPERIE_TRACEBACK=1 shows it.
+Exit codes: 0 done; 1 the answer is no (a failed check); 2 a mistake in the call, the data or the installation, which is
+reported in one line; 3 not shown (a check that was incomplete). A traceback is a defect of creperie; with
+CREPERIE_TRACEBACK=1, tracebacks are always shown.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ REMOVED: dict[str, str] = packaged_toml("creperie.cli", "commands.toml")["remove
 
 
 def removed_name(words: str) -> CreperieError | None:
-    """Return the error for a command or an option that was removed; None if the name never existed."""
+    """Return the error for a command or option that has been removed; None if there never was one of this name."""
     name = words.removeprefix("creperie ")
     return UsageError(f"`{words}` was removed", hint=REMOVED[name]) if name in REMOVED else None
 
@@ -52,7 +53,7 @@ HINTS = {
 
 
 class CommandGroup(click.Group):
-    """A group of commands that suggests the nearest name for an unknown one."""
+    """A group of commands. For an unknown name, its error suggests the most similar command."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         known = self.list_commands(ctx)
@@ -66,7 +67,7 @@ class CommandGroup(click.Group):
 
 
 def _refuse_repeated(command: click.Command, args: Sequence[str]) -> None:
-    """Raise an error if an option that takes one value is given several times: click would drop all but the last."""
+    """Raise an error if an option that takes one value is given more than once. click would ignore all but the last."""
     try:
         *_, given = command.make_parser(click.Context(command, resilient_parsing=True)).parse_args(list(args))
     except click.ClickException:  # reported when the command is invoked
@@ -75,11 +76,11 @@ def _refuse_repeated(command: click.Command, args: Sequence[str]) -> None:
         if times == 1 or not isinstance(one, click.Option) or one.multiple or one.count:
             continue
         if one.secondary_opts or not one.is_flag:
-            raise UsageError(f"{one.opts[0]} is given {times} times, and takes one value", hint="give it once")
+            raise UsageError(f"{one.opts[0]} is given {times} times, but takes only one value", hint="give it once")
 
 
 class LazyGroup(CommandGroup):
-    """A group of commands whose modules are imported only when one of them is called."""
+    """A group whose commands are imported only when they are called."""
 
     listed: Mapping[str, tuple[str, str, str]] = COMMANDS
 
@@ -113,7 +114,7 @@ CLOSED = 141
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run a command; turn every outcome into an exit code and every error into one line."""
+    """Run a command. Every outcome becomes an exit code, and every error one line."""
     signal.signal(signal.SIGTERM, _terminate)
     if args is None:  # our own process: fewer garbage collections during imports, none at exit
         gc.set_threshold(50_000)
@@ -140,8 +141,8 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _open_streams() -> None:
-    """Make stdout and stderr accept any text: characters that the console's encoding lacks become `?`, and output to a
-    stream that the caller closed (`>&-`) is discarded.
+    """Make stdout and stderr accept any text. Characters that the console's encoding lacks are printed as `?`, and
+    output to a stream that the caller closed (`>&-`) is discarded.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -174,7 +175,7 @@ def _line(error: Exception) -> str:
 
 
 def _within(name: object, folder: Path) -> bool:
-    """Return whether a path is this folder, lies inside it, or is one of its parents."""
+    """Return whether a path is this folder, is inside it, or is one of its parents."""
     if not isinstance(name, str):
         return False
     path = Path(name).absolute()
@@ -182,7 +183,9 @@ def _within(name: object, folder: Path) -> bool:
 
 
 def _somewhere(error: OSError) -> str:
-    """Return a place to name in the message for an error without a file name, as when an open file fills the disk."""
+    """Return a place to name in the message of an error without a file name, such as a full disk while a
+    file is open.
+    """
     return "the disk of the output or of the cache" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
 
 

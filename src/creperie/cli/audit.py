@@ -1,4 +1,6 @@
-"""`creperie audit` and `creperie atlas`: whether a benchmark leaks, how, and how certainly; many audits on one page."""
+"""`creperie audit`: whether a benchmark leaks, through which cues, and how certain that is; and `creperie atlas`: many
+audits on one page.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ ci_options = options_of("ci", CiOutputs)
 
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
-    """Write the files for CI and return the result of an audit; with a baseline, the baseline decides the exit code."""
+    """Write the files for continuous integration and return the result of an audit. With a baseline, the exit code says
+    whether the audit is worse than the baseline.
+    """
     from creperie.reporting import against_baseline, badge_svg, junit_xml, markdown_summary, sarif_log
 
     audit = answer.document
@@ -85,7 +89,7 @@ def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
 
 
 def _relative(place: str) -> str:
-    """Return a path as code-scanning pages expect it: relative to the repository, with forward slashes."""
+    """Return a path in the form that code-scanning pages expect: relative to the repository, with forward slashes."""
     path = Path(place.partition(":")[2] or place) if ":" in place and not Path(place).exists() else Path(place)
     try:
         return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
@@ -111,10 +115,10 @@ def audit(
     html: Path | None,
     ci: CiOutputs,
 ) -> CommandResult:
-    """Attack BENCH with models that do not see its images, and say through what it leaks.
+    """Attack BENCH with models that do not see its images, and say through which cues it leaks.
 
-    Exit codes: 0 clean, 1 leaks, 3 not shown (too few items) or incomplete (attackers that could not be run). With two
-    benchmarks that were made from the same captions, compare their negatives.
+    Exit codes: 0 clean, 1 leaks, 3 not shown (too few items) or incomplete (some attackers could not be run). With two
+    benchmarks made from the same captions, compare their false captions.
     """
 
     if len(bench) > 2:
@@ -167,7 +171,7 @@ class AtlasOutput:
 def atlas(
     audits: tuple[str, ...], options: AuditOptions, part: PartOptions, models: AttackerModels, output: AtlasOutput
 ) -> CommandResult:
-    """Audit benchmarks, or read what `creperie audit --json` wrote, and put all on one page."""
+    """Audit benchmarks, or read what `creperie audit --json` wrote, and show all results on one page."""
 
     out, html = output.out, output.html
     if out is None and html is None:
@@ -186,7 +190,7 @@ def atlas(
 
 
 def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOptions, models: AttackerModels) -> Any:
-    """Return the audit of a benchmark: the one stored in `keep` if it is up to date, otherwise a new one."""
+    """Return the audit of a benchmark: the one stored in the folder `keep` if it is up to date, else a new one."""
     bench, changed = load_part(spec, part, models.seed), changed_options(options, part, models)
     origin = audit_origin(bench, options, models, changed)
     if keep and (kept := kept_audit(bench.name, origin, keep)):
@@ -198,7 +202,9 @@ def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOpti
 
 
 def _ceilings(bench: Benchmark, options: AuditOptions, models: AttackerModels) -> dict[str, Any]:
-    """Return, by subset, the highest accuracy of a model that ignores word order, on the items that were attacked."""
+    """Return, by subset, the highest accuracy that a model ignoring word order can reach on the items that were
+    attacked.
+    """
     from creperie.statistics import ceilings
 
     part = attacked_part(bench, models.seed, full=options.full)

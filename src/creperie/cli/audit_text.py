@@ -44,7 +44,9 @@ def show_audit(audit: Audit, html: Path | None) -> None:
 
 
 def show_verdict(judgement: Judgement, next: str) -> None:
-    """Print the sentence of the verdict and the command to run next, as the last two lines of a command's output."""
+    """Print the sentence of the verdict and the command to run next. They are the last two lines of a
+    command's output.
+    """
     say(f"[bold {COLOURS.get(judgement.verdict, 'yellow')}]verdict: {escape(judgement.text)}[/]")
     say(f"next: {escape(next)}")
 
@@ -55,7 +57,7 @@ def _clusters(audit: Audit) -> str:
 
 
 def _attack_table(audit: Audit) -> None:
-    """Print a table with one row per subset and one column per attacker; a star marks a leak."""
+    """Print a table with one row per subset and one column per attacker, in which a star marks a leak."""
     names = [a.name for a in audit.attackers]
     cells = {(r.view, r.subset, r.attacker): r for r in (*audit.rows, *audit.views)}
     rows = []
@@ -116,7 +118,9 @@ def _likeness_table(audit: Audit) -> None:
 
 
 def show_comparison(first: str, second: str, rows: Sequence[PairwiseRow]) -> None:
-    """Print SugarCrepe's Table 4: mean scores of the negatives, and how often the second benchmark's are better."""
+    """Print a comparison of two benchmarks as in Table 4 of SugarCrepe: the mean scores of their foils, and how often
+    the second benchmark's foil is better.
+    """
     columns = ["kind", "score", "n", first, second, f"{second} better, %", "95 %", "ties"]
     print_table(
         columns,

@@ -54,7 +54,9 @@ def clear(model: str | None) -> CommandResult:
 @click.option("--repair", is_flag=True, help="Rewrite the store without the damaged entries.")
 @answers
 def verify(repair: bool) -> CommandResult:
-    """Verify all checksums. Exit code 1 if an entry is damaged; such entries are never used, even without --repair."""
+    """Verify all checksums. The exit code is 1 if an entry is damaged; such entries are never used, even without
+    --repair.
+    """
     from creperie.scoring import ResultStore
 
     store = ResultStore()

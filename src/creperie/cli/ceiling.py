@@ -1,4 +1,4 @@
-"""`creperie ceiling`: the highest accuracy that a benchmark's captions and labels allow."""
+"""`creperie ceiling`: the highest accuracy that the captions and labels of a benchmark allow."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ ACCURACIES = ["model", "task", "subset", "n", "accuracy", "low", "high", "chance
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Also this run's accuracy on half-truths.")
 @answers
 def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> CommandResult:
-    """Compute the highest accuracy that a model without word order can reach, from a benchmark's captions alone.
+    """Compute the highest accuracy that a model without word order can reach, from the captions of a benchmark alone.
 
-    Same words: items with a true and a false caption of the same words in another order, which such a model can only
-    tie. Half-truths: items whose false captions say all that a true one says, and more; `--run` tells how often a model
-    rejects them.
+    Same words: items with a true and a false caption that have the same words in a different order, so that such a
+    model can only tie. Half-truths: items whose false captions say everything that a true one says, and more; with
+    `--run`, the command says how often a model rejects them.
     """
     from creperie.bench import load
     from creperie.scoring import load_run
     from creperie.statistics import ceilings, half_truth_accuracy
 
     if runs and len(benches) > 1:
-        raise UsageError("--run needs a single benchmark", hint="give one BENCH")
+        raise UsageError("--run works only with a single benchmark", hint="give one BENCH")
     rows, accuracies = [], []
     for spec in benches:
         bench = load(spec)

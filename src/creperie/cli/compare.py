@@ -1,4 +1,4 @@
-"""`creperie compare`: runs side by side."""
+"""`creperie compare`: comparing runs."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def compare(
 ) -> CommandResult:
     """Compare runs: paired tests on the same items; with three or more models, ranks and correlations.
 
-    The interval and the p-value of a difference allow for items that share an image; McNemar's test is exact if items
-    are independent. Holm corrects for all tests of a task. A folder stands for the runs in it; more than six runs are
-    ranked with ties and groups, unless --details is given.
+    The interval and the p-value of a difference take into account that items share images; McNemar's test is exact if
+    items are independent. Holm's method corrects for all tests of a task. A folder stands for the runs in it. More than
+    six runs are ranked in groups that do not differ significantly, unless --details is given.
     """
     from creperie.reporting import runs_in
 
@@ -64,7 +64,7 @@ def compare(
 def _standings(
     places: list[Path], tasks: tuple[str, ...], settings: MetricSettings, output: TableOutput
 ) -> CommandResult:
-    """Return the comparison of many runs: ranks and groups on every benchmark, from one test of all pairs."""
+    """Return the comparison of many runs: ranks and groups on every benchmark, from a joint test of all pairs."""
     ranked = rank_runs([load_run(path) for path in places], tasks=tasks, settings=settings)
 
     def show() -> None:

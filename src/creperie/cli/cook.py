@@ -1,4 +1,4 @@
-"""`creperie cook`: run the recipe of a whole paper."""
+"""`creperie cook`: running the recipe of a whole paper."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class CookWay:
 def cook(
     recipe: str, runs: tuple[str, ...], options: CookOptions, way: CookWay, engine: Engine | None
 ) -> CommandResult:
-    """Run a paper's recipe: captions, making, checking, people, refining, auditing, scoring, tables, figures.
+    """Run the recipe of a paper: captions, generation, checks, people, refinement, audits, scores, tables, figures.
 
     RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status --use FOLDER…` shows
-    which tables and figures of the papers these runs reproduce; `creperie cook verify A B` compares two runs stage by
-    stage. Before anything runs, packages, model names, data, keys and disk are checked. Stages
-    whose inputs and options have not changed are kept; an interrupted run continues where it stopped.
+    which tables and figures of the papers these recipe runs reproduce; `creperie cook verify A B` compares two recipe
+    runs stage by stage. Before anything runs, packages, model names, data, keys and disk space are checked. The results
+    of stages whose inputs and options have not changed are reused, so an interrupted run continues where it stopped.
 
-    With --engine and --workers, making, validating, auditing and scoring run there.
+    With --engine and --workers, generation, validation, audits and scoring run on that engine.
     """
     from creperie.recipes import chosen_recipe, default_folder, directions, main_tables, plan_recipe
     from creperie.recipes import cook as cook_recipe
@@ -61,7 +61,7 @@ def cook(
     if recipe == "verify":
         return _verify_answer(runs)
     if runs:
-        raise UsageError(f"`cook {recipe}` takes no folders", hint="only `cook verify A B` does")
+        raise UsageError(f"`cook {recipe}` takes no folders", hint="leave them out; only `cook verify A B` takes two")
     given = pairs_of(options.use, "--use", "STAGE=PLACE")
     read = chosen_recipe(recipe, options)
     folder = way.out or default_folder(read)
@@ -111,7 +111,9 @@ def _list_answer() -> CommandResult:
 
 
 def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
-    """Return the status of every table and figure, from the given recipe runs or from all runs under out/cook."""
+    """Return the status of every table and figure, according to the given recipe runs or, if there are none, all runs
+    under out/cook.
+    """
     from creperie.core import write_text
     from creperie.recipes import directions, paper_status, runs_said, status_page, totals
 
@@ -128,7 +130,7 @@ def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
 
 
 def _verify_answer(folders: tuple[str, ...]) -> CommandResult:
-    """Return the comparison of two recipe runs; the exit code is 1 if a stage differs."""
+    """Return the comparison of two recipe runs. The exit code is 1 if a stage differs."""
     from creperie.recipes import verify_runs
 
     if len(folders) != 2:
@@ -187,7 +189,7 @@ def _plan_row(line: PlanLine) -> list[object]:
 
 
 def _lack_rows(lacks: list[Shortfall]) -> list[list[str]]:
-    """Return one table row per missing requirement; all weights that a stage would download share one row."""
+    """Return one table row for each missing requirement. All weights that stages would download share one row."""
     rows = [[s.stage or "–", s.kind, s.message, s.hint] for s in lacks if s.kind != "weights"]
     for stage in dict.fromkeys(s.stage for s in lacks if s.kind == "weights"):
         own = [s.message.partition(": ")[0] for s in lacks if s.kind == "weights" and s.stage == stage]
@@ -226,7 +228,9 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
 
 
 def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
-    """Return the three most frequent reasons for rejected candidates, in brackets, without the words of captions."""
+    """Return the three most frequent reasons for rejecting candidates, in brackets. Words of captions are left out of
+    the reasons.
+    """
     from creperie.making import QUARANTINED
 
     reasons: Counter[str] = Counter()
@@ -246,7 +250,7 @@ def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
 
 
 def _numbers_of(s: StageResult) -> str:
-    """Return a one-line summary of what a stage did."""
+    """Return a summary, in one line, of what a stage did."""
     from creperie.reporting import model_label
 
     summary = s.summary

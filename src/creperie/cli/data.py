@@ -15,7 +15,7 @@ class DataGroup(LazyGroup):
 
 @click.group(cls=DataGroup)
 def data() -> None:
-    """Benchmarks: get, read, look at, check, change and write them.
+    """Benchmarks: download, read, look at, check, change and write them.
 
     A BENCH is a catalog name (`creperie data list`), a folder that creperie wrote, or FORMAT:PATH.
     """

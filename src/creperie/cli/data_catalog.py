@@ -1,4 +1,4 @@
-"""`creperie data list` and `creperie data get`: the catalog, on the command line."""
+"""`creperie data list` and `creperie data get`: the catalog on the command line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResult:
     """List the benchmarks of the catalog: size, licence, chance level, and whether they are on this machine.
 
-    With one or more NAMEs, show everything that is known about those.
+    With one or more NAMEs, show everything that is known about these benchmarks.
     """
     chosen = [find_entry(name) for name in names] or list(catalog_entries())
     formats = _formats()
@@ -59,9 +59,10 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResul
 @click.option("--dry-run", is_flag=True, help="Show what would be fetched, and stop.")
 @answers
 def get(name: str, dry_run: bool, wish: DownloadOptions) -> CommandResult:
-    """Fetch a benchmark by its NAME, with the images it needs, or take your own copy of it.
+    """Fetch the benchmark NAME with the images it needs, or use a copy of it that you have.
 
-    Downloads are checked, resumed where they stopped, and never repeated. Run it again to complete it.
+    Downloads are verified, resumed where they stopped, and never repeated. Run the command again to complete a
+    download.
     """
     from creperie.bench import get_benchmark as get_benchmark
     from creperie.bench import plan_download
@@ -200,7 +201,8 @@ def _chance(value: float | None) -> str:
 
 
 def chance_text(chance: Mapping[str, float | None]) -> str:
-    """Return chance levels in percent: one number if all metrics agree, a list of up to three, or else a range.
+    """Return chance levels in percent as text: one number if all metrics have the same level, a list of up to three, or
+    else a range.
 
     >>> chance_text({"itt": 0.3333, "tot": 0.3333}), chance_text({"text": 0.25, "image": 0.25, "group": 0.1667})
     ('33.3', '25, 25, 16.7')

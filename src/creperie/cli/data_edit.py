@@ -41,7 +41,7 @@ class Target:
 @options_of("target", Target)
 @answers
 def edit(bench: str, changes: Edit, place: ImageOptions, target: Target) -> CommandResult:
-    """Write a changed copy of a benchmark. Changes are made in the order in which the options are listed here."""
+    """Write a changed copy of a benchmark. The changes are made in the order in which their options are listed here."""
     old = load(bench, images=place.images)
     return target.write(change(old, changes, progress=bar), len(old))
 
@@ -61,7 +61,7 @@ class ConcatOptions:
 @options_of("target", Target)
 @answers
 def concat(benches: Sequence[str], options: ConcatOptions, place: ImageOptions, target: Target) -> CommandResult:
-    """Join several benchmarks into one, item after item."""
+    """Join several benchmarks into one that has all their items."""
     parts = [load(bench, images=place.images) for bench in benches]
     joined = concatenate(options.name or target.folder.resolve().name, parts, prefix=options.prefix)
     return target.write(joined, sum(len(part) for part in parts))
@@ -82,7 +82,7 @@ class ShotOptions:
 @options_of("place", ImageOptions)
 @answers
 def shots(bench: str, options: ShotOptions, place: ImageOptions) -> CommandResult:
-    """Draw demonstrations from every subset of a benchmark; the rest becomes the benchmark to test on.
+    """Draw demonstrations (solved examples) from every subset of a benchmark; the other items form the test set.
 
     \b
     creperie data shots out/world --count 4 --out out/four

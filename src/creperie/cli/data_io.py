@@ -1,4 +1,6 @@
-"""`creperie data import` and `creperie data export`: conversion between published files and creperie's own."""
+"""`creperie data import` and `creperie data export`: conversion between the formats of published benchmarks and
+creperie's own.
+"""
 
 from __future__ import annotations
 
@@ -63,15 +65,15 @@ class ImportOptions:
 def import_(
     path: str, options: ImportOptions, roles: Roles, place: ImageOptions, naming: NamingOptions
 ) -> CommandResult:
-    """Read a table of captions, or a benchmark as published, as a creperie benchmark.
+    """Convert a table of captions, or a benchmark in its published form, to a creperie benchmark.
 
     \b
     creperie data import my.csv --image file --positive caption \\
         --negative foil,foil2 --subset kind --out out/mine
     creperie data import data/valse --format valse --out out/valse
 
-    Columns with plain names (image, caption, negative, foil, subset, id …) are found without being named. Rows that
-    lack a caption are counted, not imported. An image may have a crop box: 7.jpg#xywh=10,20,64,48.
+    Columns with plain names (image, caption, negative, foil, subset, id …) are recognised by themselves. Rows
+    without a caption are counted but not imported. An image may have a crop box: 7.jpg#xywh=10,20,64,48.
     """
 
     bench = naming.named(_read(path, options, roles, place.images))
@@ -83,7 +85,7 @@ def import_(
 
 
 def _images_not_found(bench: Benchmark) -> str:
-    """Return an error message if none of the first hundred images can be found; otherwise an empty text."""
+    """Return an error message if none of the first hundred images can be found, else an empty text."""
 
     keys = sorted(image_keys(bench))
     if not keys:
@@ -96,11 +98,11 @@ def _images_not_found(bench: Benchmark) -> str:
 
 
 def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -> Benchmark:
-    """Return the benchmark in a file or folder; `roles` says what the columns of a table are."""
+    """Return the benchmark in a file or folder. `roles` says which columns of a table hold what."""
 
     if options.format in FOR_TOOLS[2:]:
         hint = "`runs import` reads its logs; export as datasets or webdataset (with images) or jsonl to read it back"
-        raise UsageError(f"{options.format} is written, not read", where=path, hint=hint)
+        raise UsageError(f"the format {options.format} can only be written, not read", where=path, hint=hint)
     store = open_store(images) if images is not None else None
     name = find_format(options.format).name if options.format else "datasets" if is_image_parquet(Path(path)) else ""
     if name and name not in TABLE_KINDS:
@@ -158,7 +160,9 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
 
 
 def _item_rows(item: Item) -> list[list[str]]:
-    """Return an item's table rows, one per caption; if it has several images, name those the caption is true of."""
+    """Return the rows of an item in the table, one per caption. If the item has several images, a row names those of
+    which the caption is true.
+    """
     rows = []
     for j, caption in enumerate(item.captions):
         true = [image for i, image in enumerate(item.images or ("",)) if item.match[i][j]]
@@ -187,7 +191,7 @@ class ExportOptions(PartOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.format or not self.out:
-            raise UsageError("no format or no output path given", hint="pass --format NAME and --out PATH")
+            raise UsageError("--format or --out is missing", hint="pass --format NAME and --out PATH")
 
 
 @click.command()
@@ -197,10 +201,10 @@ class ExportOptions(PartOptions):
 def export(bench: str, options: ExportOptions) -> CommandResult:
     """Write a benchmark in a published format.
 
-    These are the formats of the five papers, Winoground's and tables. Images are not written, except for other tools:
-    `datasets` writes Parquet that `datasets.load_dataset` opens with images, `webdataset` tar files, `lmms-eval` and
-    `inspect` a task folder that asks about every image in every order of its captions, whose logs `runs import` reads.
-    `data import` reads all other formats back.
+    The formats of the five papers and of Winoground, and tables, contain no images; `data import` reads them back. The
+    formats for other tools contain the images: `datasets` writes Parquet for `datasets.load_dataset`,
+    `webdataset` writes tar files, and `lmms-eval` and `inspect` write a task folder that asks about every image in
+    every order of its captions; `runs import` reads the logs.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
@@ -244,7 +248,7 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
 
 
 def _writable(name: str) -> Format:
-    """Return the format of this name; if it cannot be written, raise an error that lists the formats that can."""
+    """Return the format with this name. If it cannot be written, raise an error that lists the formats that can."""
     try:
         return find_format(name)
     except UsageError:

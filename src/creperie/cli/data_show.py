@@ -38,7 +38,7 @@ from creperie.core import UNCHECKED, UsageError, counted, cut
 @click.option("--seed", default=0, show_default=True, help="Seed of the sample.")
 @answers
 def show(bench: str, part: PartOptions, items: Sequence[str], sample: int, seed: int) -> CommandResult:
-    """Show what is in a benchmark: items, subsets, images, tags, chance levels, and where it comes from."""
+    """Show what is in a benchmark: items, subsets, images, tags and chance levels, and where it comes from."""
     chosen = load_part(bench, part)
     samples = _items(chosen, items) if items else list(chosen.sample(sample, seed))
     document = describe(chosen) | {"sample": [(asdict(item) | {"tags": dict(item.tags)}) for item in samples]}
@@ -73,7 +73,7 @@ def describe(bench: Benchmark) -> dict[str, Any]:
 
 
 def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
-    """Return, for each tag, its type, how many items have it, and its values if there are only a few."""
+    """Return, for each tag, its type, the number of items that have it and, if there are only a few, its values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -195,9 +195,9 @@ def _value(value: object) -> str:
 @click.option("--examples", default=5, show_default=True, help="How many findings of each kind to print.")
 @answers
 def check(bench: str, part: PartOptions, no_images: bool, examples: int) -> CommandResult:
-    """Find repeated, contradictory, empty and unwinnable items, and images that cannot be opened.
+    """Find items that are repeated, contradictory, empty or impossible to win, and images that cannot be opened.
 
-    Exits with 1 when there is a finding of severity error. Notes (severity info) are printed and exit with 0.
+    The exit code is 1 if there is a finding of severity error. Notes (severity info) are only printed.
     """
     loaded = load_part(bench, part)
     findings = run_checks(loaded, images=not no_images, progress=bar)

@@ -1,4 +1,4 @@
-"""`creperie demo`: all steps from making a benchmark to the report, on the built-in world."""
+"""`creperie demo`: all steps, from making a benchmark to the report, with the built-in world."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 def demo(
     out: Path, items: int, seed: int, no_train: bool, photos: Path | None, model: Sequence[str], llm: str
 ) -> CommandResult:
-    """Show what the papers found, on the built-in world, end to end, in a few minutes and without a download.
+    """Show what the papers found, in a few minutes and without a download, on a benchmark of generated scenes.
 
-    Make it, check it, attack it blindly, refine it, train a small CLIP with and without hard negatives, score
-    everything, write the report.
+    The demo makes the benchmark, checks it, attacks it blindly, refines it, trains a small CLIP with and without hard
+    negatives, scores everything, and writes a report.
     """
     start = time.monotonic()
     if photos is not None:
         return _photographs(photos, out, items, seed, model, llm)
     if model or llm:
-        raise UsageError("--model and --llm apply to photographs only", hint="pass --photos DIR")
+        raise UsageError("--model and --llm work only with photographs", hint="pass --photos DIR as well")
     as_json = click.get_current_context().params.get("as_json")  # its document is alone on stdout
     tell: Tell = (lambda: redirect_stdout(sys.stderr)) if as_json else nullcontext
     sheet, report = out / "world.png", out / "report.html"
@@ -98,7 +98,7 @@ Tell = Callable[[], AbstractContextManager[object]]
 
 
 def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) -> tuple[Benchmark, int, list[Row]]:
-    """Run steps 1 and 2; return the benchmark, the number of errors in it, and accuracies of blind attackers."""
+    """Run steps 1 and 2. Return the benchmark, the number of errors in it, and the accuracies of blind attackers."""
     with tell():
         say("[bold]1. A world.[/bold] Drawn scenes; a caption is true or false only where the scene proves it.\n")
     bench = story.make_world_of(out / "world", items, seed, bar)
@@ -114,7 +114,7 @@ def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) 
 
 
 def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
-    """Run step 4; return the results of training a small CLIP with and without hard negatives."""
+    """Run step 4. Return the results of training a small CLIP with and without hard negatives."""
     with tell():
         say(TRAINING)
     study = story.train_small(out, seed, bar)
@@ -124,7 +124,7 @@ def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
 
 
 def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell) -> tuple[list[Row], list[str]]:
-    """Run the last step; return the scores of the models, and the names of packages that are not installed."""
+    """Run the last step. Return the scores of the models, and the names of packages that are not installed."""
     with tell():
         number = 5 if study else 4
         say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
@@ -135,7 +135,9 @@ def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell)
 
 
 def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str) -> CommandResult:
-    """Build a benchmark from captioned photographs: foils, a study, refinement, scores, a report; return the result."""
+    """Build a benchmark from captioned photographs, with a study of people, refinement, scores and a report, and return
+    the result.
+    """
     start = time.monotonic()
     served = story.cook_photographs(photos, out, items, seed, models, llm, bar, tell_stage)
     place = {s.name: Path(s.place) for s in served}
@@ -213,7 +215,7 @@ def _show_scores(scored: list[Row], absent: list[str]) -> None:
 
 
 def _show_task(scored: list[Row]) -> None:
-    """Print a table of accuracies: one row per kind of foil, one column per model."""
+    """Print a table of accuracies with one row per kind of foil and one column per model."""
     if not scored:
         return
     models = list(dict.fromkeys((s["model"], s["task"]) for s in scored))
@@ -229,7 +231,9 @@ def _show_task(scored: list[Row]) -> None:
 
 
 def _short(uri: str) -> str:
-    """Return a short label for a model: for a trained one what it was trained with, for any other its package."""
+    """Return a short label for a model: what it was trained with if the demo trained it, else the package it comes
+    from.
+    """
     kind, _, name = uri.partition(":")
     return f"small CLIP ({Path(name).parts[-2]})" if kind == "small" else name.removeprefix("pkg:")
 

@@ -43,17 +43,18 @@ def items(
     table: Path | None,
     plot: Path | None,
 ) -> CommandResult:
-    """Compute difficulty, discrimination and suspicious items from the runs of many models on one benchmark.
+    """Compute item difficulty and discrimination, and find suspicious items, from many models' runs on a benchmark.
 
-    A model that does not know the answer is taken to guess: right by the task's chance. At an item's difficulty half of
-    the models know the answer. A suspicious item is one that models get wrong more often than guesses would, above all
-    the better models: its label is wrong, or right and misleading. With fewer than eight runs, it is one that
-    correlates negatively with the other items. If every run has a blind twin among the runs (`score --image noise`),
-    items are separated into those that models know by text and those that need the picture.
+    A model that does not know an answer is assumed to guess, and to be right with the chance level of the task. The
+    difficulty of an item is the ability at which half of the models know the answer. A suspicious item is one that
+    models, above all the better ones, get wrong more often than guesses would: its label is wrong, or right but
+    misleading. With fewer than eight runs, it is an item that correlates negatively with the other items. If every run
+    has a blind twin among the runs (`score --image noise`), items are divided into those that models know from the text
+    and those that need the picture.
 
-    The short form is chosen to rank models as the whole benchmark does. How well it does so is measured on models that
-    were not used to choose it, and compared with as many random items. Exit code 3 when the item response model did not
-    converge.
+    The short form is a small selection of items that should rank models as the whole benchmark does. How well it does
+    so is measured on models that were not used to choose it, and compared with as many random items. The exit code is 3
+    if the item response model did not converge.
     """
     from creperie.reporting import item_map, runs_in, save_figure
 

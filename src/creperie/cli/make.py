@@ -1,4 +1,4 @@
-"""`creperie make`: foils and second positives from captions."""
+"""`creperie make`: generating foils and second true captions from captions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FEW = 2_000
 
 
 class MakeCommand(click.Command):
-    """A command whose help lists the makers, which are imported only when the help is shown."""
+    """A command whose help lists the makers. They are imported only when the help is shown."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Makers"):
@@ -76,10 +76,10 @@ def make(
     options: MakerOptions,
     where: EngineOptions,
 ) -> CommandResult:
-    """Make foils and second positives from captions.
+    """Generate foils and second true captions from captions.
 
-    Interrupted, run the same command to continue. All candidates, with the reasons of those that were
-    rejected, are kept in candidates.parquet beside the items.
+    If interrupted, run the same command again to continue. All candidates, with the reasons for rejecting some of them,
+    are kept in candidates.parquet beside the items.
     """
     if output == MakeOutput():
         raise UsageError("no output folder given", hint="pass --out DIR, or --show or --html FILE to look only")
@@ -110,7 +110,7 @@ def make(
 
 
 def _advice(document: dict[str, Any], maker: Maker) -> str:
-    """Return why no items were made, and what to do about it."""
+    """Return why no items were generated, and what to do about it."""
     reasons = Counter(document["skipped"]) + Counter(document["reasons"])
     for why in document["missing"].values():
         reasons.update(why)
@@ -128,7 +128,9 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
 
 
 def _estimate(maker: Maker, captions: Captions, *, announce: bool) -> dict[str, Any]:
-    """Return the expected cost of an LLM maker, empty for others; with `announce`, print it before any request."""
+    """Return the expected cost of a maker that asks a language model, and nothing for other makers. With `announce`,
+    print it before any request is sent.
+    """
     if not maker.name.startswith("llm:"):
         return {}
 
@@ -149,7 +151,7 @@ def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
 
 
 def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:
-    """Return the engine; unless the number of workers is given, it uses all cores if there are many captions."""
+    """Return the engine to use. Unless the number of workers is given, it uses all cores if there are many captions."""
     if where.engine == "ray" and isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
         what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
         raise UsageError(what, hint=f"{hint}: &concurrency= of the model sets how many requests are in flight")
@@ -180,7 +182,7 @@ def _candidates(captions: Captions, made: Made) -> list[dict[str, Any]]:
 
 
 def _quarantined(made: Made) -> list[dict[str, str]]:
-    """Return the answers of a language model that could not be read, so that they gave no candidates."""
+    """Return the answers of a language model that could not be read and so gave no candidates."""
     unread = [(o.source, v) for o in made.outcomes for v in o.verdicts if v.reason.startswith(QUARANTINED)]
     return [
         {"id": id, "step": v.candidate.edit, "why": v.reason.removeprefix(QUARANTINED), "answer": v.candidate.text}
@@ -214,7 +216,7 @@ def _show(document: dict[str, Any]) -> None:
 
 
 def _named(candidate: dict[str, Any]) -> str:
-    """Return the kind of a candidate, and ", simplified" if it belongs to a simplified item."""
+    """Return the kind of a candidate, followed by ", simplified" if it belongs to a simplified item."""
     return candidate["kind"] + (", simplified" if candidate["group"].endswith("-simplified") else "")
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and options that a command receives as one typed value."""
+"""Options that several commands share, and groups of options that a command receives as one typed value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
-    """Return the values of a repeatable option NAME=VALUE; with `last`, split at the last equals sign, for URIs."""
+    """Return the values of a repeatable option NAME=VALUE by their names. `form` is how to write the option, for
+    errors. With `last`, texts are split at the last equals sign, as URIs contain others.
+    """
     pairs = {}
     for text in texts:
         name, _, value = text.rpartition("=") if last else text.partition("=")
@@ -28,7 +30,9 @@ def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False
 
 
 def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that gives a command the options of a dataclass as one argument called `name`."""
+    """Return a decorator that gives a command the options declared in a dataclass, as a single argument
+    called `name`.
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         declared = options_in(kind)
@@ -50,7 +54,7 @@ NAMED = {str: "NAME", Path: "PATH", int: "N", float: "X"}
 
 
 def click_option(about: OptionField) -> Any:
-    """Return the click option for a field: its flags, type, default and help. `options_from` checks the value."""
+    """Return the click option for a field: its flags, type, default and help. `options_from` checks its value."""
     plain = f"--{about.name.replace('_', '-')}"
     negatable = f"{plain}/--no-{plain[2:]}" if about.kind is bool and about.default else plain
     settings: dict[str, Any] = {"help": f"{as_flags(about.help)}{_default_text(about)}", "default": about.default}
@@ -67,7 +71,7 @@ def click_option(about: OptionField) -> Any:
 
 
 def _default_text(about: OptionField) -> str:
-    """Return the default value as the help shows it; empty if there is none."""
+    """Return the default value as it is shown in the help; empty if there is none."""
     value = about.default
     if value in (None, "", (), False) and not isinstance(value, (int, float)):
         return ""
@@ -78,7 +82,9 @@ def _default_text(about: OptionField) -> str:
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add --engine, --address, --workers and --gpus, given to the command as `engine` (None: this process)."""
+    """Add --engine, --address, --workers and --gpus to a command, which gets them as the argument `engine` (None: this
+    process).
+    """
     from creperie.engine import EngineOptions
 
     @functools.wraps(command)
@@ -114,7 +120,7 @@ def study_command(function: Callable[..., CommandResult]) -> click.Command:
 
 
 def open_place(place: str | None) -> Database:
-    """Return the database that --db names, or else that of $CREPERIE_PEOPLE_DB, or else the default one."""
+    """Return the database that --db names, else that of $CREPERIE_PEOPLE_DB, else the default one."""
     try:
         from creperie.annotation import database_place, open_database
     except ModuleNotFoundError as e:

@@ -23,9 +23,9 @@ SHORT = 20  #: characters of a cell that stay on one line
 
 @dataclass(frozen=True)
 class CommandResult:
-    """The result of a command. `show` prints it for people; `ok` is False if the answer is no (exit code 1).
+    """The result of a command. `show` prints it for people, and `ok` is False if the answer is no (exit code 1).
 
-    `code` overrides the exit code: 2 if something went wrong, 3 if the question is left open.
+    `code` replaces this exit code: 2 if something went wrong, 3 if the question remains open.
     """
 
     document: dict[str, Any]
@@ -35,7 +35,7 @@ class CommandResult:
 
 
 def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
-    """Return a command that prints the function's result, as JSON with `--json`, and returns its exit code."""
+    """Return a command that calls the function, prints its result (with `--json` as JSON) and returns its exit code."""
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
     @functools.wraps(function)
@@ -54,7 +54,8 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
 
 
 def say(line: str = "", *parts: object) -> None:
-    """Print a line with rich's markup on stdout. `parts` fill its braces; markup inside `parts` is escaped.
+    """Print a line, which may have rich's markup, on stdout. `parts` are put into its braces; markup in them has no
+    effect.
 
     >>> say("[bold]{}[/bold]: {:,} items", "a [red] herring", 1200)
     a [red] herring: 1,200 items
@@ -69,7 +70,7 @@ def say(line: str = "", *parts: object) -> None:
 
 
 def show_notes(notes: Iterable[str]) -> None:
-    """Print remarks on a result, one per line."""
+    """Print notes on a result, one per line."""
     for note in notes:
         say("[yellow]note[/yellow]: {}", note)
 
@@ -86,7 +87,9 @@ def p_value(value: float) -> str:
 
 
 def table_width() -> int:
-    """Return the greatest width of a table in characters: that of the terminal, or at least `WIDE` in a file."""
+    """Return the largest width of a table, in characters: that of the terminal or, if the output is a file, at least
+    `WIDE`.
+    """
     from rich.console import Console
 
     console = Console()
@@ -102,8 +105,9 @@ def print_table(
 ) -> None:
     """Print a table; columns of figures are aligned to the right. Cells are text, not markup, or whole numbers.
 
-    No word is broken, and no cell of up to `SHORT` characters is wrapped: columns that do not fit next to the first one
-    are printed below. Longer cells share the space that is left. Cells of the column `brief` are cut to one line.
+    No word is broken, and no cell of up to `SHORT` characters is wrapped. Columns for which there is no room beside the
+    first one are printed below. Longer cells share the remaining width. Cells of the column `brief` are cut to one
+    line.
     """
     from rich.console import Console
     from rich.table import Table
@@ -157,7 +161,9 @@ def _are_figures(cells: Sequence[str]) -> bool:
 
 @contextmanager
 def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Show a progress bar on stderr with rate and time left; without a terminal, print occasional lines."""
+    """Show a progress bar on stderr, with the rate and the remaining time. Without a terminal, print a line now and
+    then.
+    """
     if not sys.stderr.isatty():
         with _lines(label, total, unit) as advance:
             yield advance
@@ -186,7 +192,7 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 @contextmanager
 def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Report progress as lines for a log: one every ten seconds, and none for work that takes less."""
+    """Report progress as lines for a log: one every ten seconds, and none for work that takes less time."""
     start = last = time.monotonic()
     done = 0
     lock = threading.Lock()

@@ -19,10 +19,10 @@ COLUMNS = ["corpus", "texts", "captions", "exact", "near", "items", "images"]
 @click.option("--top", default=5, show_default=True, help="How many matches to print; JSON has up to 1,000.")
 @answers
 def overlap(bench: str, corpora: tuple[str, ...], options: OverlapOptions, top: int) -> CommandResult:
-    """Find the captions of a benchmark in text files, one caption per line, or in other benchmarks.
+    """Find the captions of a benchmark in text files (one caption per line) or in other benchmarks.
 
-    Of lines with tabs, the last column is read. `items` counts the items with a caption that was found. Exit code 1
-    when a caption or an image was found.
+    In lines with tabs, the last column is read. `items` counts the items that have a caption which was found. The exit
+    code is 1 if a caption or an image was found.
     """
     from creperie.bench import load
 

@@ -20,7 +20,7 @@ from creperie.statistics import power as simulated
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw power by items: .svg, .pdf, .png.")
 @answers
 def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path | None) -> CommandResult:
-    """Plan a study: simulate it many times, and judge it as the real one will be judged.
+    """Plan a study by simulating it many times; each simulation is judged as the real study will be.
 
     \b
     compare    one model is better than another; two runs show how models differ on your images
@@ -29,7 +29,7 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
     leak       an audit finds a cue that one attacker uses
     kappa      raters agree better than --least
 
-    Exit code 1 when the planned number of items does not reach the target.
+    The exit code is 1 if the planned number of items does not reach the target power.
     """
     from creperie.reporting import power_curve, save_figure
     from creperie.scoring import load_run
@@ -51,7 +51,7 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
 
 
 def _claimed(claim: str, by_runs: bool, options: PowerOptions, difference: float) -> str:
-    """Return the claim to be simulated, in words and with its numbers."""
+    """Return the claim that is simulated, in words and with its numbers."""
     models = "models that err as these runs do" if by_runs else "two models"
     return {
         "compare": f"a difference of {100 * difference:.3g} points between {models}",

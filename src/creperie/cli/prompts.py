@@ -1,4 +1,4 @@
-"""`creperie prompts show`: what would be sent to a model, with nothing sent."""
+"""`creperie prompts show`: showing what would be sent to a model, without sending anything."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def prompts() -> None:
 )
 @answers
 def show(name: str, caption: str, place: str) -> CommandResult:
-    """Print every question of the prompt NAME for a caption; nothing is sent.
+    """Print all questions of the prompt NAME for a caption, without sending anything.
 
-    NAME is a maker's or the validator's (paraphrase, validate, replace-object …) or a model's (match-1, odd-forced …).
-    Text that depends on an earlier answer is in angle brackets.
+    NAME is a prompt of a maker or of the validator (paraphrase, validate, replace-object …) or of a model (match-1,
+    odd-forced …). Text that depends on an earlier answer is shown in angle brackets.
     """
     from creperie.making import template_names, written_prompts
     from creperie.models import find_prompt

@@ -1,4 +1,4 @@
-"""`creperie refine`: keep the largest set that no blind model can solve."""
+"""`creperie refine`: finding the largest part of a benchmark that no blind model can solve."""
 
 from __future__ import annotations
 
@@ -46,17 +46,19 @@ def refine(
     output: RefineOutput,
     engine: Engine | None,
 ) -> CommandResult:
-    """Leave items out of BENCH until blind attackers have no edge; keep as many as possible.
+    """Remove items from BENCH until blind attackers have no advantage, and keep as many items as possible.
 
     At the end the remaining items are audited, also by attackers that the selection did not use. The last lines and the
     exit code are those of this audit (0 clean, 1 leaks or nothing left, 3 not shown, incomplete or --no-audit). Every
-    removed item is in removed.parquet, with its reason.
+    removed item is in removed.parquet, with the reason.
     """
     out = output.out
     if out is None and not output.dry_run:
-        raise UsageError("no output folder given", hint="pass --out DIR, or --dry-run to look first")
+        raise UsageError("no output folder given", hint="pass --out DIR, or --dry-run to write nothing")
     if out is not None and not output.force and out.is_dir() and any(out.iterdir()):
-        raise UsageError("this folder is not empty", where=out, hint="choose another, or pass --force")
+        raise UsageError(
+            "this folder is not empty", where=out, hint="choose another one, or pass --force to replace it"
+        )
     refined = run_refine(load_part(bench, part, models.seed), plan=plan, models=models, engine=engine, progress=bar)
     refined = replace(refined, spec=bench, part=part.typed)
     if out is not None and not output.dry_run and len(refined.bench):

@@ -66,7 +66,7 @@ def _after(standing: AttackerStanding) -> tuple[str, str]:
 
 
 def percent(figure: Measure | None) -> str:
-    """Return an accuracy and its interval as text, in percent."""
+    """Return an accuracy with its interval, in percent, as text."""
     return with_interval(figure.accuracy, figure.low, figure.high) if figure else "–"
 
 
@@ -84,7 +84,7 @@ def _subsets(refined: Refined) -> None:
 
 
 def sparkline(values: list[int]) -> str:
-    """Return the sizes as one line of bars, the tallest for the largest size.
+    """Return the values as a line of bars, with the tallest bar for the largest value.
 
     >>> sparkline([1413, 900, 547])
     '█▆▄'
@@ -108,7 +108,9 @@ def _reasons(refined: Refined) -> None:
 
 
 def advice(refined: Refined) -> list[str]:
-    """Return lines on the selection: structural cues, whether it is proven optimal, and where it was written."""
+    """Return lines of text on the selection: cues that cannot be removed, whether the selection is proven to be
+    optimal, and where it was written.
+    """
     lines = [_structural(o) for o in refined.outcomes if o.choice.structural]
     if not len(refined.bench):
         return [*lines, "[red]nothing was written[/red]"]

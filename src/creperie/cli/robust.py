@@ -1,4 +1,6 @@
-"""`creperie robust`: how far a ranking of models depends on analysis choices (tie rule, task, weighting, items)."""
+"""`creperie robust`: how much a ranking of models depends on choices in the analysis (tie rule, task, weights of
+subsets, items).
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ from creperie.statistics import RobustOptions, robustness
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the ranks: .svg, .pdf, .png.")
 @answers
 def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettings, plot: Path | None) -> CommandResult:
-    """Rank runs of one benchmark by every tie rule, task and weighting; test which models are equivalent.
+    """Rank runs of one benchmark by every tie rule, task and weighting, and test which models are equivalent.
 
-    With --wrong, accuracies and rankings also allow for wrong labels. Exit code 1 when a choice changes a rank.
+    With --wrong, accuracies and rankings also take wrong labels into account. The exit code is 1 if a choice changes a
+    rank.
     """
     from creperie.reporting import ranks_by_choice, runs_in, save_figure
 

@@ -1,4 +1,4 @@
-"""`creperie runs` and `creperie merge`: runs from the answers of other tools, and from shards."""
+"""`creperie runs` and `creperie merge`: runs made from the answers of other tools, and runs made from shards."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class AnswerOptions:
 @options_of("matrix", ResponseOptions)
 @answers
 def import_(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOptions) -> CommandResult:
-    """Import answers of other tools as runs: response matrices, logs of other harnesses, files of two-option answers.
+    """Import the answers of other tools as runs: response matrices, logs of harnesses, files of two-option answers.
 
-    A response matrix is a CSV file: a row per model, a column per item, or the other way round if the header begins
-    with `item`; cells are right or wrong, or scores. Logs need --bench: Inspect (.eval), samples of lm-eval and
-    lmms-eval (.jsonl), tables of VLMEvalKit (.xlsx, .tsv), or tables (CSV, JSONL) of id, subset and scores or choice.
-    Rows that match no item, or whose own key contradicts it, are listed; if they are more than a tenth, nothing is
-    written (exit code 3).
+    A response matrix is a CSV file with a row per model and a column per item, or the other way round if its header
+    begins with `item`; a cell says whether the answer is right, or is a score. Logs need --bench: Inspect (.eval),
+    samples of lm-eval and lmms-eval (.jsonl), tables of VLMEvalKit (.xlsx, .tsv), or tables (CSV, JSONL) of id, subset
+    and scores or choice. Rows that match no item, or whose own answer key contradicts the item, are listed. If more
+    than a tenth do, nothing is written, and the exit code is 3.
 
     \b
     creperie runs import responses.csv --choices 4 --columns '[0-9]*'
@@ -83,14 +83,18 @@ def _imported(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOp
         elif bench is not None:
             read.append(import_replies(file, bench, model=options.model, partial=options.partial))
         elif not file.endswith(".json"):
-            raise UsageError("is a log: which benchmark was run?", where=file, hint="pass `bench=`")
+            raise UsageError(
+                "is a log, which does not contain the benchmark",
+                where=file,
+                hint="name the benchmark that was run: `bench=`",
+            )
         else:
             read.append(import_answers(file, model=options.model, order=options.order or ""))
     return read
 
 
 def _too_few(error: UnmatchedError) -> CommandResult:
-    """Return the result of an import that was refused because too few of the rows match an item."""
+    """Return the result of an import that was refused because too few rows match an item."""
     rows = [asdict(row) for row in error.rows]
 
     def show() -> None:
@@ -154,7 +158,7 @@ def _show_imported(made: Sequence[Run]) -> None:
 def export(places: tuple[str, ...], out: str) -> CommandResult:
     """Write runs as results files of MIEB: `creperie runs export runs --out results`.
 
-    Exit code 3 if some of the runs cannot be written.
+    The exit code is 3 if some of the runs cannot be written.
     """
     from creperie.reporting import export_mieb, runs_in
     from creperie.scoring import load_run
@@ -183,12 +187,12 @@ def export(places: tuple[str, ...], out: str) -> CommandResult:
 def merge(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
     """Join the shards of a generation job or of a run: `creperie merge out/mine out/mine-*`.
 
-    The result is what one job would have written. Gaps, overlaps and shards of different work are refused. The shards
-    of a generation job become the benchmark OUT; those of a run become a run in the folder OUT.
+    The result is the same as if one job had written it. Missing or overlapping shards, and shards of different jobs,
+    are refused. The shards of a generation job become the benchmark OUT; those of a run become a run in the folder OUT.
     """
     kinds = {_kind(Path(part)) for part in parts}
     if len(kinds) > 1:
-        raise UsageError("got shards of generation jobs and of runs", hint="merge one kind at a time")
+        raise UsageError("these are shards of generation jobs and of runs", hint="merge one kind at a time")
     return _merged_run(out, parts) if kinds == {"run"} else _merged_making(out, parts, force)
 
 

@@ -1,4 +1,4 @@
-"""`creperie score`: models on benchmarks."""
+"""`creperie score`: scoring models on benchmarks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TABLES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".html": "html"}
 
 @dataclass(frozen=True)
 class ScoreCall:
-    """Options for what is scored, in which shard, and what is written in addition to the runs."""
+    """Options for what is scored, in which shard, and what is written besides the runs."""
 
     models: tuple[str, ...] = option((), "A model; repeat for more.", flags="--model -m", metavar="URI", whole=True)
     blind: str | None = option(
@@ -74,17 +74,17 @@ def score(
     settings: MetricSettings,
     engine: Engine | None,
 ) -> CommandResult:
-    """Score models on benchmarks: one model on one benchmark, or a zoo of both.
+    """Score models on benchmarks: one model on one benchmark, or many models and benchmarks listed in a zoo file.
 
     \b
     creperie score sugarcrepe --model hf:openai/clip-vit-base-patch32
     creperie score zoo.yaml --dry-run
     creperie score zoo.yaml --table zoo.tex --site site
 
-    All models are checked before the first is run. A model that fails leaves its cells empty, with the reason, and
-    the exit code is 2; it is 3 if more than 5 % of a run's items have answers that were cut off. Everything computed
-    is kept in the store (`creperie cache`), so the same command resumes where it stopped, and a second run computes
-    nothing.
+    All models are checked before the first one is run. If a model fails, its cells stay empty, the reason is given,
+    and the exit code is 2. The exit code is 3 if more than 5 % of a run's items have answers that were cut off.
+    Everything that is computed is kept in the store (`creperie cache`), so the same command resumes where it stopped,
+    and a second run computes nothing.
     """
     if call.table and call.table.suffix not in TABLES:
         raise UsageError(f"--table {call.table}: unknown kind of file", hint=f"end the name in {', '.join(TABLES)}")
@@ -132,7 +132,9 @@ def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tup
         zoo = replace(zoo, models=_with_prompts(zoo.models, call.prompts))
     if call.row:
         if call.row > len(zoo.models):
-            raise UsageError(f"--row {call.row}: there are only {len(zoo.models)} models", hint="count from 1")
+            raise UsageError(
+                f"--row {call.row}: there are only {len(zoo.models)} models", hint="give a number from 1 to that"
+            )
         zoo = replace(zoo, models=zoo.models[call.row - 1 : call.row])
     return zoo, bool(files)
 
@@ -144,7 +146,7 @@ def _with_prompts(models: tuple[ZooEntry, ...], place: str) -> tuple[ZooEntry, .
     folder, _ = prompt_folder(place)
     if not prompt_files(folder):
         raise UsageError(
-            f"--prompts {place}: no prompts for models",
+            f"--prompts {place}: there are no prompts for models in this folder",
             hint="name a folder with caption.toml, choice.toml, vqa.toml or yesno.toml",
         )
     return tuple(replace(entry, spec=with_prompts(entry.spec, folder)) for entry in models)
@@ -186,7 +188,7 @@ def _matrix(
 
 
 def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
-    """Compute and return all cells; if there are several models, print a line on stderr after each."""
+    """Compute all cells and return them. If there are several models, print a line on stderr after each model."""
     import time
 
     from creperie.cli.score_text import duration
@@ -285,7 +287,7 @@ def _plan(matrix: Matrix) -> CommandResult:
 
 
 def _document(runs: list[Run], declared: bool) -> dict[str, Any]:
-    """Return the document of a run or, for several runs and for a zoo, a list of documents."""
+    """Return the document of a run. For several runs, and for a zoo file, return a list of documents."""
     documents = [_run_document(run) for run in runs]
     return documents[0] if len(runs) == 1 and not declared else {"runs": documents}
 

@@ -1,4 +1,4 @@
-"""The text output of `creperie score`: a run, a plan, a matrix of models and benchmarks."""
+"""The text output of `creperie score`: a run, a plan, or a matrix of models and benchmarks."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def _work(run: Run) -> str:
 
 
 def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
-    """Print a matrix of models × benchmarks: accuracy, rank and group in every cell, each model's mean, and notes."""
+    """Print a matrix of models × benchmarks, with accuracy, rank and group in every cell, the mean of each model, and
+    notes.
+    """
     columns, rows = matrix_table(ranked, cells)
     brief = [re.sub(":/.*/", ":…/", str(row[0])) for row in rows]  # only the last part of a folder, if unique
     shown = [[b if brief.count(b) == 1 else str(row[0]), *map(str, row[1:])] for b, row in zip(brief, rows)]
@@ -105,7 +107,9 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
 
 
 def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[list[str], list[list[str | TableCell]]]:
-    """Return the column heads and rows of the matrix; the highest accuracy of a column is marked as best."""
+    """Return the column heads and the rows of the matrix, in which the highest accuracy of each column is marked as
+    best.
+    """
     from creperie.reporting import TableCell
 
     top = [max((s.accuracy for s in column.models.values()), default=math.nan) for column in ranked.columns]
@@ -128,7 +132,7 @@ def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[l
 
 
 def matrix_text(ranked: Standings, form: str, cells: Sequence[MatrixCell] = ()) -> str:
-    """Return the matrix as Markdown, LaTeX, CSV or HTML, with the errors of failed models below it."""
+    """Return the matrix as Markdown, LaTeX, CSV or HTML, followed by the errors of models that failed."""
     from creperie.reporting import render_rows
 
     heads, rows = matrix_table(ranked, cells)
@@ -141,7 +145,7 @@ def _rank(value: float) -> str:
 
 
 def slurm_script(args: Sequence[str], jobs: int) -> str:
-    """Return a SLURM array script with one job per model; its comment ends with the command that prints the table.
+    """Return a SLURM array script with one job per model. Its comment ends with the command that prints the table.
 
     >>> print(slurm_script(["score", "zoo.yaml", "--slurm", "zoo.sh"], 3).splitlines()[3])
     #SBATCH --array=1-3

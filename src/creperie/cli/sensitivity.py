@@ -70,7 +70,9 @@ def sensitivity(
         probed = PROBES[probe.what](bench, models, options, seed=probe.seed, progress=bar, **more)
         return CommandResult(probed.document(), lambda: _show_probe(probed))
     if len(models) > 1:
-        raise UsageError("prompts are varied for one model at a time", hint="name one --model, or --to order")
+        raise UsageError(
+            "prompts are varied for one model at a time", hint="pass --model only once, or pass --to order"
+        )
     from creperie.scoring import sensitivity as measure
 
     measured = measure(bench, models[0], prompts=probe.prompts, options=options, progress=bar)

@@ -41,8 +41,9 @@ def stats(
 ) -> CommandResult:
     """Fit mixed models over items, models and constructions: what makes models choose a caption?
 
-    RUN… are folders that `score` wrote, and FOLDER stands for the runs in it; or give one TABLE (.parquet, .csv, .tsv)
-    with one row per observation. Random intercepts may cross. Exit code 1 when a fit did not converge.
+    RUN… are folders that `score` wrote, and FOLDER stands for the runs in it. Instead, one TABLE (.parquet, .csv, .tsv)
+    with one row per observation may be given. Random intercepts may be crossed. The exit code is 1 if a fit did not
+    converge.
 
     \b
     creperie stats runs/* --bench BENCH --fixed 'longer*subset + model' --random image,caption --family logistic
@@ -105,12 +106,15 @@ def _analyses(
     pairs = [t for t in analysis.factors if len(t) == 2]
     pair = (axes[0], axes[1]) if axes else (pairs[0][0], pairs[0][1]) if pairs else None
     if plot and pair is None:
-        raise UsageError("there is no interaction to plot", hint="name two factors: --plot-by grammaticality,type")
+        raise UsageError(
+            "the analysis has no interaction of two factors to plot",
+            hint="name two factors: --plot-by grammaticality,type",
+        )
     return {"": analysis}, AnalysisExtras(per_model, cells=pair)
 
 
 def _changed(analysis: Analysis, question: AnalysisOptions) -> Analysis:
-    """Return the analysis with the settings from the command line in place of its own."""
+    """Return the analysis with the settings that the command line gives in place of its own."""
     kinds = [text.partition("=") for text in question.contrasts]
     general = [name for name, sign, _ in kinds if not sign]
     return replace(

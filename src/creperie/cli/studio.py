@@ -1,4 +1,4 @@
-"""`creperie studio`, and its old name `creperie serve`: a folder in the browser, or a leaderboard as files."""
+"""`creperie studio` (formerly `creperie serve`): a folder in the browser, or a leaderboard as files."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def studio(
 ) -> int:
     """Open FOLDER (default: this one) in the browser: benchmarks, audits, foils, runs and studies. Ctrl-C ends it.
 
-    The studio answers on this machine only, and only to the link that it prints. Pictures outside FOLDER are shown only
-    if they are in a DIR named with --images. With --export DIR the leaderboard of
-    FOLDER's runs and one report per benchmark are written as files that any web host can show; nothing is served.
+    The studio answers only on this machine, and only to the link that it prints. Pictures outside FOLDER are shown only
+    if they are in a DIR named with --images. With --export DIR nothing is served. Instead, the leaderboard of FOLDER's
+    runs and one report per benchmark are written as files that any web host can show.
     """
     if export is not None:
         return _export(folder, export, benches, as_json)

@@ -1,4 +1,4 @@
-"""`creperie table` and `creperie figure`: published tables and figures with our runs beside them."""
+"""`creperie table` and `creperie figure`: published tables and figures, with your own runs beside them."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def table(
     creperie table mieb/1 --correlate
     creperie table runs --rows model --columns subset --format latex
 
-    Beside a published table, your rows are marked; below them are the 95 % interval, the number of items, and the
-    difference to the printed row of the same model. In a table of your own, the best value of a column is bold.
+    In a published table, your rows are marked. Below each are its 95 % intervals, the number of items, and the
+    difference from the published row of the same model. In a table of your own, the best value of a column is bold.
     """
 
     own = {f"--{field}": getattr(choice, field) != default for field, default in vars(TableChoice()).items()}
@@ -102,7 +102,7 @@ def table(
 
 
 def _refuse(mode: str, given: Mapping[str, object]) -> None:
-    """Raise an error if any of these options or arguments is given; none of them has an effect in this mode."""
+    """Raise an error if any of these options or arguments is given, because none of them has an effect in this mode."""
     if unused := [name for name, value in given.items() if value]:
         verb = "has" if len(unused) == 1 else "have"
         raise UsageError(f"{listing(unused)} {verb} no effect on {mode}", hint=f"leave out {listing(unused)}")
@@ -116,7 +116,7 @@ def _own_table(places: tuple[str, ...], choice: TableChoice, output: TableOutput
 
 
 def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> CommandResult:
-    """Return all published results on a benchmark, with the results of `runs` among them."""
+    """Return all published results on a benchmark, with the results of `runs` placed among them."""
     from creperie.scoring import load_run
 
     own = [load_run(path) for path in runs_in(runs)]
@@ -159,7 +159,7 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
 
 
 def text_result(document: dict[str, Any], text: str, out: Path | None) -> CommandResult:
-    """Return the result of a command that shows a table; if `out` is given, also write the table to that file."""
+    """Return the result of a command that shows a text. If `out` is given, also write the text to that file."""
     if out is not None:
         write_text(out, text)
     shown = {**document, "written": str(out) if out else None}
@@ -203,7 +203,7 @@ def _filled_by(table: PublishedTable) -> str:
 @options_of("options", FigureOptions)
 @answers
 def figure(name: str | None, sources: tuple[str, ...], out: Path | None, options: FigureOptions) -> CommandResult:
-    """Draw the figure NAME; without one, list what can be drawn.
+    """Draw the figure NAME. Without a name, list the figures that can be drawn.
 
     \b
       creperie figure accuracy runs/… --out accuracy.pdf

@@ -1,4 +1,6 @@
-"""`creperie train`: train with hard negatives, tune in several ways, and see whether a gain is honest."""
+"""`creperie train`: training with hard negatives, fine-tuning in several ways, and testing whether a gain
+is genuine.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class TrainGroup(CommandGroup):
 
 @click.group(cls=TrainGroup)
 def train() -> None:
-    """Hard-negative training and fine-tuning of CLIP-shaped models.
+    """Train and fine-tune models of the CLIP kind with hard negatives.
 
     \b
       creperie train --model hf:CLIP --data BENCH --negatives rules:swap,rules:negate --out out/mine
@@ -57,7 +59,7 @@ DATA = click.option("--data", required=True, metavar="BENCH", help="A benchmark 
 def fit(model: str | None, data: str, out: Path, part: PartOptions, **options: Any) -> CommandResult:
     """Train a model. The same command resumes an interrupted training.
 
-    --engine, --address and --workers set where the makers named by --negatives run.
+    The makers named by --negatives run on the engine that --engine, --address and --workers describe.
     """
     from creperie.training import train as run
 
@@ -86,7 +88,9 @@ def fit(model: str | None, data: str, out: Path, part: PartOptions, **options: A
 @options_of("settings", TrainingSettings)
 @answers
 def tune(model: str, data: str, out: Path, place: ImageOptions, **options: Any) -> CommandResult:
-    """Tune in several ways on part of every subset and test on the rest, as in SugarCrepe++'s Table 13."""
+    """Fine-tune a model in several ways on part of every subset, and test it on the rest, as in Table 13 of
+    SugarCrepe++.
+    """
     from creperie.training import table_13
     from creperie.training import tune as run
 
@@ -140,14 +144,16 @@ class StudyData:
 @engine_options
 @answers
 def study(about: StudyData, options: StudyOptions, engine: Engine | None) -> CommandResult:
-    """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
+    """Train with every type of hard negatives, and test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
-    Arms: none, replace, swap, negate, all; with refined foils: replace-refined, swap-refined, negate-refined, refined
-    (all of them); every: all nine. One base is trained per seed, and every arm continues from it. The same command
-    resumes an interrupted study; study.json in the folder always has the results so far.
+    Each arm trains with a different set of hard negatives: none, replace, swap, negate, all; with refined foils:
+    replace-refined, swap-refined, negate-refined, refined (all of them); `every` stands for all nine. One base model is
+    trained per seed, and every arm continues from it. The same command resumes an interrupted study; study.json in the
+    folder always has the results so far.
 
-    On data of your own (--model, --data, --biased, --clean), rules:replace, rules:swap and rules:negate make the foils
-    from the captions of --data, where --engine, --address and --workers say, and every arm fine-tunes --model.
+    With data of your own (--model, --data, --biased, --clean), rules:replace, rules:swap and rules:negate generate the
+    foils from the captions of --data, on the engine that --engine, --address and --workers name, and every arm
+    fine-tunes --model.
     """
     from creperie.training import StudyQuestion, run_study, study_of, study_tables, write_study
 
@@ -186,7 +192,7 @@ def _preset(options: StudyOptions) -> TrainingPreset:
 
 
 def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
-    """Return the plan of a study: the number of training runs, and of images that they see."""
+    """Return the plan of a study: how many training runs it needs, and how many images they process."""
     arms = 9 if "every" in options.arms else len({"none", *options.arms})  # the arm without hard negatives always runs
     if about.world:
         chosen = _preset(options)

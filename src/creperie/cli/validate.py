@@ -1,4 +1,4 @@
-"""`creperie validate`: a model checks the captions of a benchmark, or its images."""
+"""`creperie validate`: checking the captions of a benchmark with a model, with or without its images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class ValidateOptions(ImageOptions):
-    """Options for which models check a benchmark, and how many items."""
+    """Options for which models check a benchmark, and how many items they check."""
 
     model: str = option("", "A language model that compares captions, such as api:gpt-4o-mini.", metavar="URI")
     nli: str = option("", "An NLI classifier that compares captions, such as hf:NAME.", metavar="URI")
@@ -42,10 +42,10 @@ class ValidateOptions(ImageOptions):
 @engine_options
 @answers
 def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> CommandResult:
-    """Check that the true captions of an item are true and agree, and that its false ones are false.
+    """Check that the true captions of an item are true and agree with each other, and that its false ones are false.
 
-    --model, --nli and --truth compare captions; --with judges every caption of an item with every image. Exit code 1 if
-    something is in doubt. The validator's corrections are kept beside its verdicts.
+    --model, --nli and --truth compare captions; --with judges every caption of an item with every image. The exit code
+    is 1 if something is in doubt. The validator's corrections are written beside its verdicts.
     """
     from creperie.making import all_pairs, cost_sentence, estimate_pairs
     from creperie.making import validate as validate_benchmark

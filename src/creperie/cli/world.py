@@ -1,4 +1,4 @@
-"""`creperie world`: the rendered world, which needs no download."""
+"""`creperie world`: the built-in world of generated scenes, which needs no download."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from creperie.world import (
 
 @click.group(cls=CommandGroup)
 def world() -> None:
-    """A rendered world of scenes: true captions, certified foils, no download.
+    """A built-in world of generated scenes: true captions, foils that are certain to be false, no download.
 
-    Clean kinds cannot be solved from the text alone; biased kinds show the give-aways of older benchmarks.
+    Clean kinds of foil cannot be solved from the text alone; biased kinds have the give-aways of older benchmarks.
     """
 
 
@@ -45,10 +45,10 @@ def world() -> None:
 @click.option("--force", is_flag=True, help="Replace the folder if it exists.")
 @answers
 def make(out: Path, wanted: World, studio: RenderOptions, naming: NamingOptions, force: bool) -> CommandResult:
-    """Write scenes, captions and certified foils as a benchmark.
+    """Write a benchmark of generated scenes with true captions and foils that are certain to be false.
 
-    With `--render 3d` the scenes are rooms and tables with solid things, rendered by Mitsuba; the folder then has
-    `scenes.jsonl`, one scene per line, for `creperie world render`.
+    With `--render 3d` the scenes are rooms and tables with solid things, which Mitsuba renders. The folder then also
+    has `scenes.jsonl`, with one scene per line, for `creperie world render`.
 
     \b
       creperie world make --out out/world
@@ -94,7 +94,7 @@ def make(out: Path, wanted: World, studio: RenderOptions, naming: NamingOptions,
 @options_of("studio", RenderOptions)
 @answers
 def render(scene: str, out: Path, size: int, turn: float, studio: RenderOptions) -> CommandResult:
-    """Render one scene in three dimensions, larger or from another side.
+    """Render one scene in three dimensions again, for example larger or from another side.
 
     SCENE is a JSON file with a scene, or the name of a picture of `creperie world make --render 3d`.
 

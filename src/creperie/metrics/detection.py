@@ -62,8 +62,8 @@ class Area:
 
 
 def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
-    """Return how often a true cell has a higher score than a false one, where a tie counts one half. The value is NaN
-    if there is no true or no false cell.
+    """Return the area under the ROC curve: how often a true cell has a higher score than a false one, where a tie
+    counts one half. It is NaN if there is no true or no false cell.
 
     >>> auroc(np.array([0.9, 0.4, 0.4, 0.1]), np.array([True, True, False, False])).value
     0.875

@@ -1,4 +1,4 @@
-"""What a plug-in needs: the protocols of models, attackers, makers and formats, and the types that these use."""
+"""What a plug-in needs: the protocols of models, attackers, makers and formats, and the types that they use."""
 
 from creperie.core.doors import front_door
 

@@ -139,11 +139,11 @@ def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hess
         if value > here.value - 1e-12 * max(1.0, abs(here.value)):
             break
         there = _look(f, moved, step, lower, here.hessian)
-        here = replace(there, hessian=_learned(here, there))
+        here = replace(there, hessian=_updated_hessian(here, there))
     return here.x
 
 
-def _learned(here: Optimum, there: Optimum) -> np.ndarray:
+def _updated_hessian(here: Optimum, there: Optimum) -> np.ndarray:
     """Return the Hessian after a step, updated by BFGS. It is unchanged if the step does not allow an update."""
     moved, turned = there.x - here.x, there.gradient - here.gradient
     along = float(moved @ turned)

@@ -147,7 +147,9 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
 
 
 def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the table with a column of each of these names. A name may leave out the prefix `tag.` of its column."""
+    """Return the table with a column for each of these names, which may leave out the prefix `tag.` of a column's full
+    name.
+    """
     for name in names:
         if name in table.column_names:
             continue

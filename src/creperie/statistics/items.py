@@ -257,7 +257,7 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
     if subset, id and match matrix are.
     """
     if not runs:
-        raise UsageError("no run given", hint="name at least one")
+        raise UsageError("no run given", hint="name at least one run")
     shared = [t for t in runs[0].tasks if task(t).by_item and all(task(t).needs in r.inputs for r in runs)]
     if not (name or shared):
         raise UsageError("the runs share no task with one outcome per item", hint="name one with `task=`")

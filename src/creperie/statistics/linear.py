@@ -43,7 +43,9 @@ class _Moments:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """What the model yields at one value of θ."""
+    """The fitted model at one value of θ: log-determinant, Cholesky factor, fixed effects and residual
+    sum of squares.
+    """
 
     log_determinant: float
     rx: np.ndarray  #: upper Cholesky factor of X'V⁻¹X, up to the residual variance
@@ -67,7 +69,7 @@ def fit_linear(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Group
         what = f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects"
         raise UsageError(what, hint="leave effects out, or give more runs or items")
     moments = _moments(y, x, groups.sorted())
-    counted = _Counted(moments, reml)
+    counted = _Criterion(moments, reml)
     start = search(counted, np.full(len(groups.names), 0.5))
     optimum = newton(counted, start, np.maximum(1e-4, 1e-3 * np.abs(start)), np.zeros(len(start)))
     return _fit(moments, _at_zero(counted, optimum), counted, list(names), reml)
@@ -107,7 +109,7 @@ def _point(m: _Moments, theta: np.ndarray) -> _Point:
     return _Point(factor.log_determinant, rx, np.linalg.solve(rx, half), rss)
 
 
-class _Counted:
+class _Criterion:
     """The profiled criterion, −2 log-likelihood (restricted or not). It counts its evaluations."""
 
     def __init__(self, moments: _Moments, reml: bool) -> None:
@@ -126,7 +128,7 @@ class _Counted:
         return float(criterion)
 
 
-def _at_zero(criterion: _Counted, optimum: Optimum) -> Optimum:
+def _at_zero(criterion: _Criterion, optimum: Optimum) -> Optimum:
     """Return the optimum with negligible standard deviations set to zero, unless that worsens the criterion."""
     theta = np.where(optimum.x < 1e-2, 0.0, optimum.x)
     if np.array_equal(theta, optimum.x):
@@ -140,7 +142,7 @@ def _at_zero(criterion: _Counted, optimum: Optimum) -> Optimum:
     return optimum
 
 
-def _fit(m: _Moments, optimum: Optimum, criterion: _Counted, names: list[str], reml: bool) -> Fit:
+def _fit(m: _Moments, optimum: Optimum, criterion: _Criterion, names: list[str], reml: bool) -> Fit:
     theta = optimum.x
     point = _point(m, theta)
     sigma = float(np.sqrt(point.rss / (m.n - len(m.xx) if reml else m.n)))

@@ -139,7 +139,7 @@ def long_table(
 ) -> LongTable:
     """Return one long table, made from runs and the benchmarks that they scored, with notes."""
     if not runs:
-        raise UsageError("no run given", hint="name at least one")
+        raise UsageError("no run given", hint="name at least one run")
     reading = reading or TableReading()
     _check_twins(runs)
     parts: list[pa.Table] = []

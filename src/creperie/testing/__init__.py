@@ -1,1 +1,3 @@
-"""Parts for tests and demos: tiny checkpoints in the layout of model hubs, made on demand, and a scripted model."""
+"""Helpers for tests and demos: tiny model checkpoints in the layout of a model hub, made on demand, and a scripted
+model.
+"""

@@ -1,7 +1,7 @@
-"""A stand-in for a language model: it answers only the prompt that asks for richer captions (`llm:enrich`).
+"""A stand-in for a language model that answers only the prompt which asks for richer captions (`llm:enrich`).
 
-The small profile of a recipe uses it as `lm:pkg:creperie.testing.scripted_writer`. It knows no language: every caption
-gets the same details, which are true of all images of the built-in world.
+The small profile of a recipe uses it as `lm:pkg:creperie.testing.scripted_writer`. It understands no language: every
+caption gets the same details, which are true of all images of the built-in world.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DETAILS = ", drawn in flat colours with clean edges on one plain background"
 
 
 class ScriptedWriter:
-    """A generator that answers only the prompts of `llm:enrich`."""
+    """A text generator that answers only the prompts of `llm:enrich`."""
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -35,5 +35,5 @@ class ScriptedWriter:
 
 
 def language_model() -> ScriptedWriter:
-    """Return the model; `lm:pkg:` calls this function in a module that holds no weights."""
+    """Return the scripted model. `lm:pkg:` calls this function if a module holds no weights."""
     return ScriptedWriter()

@@ -1,7 +1,7 @@
-"""Tiny checkpoints in the hub's folder layout, for tests and demos: text encoders, dual encoders, FLAVA.
+"""Tiny checkpoints in the folder layout of a model hub, for tests and demos: text encoders, dual encoders and FLAVA.
 
-Each function writes a model with random (seeded) weights, its tokenizer and its image processor into a folder, so
-that everything that loads a real model loads it in the same way, in milliseconds.
+Each function writes a model with random (seeded) weights, its tokenizer and its image processor into a folder.
+Everything that loads a real model can load it in the same way, in milliseconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def tiny_bert(folder: Folder, seed: int = 0) -> Path:
 
 
 def tiny_sentence_encoder(folder: Folder, seed: int = 0, *, pooling: str = "mean", max_length: int = 64) -> Path:
-    """Write a sentence-transformers model (a small BERT, pooling, normalisation) and return its folder."""
+    """Write a sentence-transformers model (a small BERT with pooling and normalisation) and return its folder."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import modules
 
@@ -52,7 +52,9 @@ def tiny_sentence_encoder(folder: Folder, seed: int = 0, *, pooling: str = "mean
 def tiny_clip(
     folder: Folder, seed: int = 0, *, activation: str = "quick_gelu", context: int = 77, legacy_eos: bool = False
 ) -> Path:
-    """Write a CLIP model and return its folder. With `legacy_eos` the end token has the id 2, as in old checkpoints."""
+    """Write a CLIP model and return its folder. With `legacy_eos`, the end token has the id 2, as in old
+    checkpoints.
+    """
     from transformers import CLIPConfig, CLIPModel
 
     tokenizer = tokenizers.clip_tokenizer(context)
@@ -85,7 +87,9 @@ def clip_processor(size: int = IMAGE) -> Any:
 
 
 def enliven(model: Any, seed: int) -> Any:
-    """Return the model with seeded random weights, so large that different inputs give different outputs."""
+    """Give the model seeded random weights that are large enough for different inputs to give different outputs, and
+    return it.
+    """
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -112,7 +116,7 @@ def save(folder: Path, model: Any, *processors: Any) -> Path:
 
 
 def tiny_flava(folder: Folder, seed: int = 0) -> Path:
-    """Write a FLAVA pre-training model (contrastive projections, matching head) and return its folder."""
+    """Write a FLAVA model for pre-training (with contrastive projections and a matching head) and return its folder."""
     from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageProcessorPil
 
     tokenizer = tokenizers.wordpiece_tokenizer(80)

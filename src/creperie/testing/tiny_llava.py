@@ -1,4 +1,4 @@
-"""A tiny LLaVA checkpoint, and the parts that related checkpoints share with it."""
+"""A tiny LLaVA checkpoint, and the parts that similar checkpoints share with it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ DIALOGUE = (
 
 
 def tiny_llava(folder: Folder, seed: int = 0) -> Path:
-    """Write a LLaVA 1.5 model and return its folder: CLIP's image tower, a Llama with a SentencePiece-like tokenizer,
-    and a fixed number of image tokens.
+    """Write a LLaVA 1.5 model and return its folder. The model has the image tower of CLIP, a Llama whose tokenizer
+    resembles SentencePiece, and a fixed number of image tokens.
     """
     from transformers import LlavaConfig, LlavaForConditionalGeneration, LlavaProcessor
 
@@ -40,7 +40,9 @@ def tiny_llava(folder: Folder, seed: int = 0) -> Path:
 
 
 def llama_tokenizer(special: list[str]) -> Any:
-    """Return a tokenizer that puts a space before every word, even the first word of a text, as in Llama 1 and 2."""
+    """Return a tokenizer that puts a space before every word, including the first word of a text, as in
+    Llama 1 and 2.
+    """
     from transformers import LlamaTokenizer
 
     letters = sorted({*tokenizers.LETTERS, "▁", "\n"})

@@ -18,8 +18,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'\"!?
 
 
 def clip_tokenizer(context: int = 77) -> Any:
-    """Return a byte-level BPE tokenizer as in CLIP, with marked word ends; start and end tokens have the highest
-    ids.
+    """Return a byte-level BPE tokenizer like that of CLIP, which marks the ends of words. Its start and end tokens have
+    the highest ids.
     """
     from transformers import CLIPTokenizer
 
@@ -29,7 +29,7 @@ def clip_tokenizer(context: int = 77) -> Any:
 
 
 def wordpiece_tokenizer(context: int = 128) -> Any:
-    """Return a lower-casing WordPiece tokenizer with [CLS] and [SEP], as in BERT."""
+    """Return a lower-casing WordPiece tokenizer with [CLS] and [SEP], like that of BERT."""
     from transformers import BertTokenizer
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -44,7 +44,8 @@ def sentence_words() -> list[str]:
 
 
 def byte_pairs(suffix: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the pieces and merges of a byte-level BPE that joins each word of the sentences from the left.
+    """Return the pieces and the merges of a byte-level BPE in which the letters of each known word are joined from left
+    to right.
 
     It is not trained by a library, because libraries break ties differently in every run. With an empty `suffix`, a
     word is marked by the space before it.

@@ -1,3 +1,3 @@
-"""The world in three dimensions: solid things in rooms and on tables, about which the same claims are made as about
+"""The world in three dimensions: solid things in rooms and on tables. The claims of captions are the same as for
 drawings.
 """

@@ -75,7 +75,8 @@ class Room:
             return read_room(room.code)
         except (TypeError, ValueError, KeyError, AttributeError) as e:
             raise DataError(
-                f"is not a scene in three dimensions: {e}", hint="see `creperie world render --help`"
+                f"is not the JSON of a scene in three dimensions ({e})",
+                hint="use a line of scenes.jsonl, which `creperie world make --render 3d` writes",
             ) from None
 
     @cached_property
