@@ -144,7 +144,7 @@ def difficulty(
     short: float = 0.1,
     ties: Literal["wrong", "half", "right"] = "wrong",
 ) -> ItemStudy:
-    """Analyse the items of a benchmark from the runs of at least three models on it."""
+    """Analyse the items of a benchmark, given the runs of at least three models on it."""
 
 # from creperie.bench.frames import from_pandas as from_pandas
 def from_pandas(
@@ -225,7 +225,7 @@ def overlap(
     progress: Progress = ...,
     near: float = 0.7,
 ) -> Overlap:
-    """Return which captions of a benchmark occur in a corpus, and how many items this concerns."""
+    """Find the captions of a benchmark that occur in a corpus, and the number of items that have them."""
 
 # from creperie.statistics.planning import power as power
 def power(
@@ -279,7 +279,7 @@ def refine(
     seed: int = 0,
     cache: bool = True,
 ) -> Refined:
-    """Refine a benchmark and audit the result. Subsets are refined separately, as published, unless `together` is
+    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately unless `together` is
     set."""
 
 # from creperie.statistics.rankings import robustness as robustness
@@ -293,7 +293,7 @@ def robustness(
     blind: str | Sequence[str] = ...,
     ties: Literal["wrong", "half", "right"] = "wrong",
 ) -> Robustness:
-    """Return how the ranking of the runs of one benchmark changes with every choice of the analysis."""
+    """Return how the ranking of runs on one benchmark changes with the choices of the analysis."""
 
 # from creperie.scoring.matrix import score as score
 def score(

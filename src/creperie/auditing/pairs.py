@@ -282,14 +282,14 @@ def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positi
 
 
 def has_own_foils(line: np.ndarray) -> bool:
-    """Return whether a row of a match matrix has several true captions and as many false ones: their order says which
-    foil belongs to which caption, as in Hit or Be Hit's comparisons 1 and 2.
+    """Return whether a row of a match matrix has several true captions and as many false ones. Their order then says
+    which foil belongs to which caption, as in comparisons 1 and 2 of Hit or Be Hit.
     """
     return 1 < int(np.sum(line)) == len(line) - int(np.sum(line))
 
 
 def own_foils(bench: Benchmark) -> bool:
-    """Return whether all items with several true captions for one image have a foil for each of them."""
+    """Return whether every item with several true captions of an image has a foil for each of them."""
     rows = [np.array(row) for shape in shape_codes(bench)[1] for row in shape.match if sum(row) > 1]
     return bool(rows) and all(map(has_own_foils, rows))
 

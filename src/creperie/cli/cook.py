@@ -210,7 +210,9 @@ def _span(seconds: float | None) -> str:
 
 
 def show_stages(title: str, folder: Path, served: list[StageResult], main: list[str]) -> None:
-    """Print the outcome of every stage, and the paper's main tables in full; other tables stay in their folders."""
+    """Print the outcome of every stage and, in full, the main tables of the paper. The other tables are in the stages'
+    folders.
+    """
     from creperie.recipes import run_digest
 
     say(f"[bold]{title}[/bold]\n")
@@ -242,7 +244,9 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
-    """Return what an accuracy has to be read with, in brackets: chance, and ties, which are counted as wrong."""
+    """Return, in brackets, what must be known to judge an accuracy: the chance level, and the number of ties, which
+    count as wrong.
+    """
     chance, ties = (summary.get(part, {}).get(model, {}).get(task) for part in ("chance", "ties"))
     told = [f"chance {percent(chance)} %"] * (chance is not None)
     told += [f"{ties:,} of {summary['items']:,} are ties, counted as wrong"] * bool(ties)
