@@ -31,7 +31,9 @@ class Linear:
     strength: float
 
     def margins(self, rows: np.ndarray, features: PairFeatures) -> np.ndarray:
-        """Return calibrated log-odds of the true caption for pairs with the same columns as the training pairs."""
+        """Return the calibrated log-odds of the true caption for the pairs `rows`. The features must have the same
+        columns as those of the training pairs.
+        """
         return _design(features, rows, self.sizes) @ self.weights * self.scale
 
 

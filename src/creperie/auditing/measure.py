@@ -65,7 +65,9 @@ def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
 
 
 def bits(margins: np.ndarray) -> np.ndarray:
-    """Return the information that each pair reveals, in bits: 1 + log2 P(true caption); negative below P = 1/2."""
+    """Return the information in bits that each pair reveals: 1 + log2 P(true caption). It is negative if that
+    probability is below 1/2.
+    """
     return 1.0 - np.logaddexp(0.0, -np.asarray(margins, dtype=np.float64)) / np.log(2.0)
 
 

@@ -103,7 +103,8 @@ def print_table(
     title: str = "",
     brief: str = "",
 ) -> None:
-    """Print a table; columns of figures are aligned to the right. Cells are text, not markup, or whole numbers.
+    """Print a table. Columns of figures are aligned to the right. Cells are plain text, without markup, or whole
+    numbers.
 
     No word is broken, and no cell of up to `SHORT` characters is wrapped. Columns for which there is no room beside the
     first one are printed below. Longer cells share the remaining width. Cells of the column `brief` are cut to one

@@ -183,7 +183,9 @@ def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, f
 
 
 def _inflation(n: np.ndarray, correlation: float) -> np.ndarray:
-    """Return the variance of each cluster's mean, as a multiple of that of as many independent answers."""
+    """Return, for each cluster, how many times larger the variance of its mean is than that of as many independent
+    answers.
+    """
     return 1 + np.maximum(n - 1, 0) * correlation
 
 
