@@ -260,7 +260,7 @@ def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) 
     """
     bench = shelf.bench(name)
     if change["action"] not in ("exclude", "correct"):
-        raise UsageError(f"unknown change {change['action']!r}", hint="choose `exclude` or `correct`")
+        raise UsageError(f"unknown change {change['action']!r}", hint="choose exclude or correct")
     if change["action"] == "exclude":
         made = edit(bench, Edit(drop=(f"{item.subset}/{item.id}",)))
     else:
