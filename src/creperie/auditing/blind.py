@@ -8,6 +8,7 @@ does not import it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,12 @@ SHORT = {"length": "length-words"}
 SINGLE = tuple(name for name, entry in REGISTRY.items() if entry.single)
 
 
+@dataclass(frozen=True, eq=False)
 class BlindScorer:
     """A model that scores captions without the image. A higher score means that the attacker prefers the caption."""
 
-    def __init__(self, attacker: TextAttacker, fingerprint: Fingerprint) -> None:
-        self.attacker = attacker
-        self.fingerprint = fingerprint
+    attacker: TextAttacker
+    fingerprint: Fingerprint
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         return self.attacker.scores(list(texts))

@@ -105,11 +105,11 @@ def _show_rows(comparisons: Comparisons, benchmark: str, a: str, b: str) -> None
     say("[dim]p and McNemar's p: in a wider terminal, or with --json[/dim]")
 
 
-def _cells(row: ComparisonRow) -> list[object]:
+def _cells(row: ComparisonRow) -> list[str]:
     c = row.comparison
     difference = points(c.difference, c.low, c.high)
     only = f"{c.mcnemar.only_a:,} / {c.mcnemar.only_b:,}"
-    figures = [c.n, percent(c.accuracy_a), percent(c.accuracy_b), difference]
+    figures = [f"{c.n:,}", percent(c.accuracy_a), percent(c.accuracy_b), difference]
     return [row.task, row.subset, *figures, p_value(c.p), p_value(c.p_holm), only, p_value(c.mcnemar.p)]
 
 

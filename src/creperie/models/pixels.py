@@ -8,7 +8,7 @@ loaded, the results of both are compared on test images, and the fast way is use
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -56,13 +56,14 @@ class Preprocessing:
         return (round(left), round(top)) if self.round_centre else (int(left), int(top))
 
 
+@dataclass(frozen=True, eq=False)
 class DirectPixels:
     """Preprocessing with Pillow. Prepared images are bytes, (height, width, 3): a quarter of the size of float32."""
 
-    def __init__(self, recipe: Preprocessing, odd: Callable[[Image.Image], np.ndarray] | None = None) -> None:
-        self.recipe = recipe
-        self.odd = odd  #: fallback for transparency, palettes and crops larger than the image
-        self._norms: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = {}
+    recipe: Preprocessing
+    #: fallback for transparency, palettes and crops larger than the image
+    odd: Callable[[Image.Image], np.ndarray] | None = None
+    _norms: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
 
     def prepare(self, image: Image.Image) -> np.ndarray:
         if image.mode not in ("RGB", "L"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,16 +20,22 @@ from creperie.scoring.run import KINDS
 SAMPLE = 256
 
 
+@dataclass(frozen=True, eq=False)
 class BlindImages:
     """An image store that replaces every image; the replacement depends only on the image and the seed.
 
     It has the same size as the image, so that crop boxes still fit.
     """
 
-    def __init__(self, store: ImageStore, kind: str, seed: int, keys: list[str], *, boxes: bool) -> None:
-        self.store, self.kind, self.seed, self.boxes = store, kind, seed, boxes
-        self._keys = keys
-        self._others: Mapping[str, str] = _other_keys(keys, seed) if kind == "shuffled" else {}
+    store: ImageStore
+    kind: str
+    seed: int
+    used: list[str]  #: the keys of the images that the benchmark refers to
+    boxes: bool
+
+    @cached_property
+    def _others(self) -> Mapping[str, str]:
+        return _other_keys(self.used, self.seed)
 
     @property
     def location(self) -> str:
@@ -58,9 +64,9 @@ class BlindImages:
         """The mean of the benchmark's images (of a sample, if there are many). Unreadable images are left out."""
         rng = np.random.default_rng(self.seed)
         pictures = []
-        for i in rng.permutation(len(self._keys))[:SAMPLE]:
+        for i in rng.permutation(len(self.used))[:SAMPLE]:
             try:
-                pictures.append(decode_image(self.store.read(self._keys[int(i)])))
+                pictures.append(decode_image(self.store.read(self.used[int(i)])))
             except DataError:
                 continue
         if not pictures:

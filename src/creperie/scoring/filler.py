@@ -76,17 +76,18 @@ class FilledScores:
             self.columns[number]["image_text"][starts[item] : starts[item + 1]] = np.nan
 
 
+@dataclass(eq=False)
 class Filler:
     """Computes the sheets (tables of vectors or scores) of one model for one plan."""
 
-    def __init__(
-        self, plan: ScoringPlan, handle: Handle, store: ResultStore, *, batch_size: int | None, progress: Progress
-    ) -> None:
-        self.plan, self.handle, self.store = plan, handle, store
-        self.batch_size, self.progress = batch_size, progress
-        self.timings = Timings()
-        self.work: dict[str, CacheUse] = {}
-        self.notes: list[str] = []
+    plan: ScoringPlan
+    handle: Handle
+    store: ResultStore
+    batch_size: int | None
+    progress: Progress
+    timings: Timings = field(default_factory=Timings)
+    work: dict[str, CacheUse] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @cached_property
     def log(self) -> AnswerLog:

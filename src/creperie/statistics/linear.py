@@ -109,13 +109,13 @@ def _point(m: _Moments, theta: np.ndarray) -> _Point:
     return _Point(factor.log_determinant, rx, np.linalg.solve(rx, half), rss)
 
 
+@dataclass(eq=False)
 class _Criterion:
     """The profiled criterion, −2 log-likelihood (restricted or not). It counts its evaluations."""
 
-    def __init__(self, moments: _Moments, reml: bool) -> None:
-        self.moments = moments
-        self.reml = reml
-        self.evaluations = 0
+    moments: _Moments
+    reml: bool
+    evaluations: int = 0
 
     def __call__(self, theta: np.ndarray) -> float:
         self.evaluations += 1

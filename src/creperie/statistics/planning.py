@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -278,12 +278,14 @@ NULL_SPREAD = 1.24
 CUES_TRIED = 12
 
 
+@dataclass(frozen=True, eq=False)
 class _Common:
     """The items of one simulated audit, and the random numbers that attackers of the same family share."""
 
-    def __init__(self, plan: PowerOptions, items: int, rng: np.random.Generator) -> None:
-        self.plan, self.items, self.rng = plan, items, rng
-        self.families: dict[str, tuple[np.ndarray, float]] = {}
+    plan: PowerOptions
+    items: int
+    rng: np.random.Generator
+    families: dict[str, tuple[np.ndarray, float]] = field(default_factory=dict)
 
     def looks(self, entry: AttackerEntry) -> float:
         return last_look(looks_of(self.items)) if entry.sampled and not self.plan.attackers else 1.0

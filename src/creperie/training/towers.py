@@ -115,11 +115,13 @@ class JoinedHeads(nn.Module):
         return self.image.norm.normalized_shape[0], self.text.norm.normalized_shape[0]
 
 
+@dataclass(eq=False)
 class TowerPair:
     """The two towers of a configuration, loaded on first use."""
 
-    def __init__(self, config: TowersConfig, place: Place, base: Path | None = None) -> None:
-        self.config, self.place, self.base = config, place, base
+    config: TowersConfig
+    place: Place
+    base: Path | None = None
 
     @cached_property
     def image(self) -> Any:

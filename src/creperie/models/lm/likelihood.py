@@ -7,6 +7,7 @@ the pseudo-likelihood: each token in turn is masked and predicted from all other
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -58,18 +59,21 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
     return kind(model, tokenizer, fingerprint, place, start)
 
 
+@dataclass(eq=False)
 class LanguageModel:
     """The base class of causal and masked models. It tokenises captions and reduces log-probabilities to one number
     each.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, fingerprint: Fingerprint, place: Place, start: list[int]) -> None:
-        self.model = model
-        self.tokenizer = tokenizer
-        self.place = place
-        self.start = start
-        self.prompt: list[int] = tokenizer(fingerprint.prompt, add_special_tokens=False)["input_ids"]
-        self.fingerprint = fingerprint
+    model: Any
+    tokenizer: Any
+    fingerprint: Fingerprint
+    place: Place
+    start: list[int]
+
+    @cached_property
+    def prompt(self) -> list[int]:
+        return self.tokenizer(self.fingerprint.prompt, add_special_tokens=False)["input_ids"]
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]

@@ -9,6 +9,7 @@ import json
 import os
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -22,11 +23,12 @@ from creperie.models.uri import ModelURI, refuse_unused
 CONTEXT = 8192  #: tokens of prompt and answer, unless `max_length` says otherwise
 
 
+@dataclass(eq=False)
 class LlamaCpp:
     """A generator that runs llama.cpp. If an answer has to follow a schema, a grammar enforces it."""
 
-    def __init__(self, model: Any, fingerprint: Fingerprint) -> None:
-        self.model, self.fingerprint = model, fingerprint
+    model: Any
+    fingerprint: Fingerprint
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
         return [self._answer(prompt) for prompt in prompts]
