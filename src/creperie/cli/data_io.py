@@ -4,7 +4,6 @@ creperie's own.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from creperie.bench import (
     write_format,
 )
 from creperie.cli.app import removed_name
+from creperie.cli.data_show import describe
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say, show_notes
 from creperie.core import UsageError, counted, option, unknown
@@ -123,14 +123,9 @@ def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -
 
 
 def _describe(bench: Benchmark) -> dict[str, Any]:
-    return {
-        "name": bench.name,
-        "items": len(bench),
-        "subsets": bench.subsets,
-        "images": len(image_keys(bench)),
-        "hash": bench.hash,
-        "skipped": len(bench.skipped),
-        "reasons": dict(Counter(s.reason for s in bench.skipped)),
+    described = describe(bench)
+    return described | {
+        "reasons": described["skipped_reasons"],
         "columns": bench.provenance[-1].args.get("columns", {}) if bench.provenance else {},
         "preview": [asdict(item) | {"tags": dict(item.tags)} for item in _first(bench)],
     }

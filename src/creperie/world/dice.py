@@ -66,7 +66,11 @@ class Dice:
         return Tape([self.roll(1 << 32) for _ in range(256)])
 
 
-class TapeEnd(Exception):  # noqa: N818  (not an error: the layout gives up and the caller draws again)
+class UnfitError(Exception):
+    """Raised when random choices leave nothing to work with; the caller draws again."""
+
+
+class TapeEnd(UnfitError):  # noqa: N818
     """Raised when all numbers of a tape have been used."""
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from creperie.world.dice import UnfitError
 from creperie.world.kinds import UNWRITTEN
-from creperie.world.sample import HEAVY, SIDES, Draft, Sampler, Slot, UnfitError, arity_of, opposite
+from creperie.world.sample import HEAVY, SIDES, Draft, Sampler, Slot, arity_of, opposite
 from creperie.world.scene import GIVING
 from creperie.world.solid.models import SOLIDS
 from creperie.world.sprites import TABLES, WORDS

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from creperie.world.dice import Tape, TapeEnd
+from creperie.world.dice import Tape, UnfitError
 from creperie.world.kinds import CANVAS, MEASURES
 from creperie.world.scene import BACKDROPS, GIVING, Scene, Thing, area_of
 
+#: lays out a draft, or raises an UnfitError
+Placer = Callable[["SceneDraft", Tape], Scene]
 EDGE = 5
 ROOM = CANVAS - 2 * EDGE
 CLEARANCE = 9  #: between a bystander and anything else
@@ -48,11 +50,11 @@ def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
     try:
         scene = PLACERS[draft.relation](draft, tape)
         for look in draft.looks[draft.arity :]:
-            scene = scene and _add_bystander(scene, look, draft.arity, tape)
-        if scene is None or not all(_in_picture(thing) for thing in scene.things):
+            scene = _add_bystander(scene, look, draft.arity, tape)
+        if not all(_in_picture(thing) for thing in scene.things):
             return None
         return replace(scene, backdrop=tape.roll(BACKDROPS))
-    except TapeEnd:
+    except UnfitError:
         return None
 
 
@@ -80,16 +82,12 @@ def _facing(tape: Tape) -> int:
     return 1 if tape.coin() else -1
 
 
-def _row(
-    looks: Sequence[Look], sizes: Sequence[str], gaps: Sequence[int], tape: Tape, margin: int = 0
-) -> list[int] | None:
-    """Return the x positions of things side by side, from left to right, at a random place in the image; None if they
-    do not fit.
-    """
+def _row(looks: Sequence[Look], sizes: Sequence[str], gaps: Sequence[int], tape: Tape, margin: int = 0) -> list[int]:
+    """Return the x positions of things side by side, from left to right, at a random place in the image."""
     widths = [_wide(look, size) for look, size in zip(looks, sizes, strict=True)]
     spare = ROOM - sum(widths) - sum(gaps) - 2 * margin
     if spare < 0:
-        return None
+        raise UnfitError
     at = EDGE + margin + tape.roll(spare + 1)
     middles = []
     for width, gap in zip(widths, (*gaps, 0), strict=True):
@@ -102,8 +100,8 @@ def _ground(tape: Tape) -> int:
     return 206 + 4 * tape.roll(9)
 
 
-def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[SceneDraft, Tape], Scene | None]:
-    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
+def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Placer:
+    def place(draft: SceneDraft, tape: Tape) -> Scene:
         a, b = draft.looks[:2]
         usual = "small" if gap_low >= 90 else "medium"  # only small things fit with so wide a gap
         sizes = (a.size or usual, b.size or usual)
@@ -113,8 +111,6 @@ def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[S
         pair, order = ((a, b), sizes) if left else ((b, a), sizes[::-1])
         row = _row(pair, order, [gap], tape)
         y, faces = _ground(tape), (_facing(tape), _facing(tape))
-        if row is None:
-            return None
         x = row if left else row[::-1]
         lift = 0 if gap_low < 90 else tape.between(0, 5)
         return Scene((_thing(a, sizes[0], x[0], y, faces[0]), _thing(b, sizes[1], x[1], y - lift, faces[1])))
@@ -122,17 +118,17 @@ def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[S
     return place
 
 
-def _stacked(first_above: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
-    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
+def _stacked(first_above: bool) -> Placer:
+    def place(draft: SceneDraft, tape: Tape) -> Scene:
         upper, lower = draft.looks[:2] if first_above else draft.looks[1::-1]
         size_u, size_l = upper.size or "medium", lower.size or "medium"
         spare = ROOM - _high(upper, size_u) - _high(lower, size_l) - 14
         if spare < 0:
-            return None
+            raise UnfitError
         y = CANVAS - EDGE - tape.roll(min(spare, 30) + 1)
         top = y - _high(lower, size_l) - tape.between(14, 14 + max(0, min(34, spare - (CANVAS - EDGE - y))))
         if top > 168:  # it would seem to stand on the ground, further away
-            return None
+            raise UnfitError
         half = max(_wide(upper, size_u), _wide(lower, size_l)) // 2
         x = tape.between(EDGE + half + 6, CANVAS - EDGE - half - 6)
         things = (
@@ -144,7 +140,7 @@ def _stacked(first_above: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
     return place
 
 
-def _inside(draft: SceneDraft, tape: Tape) -> Scene | None:
+def _inside(draft: SceneDraft, tape: Tape) -> Scene:
     content, container = draft.looks[:2]
     half = _wide(container, "big") // 2
     outer = _thing(container, "big", tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape) + 8, 1)
@@ -156,23 +152,23 @@ def _inside(draft: SceneDraft, tape: Tape) -> Scene | None:
     return Scene((_thing(content, "small", x, room[3] - 3, _facing(tape)), outer))
 
 
-def _on(draft: SceneDraft, tape: Tape) -> Scene | None:
+def _on(draft: SceneDraft, tape: Tape) -> Scene:
     upper, lower = draft.looks[:2]
     half = max(_wide(lower, "medium"), _wide(upper, "medium")) // 2
     support = _thing(lower, "medium", tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape), _facing(tape))
     surface = area_of(support, "surface")
     if surface is None:
-        return None
+        raise UnfitError
     x = tape.between(surface[0], surface[2])
     return Scene((_thing(upper, "medium", x, surface[1], _facing(tape)), support))
 
 
-def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, Tape], Scene | None]:
+def _acting(action: str, gap_low: int, gap_high: int) -> Placer:
     """Return a function that lays out two things, the agent of an action beside its patient. The agent faces the
     patient unless it pulls it.
     """
 
-    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
+    def place(draft: SceneDraft, tape: Tape) -> Scene:
         agent, patient = draft.looks[:2]
         sizes = (agent.size or "medium", "small" if action == "holds" else patient.size or "medium")
         agent_left = tape.coin()
@@ -180,8 +176,6 @@ def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, T
         pair, order = ((agent, patient), sizes) if agent_left else ((patient, agent), sizes[::-1])
         row = _row(pair, order, [gap], tape, margin=0 if action in ("holds", "faces") else 14)
         y, towards = _ground(tape), 1 if agent_left else -1
-        if row is None:
-            return None
         x = row if agent_left else row[::-1]
         ahead = -towards if action == "pulls" else towards
         agent_thing = _thing(agent, sizes[0], x[0], y, ahead)
@@ -192,7 +186,7 @@ def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, T
     return place
 
 
-def _carrying(draft: SceneDraft, tape: Tape) -> Scene | None:
+def _carrying(draft: SceneDraft, tape: Tape) -> Scene:
     agent, load = draft.looks[:2]
     half = max(_wide(agent, "medium"), _wide(load, "small")) // 2 + 12  # the arms extend on both sides
     x, y, facing = tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape) + 4, _facing(tape)
@@ -201,7 +195,7 @@ def _carrying(draft: SceneDraft, tape: Tape) -> Scene | None:
     return Scene((carrier, _thing(load, "small", x, top, _facing(tape))), "carries")
 
 
-def _giving(draft: SceneDraft, tape: Tape) -> Scene | None:
+def _giving(draft: SceneDraft, tape: Tape) -> Scene:
     """Return a scene with a gift between its giver and its taker: in the giver's hand or, if thrown,
     above their heads.
     """
@@ -212,8 +206,6 @@ def _giving(draft: SceneDraft, tape: Tape) -> Scene | None:
     row = _row((agent, gift, taker) if agent_left else (taker, gift, agent), sizes, gaps, tape)
     y, towards = _ground(tape), 1 if agent_left else -1
     side = _facing(tape)
-    if row is None:
-        return None
     x = row if agent_left else row[::-1]
     things = (
         _thing(agent, "medium", x[0], y, towards),
@@ -223,10 +215,10 @@ def _giving(draft: SceneDraft, tape: Tape) -> Scene | None:
     return Scene(things, draft.relation)
 
 
-def _in_depth(front_first: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
+def _in_depth(front_first: bool) -> Placer:
     """Return a function that lays out things behind each other, each partly hiding the next one."""
 
-    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
+    def place(draft: SceneDraft, tape: Tape) -> Scene:
         looks = draft.looks[: draft.arity] if front_first else draft.looks[draft.arity - 1 :: -1]
         side, x, y = _facing(tape), 0, 226 + tape.roll(18)
         things: list[Thing] = []
@@ -239,7 +231,7 @@ def _in_depth(front_first: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
             things.append(_thing(look, size, x, y, _facing(tape)))
         left, _, right, _ = _hull([thing.box for thing in things])
         if right - left > ROOM:
-            return None
+            raise UnfitError
         shift = EDGE - left + tape.roll(ROOM - right + left + 1)
         placed = tuple(replace(thing, x=thing.x + shift) for thing in things)
         return Scene(placed if front_first else placed[::-1])
@@ -247,7 +239,7 @@ def _in_depth(front_first: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
     return place
 
 
-PLACERS: dict[str, Callable[[SceneDraft, Tape], Scene | None]] = {
+PLACERS: dict[str, Placer] = {
     "left": _beside(14, 80, True),
     "right": _beside(14, 80, False),
     "near": _beside(8, 14, None),
@@ -270,10 +262,8 @@ PLACERS: dict[str, Callable[[SceneDraft, Tape], Scene | None]] = {
 }
 
 
-def _add_bystander(scene: Scene, look: Look, arity: int, tape: Tape) -> Scene | None:
-    """Return the scene with one more thing in a free place: on the ground, on a stand or in the air. None if there is
-    no free place.
-    """
+def _add_bystander(scene: Scene, look: Look, arity: int, tape: Tape) -> Scene:
+    """Return the scene with one more thing in a free place: on the ground, on a stand or in the air."""
     boxes = [thing.box for thing in scene.things]
     if scene.action or arity == 3:
         left, top, right, bottom = _hull(boxes[:arity])
@@ -286,7 +276,7 @@ def _add_bystander(scene: Scene, look: Look, arity: int, tape: Tape) -> Scene | 
         box = (x - wide // 2, y - high, x + wide // 2, y)
         if all(_clear(box, other) for other in boxes):
             return replace(scene, things=(*scene.things, _thing(look, size, x, y, _facing(tape))))
-    return None
+    raise UnfitError
 
 
 def _hull(boxes: Sequence[tuple[int, int, int, int]]) -> tuple[int, int, int, int]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from creperie.world.dice import Dice, Tape
+from creperie.world.dice import Dice, Tape, UnfitError
 from creperie.world.scene import GIVING
 from creperie.world.sprites import TABLES
 from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, LogicalForm, Relations
@@ -20,10 +20,6 @@ HEAVY = frozenset(TABLES["heavy"]["kinds"])
 COMPARING = frozenset({"taller", "shorter", "bigger", "smaller", "nearer", "farther"})
 SIDES = (frozenset(CONVERSE) | SYMMETRIC) - COMPARING  #: relations of a thing to another that is not moved
 _ARITY = {"crowd": 0, **dict.fromkeys(("depth", "between", *GIVING), 3)}
-
-
-class UnfitError(Exception):
-    """Raised if random choices leave nothing to work with: others are drawn."""
 
 
 def arity_of(relation: str) -> int:

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from creperie.world.dice import Dice
+from creperie.world.dice import Dice, UnfitError
 from creperie.world.drawn import DRAWINGS
 from creperie.world.foils import EVERY
 from creperie.world.grammar import needs_the, takes_place
-from creperie.world.sample import Draft, Sampler, Stage, UnfitError
+from creperie.world.sample import Draft, Sampler, Stage
 from creperie.world.solid.stage import ROOMS
 from creperie.world.truth import LogicalForm, evaluate
 
