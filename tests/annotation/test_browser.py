@@ -206,7 +206,7 @@ def test_a_phone_shows_question_and_answers_without_scrolling(
     context = chromium.new_context(viewport={"width": 375, "height": 667}, has_touch=True, is_mobile=True)
     page = context.new_page()
     page.goto(invite(db, "s", 1)[0].link(address))
-    assert page.locator(".terms dd").all_inner_texts() == ["10", "about 3 min", "2.50 EUR"]
+    assert page.locator(".terms dd").all_inner_texts() == ["9 and 1 for practice", "about 3 min", "2.50 EUR"]
     assert page.evaluate("() => scrollY") == 0
     page.get_by_role("button", name="Start").click()
     page.locator("#stage").wait_for()

@@ -42,6 +42,9 @@ def tour(page: Any, address: str, db: Database, mark: str) -> None:
     for name, path in (("study", ""), ("settings", "/settings"), ("question", "/questions/1")):
         page.goto(f"{address}/owner/studies/s{path}")
         assert page.locator("#annotators .problem li").count() == (2 if name == "study" else 0)  # who breaks a rule
+        if name == "study":  # a table that is cut says so
+            sign = "getComputedStyle(document.querySelector('.scroll.wide'), '::before').content"
+            assert ("sideways" in page.evaluate(sign)) == mark.endswith("390")
         look(page, name, mark)
     for name, token in (("ended", "x" * 43), ("cut", "x" * 5)):
         page.goto(f"{address}/join/{token}")

@@ -99,6 +99,7 @@ def test_filter_and_tabs_work_in_a_browser(page: str, tmp_path: Path, chromium: 
     assert shown.locator(".panel:visible").count() == 1
     shown.locator("[role=tab]").nth(1).click()
     assert shown.locator(".panel:visible").get_attribute("id") == "bench-1"
+    assert shown.locator("#bench").input_value() == "1"  # the items below are those of the benchmark above
     shown.locator("[data-filter]").first.fill("model-0")
     assert shown.locator(".matrix").first.locator("tbody tr:visible").count() == 6
     assert shown.evaluate("document.documentElement.scrollWidth") <= 390

@@ -292,6 +292,38 @@ def test_a_search_that_finds_nothing_offers_its_parts_and_chips_count_what_is_fo
     assert not re.search(r">pairs <small>", found)
 
 
+def test_a_card_names_the_attacker_that_leaks(client: TestClient, folder: Path) -> None:
+    """Over all items it is at chance: where the longer caption is true is balanced by where it is false."""
+    pairs = [(f"dog {k} runs", f"a very very big dog {k}")[:: 1 if k % 2 else -1] for k in range(80)]
+    items = [Item(str(k), f"s{k % 2}", (), pair, choice(1, 1)) for k, pair in enumerate(pairs)]
+    found = audit(save(from_items("apart", items), folder / "apart"), ["length-words"])
+    record_audit(folder / "apart", audit_document(found, folder / "apart"))
+    card = client.get("/benchmarks").text.split(">apart</a>")[1].split("</article>")[0]
+    assert re.search(r"length-words 100\.0 % on s[01]<", card)
+    assert "50.0" not in card
+
+
+def test_a_preview_says_what_each_column_becomes(client: TestClient, folder: Path) -> None:
+    table = "text,foil,kind\n" + "".join(f"a dog {k},a cat {k},swap\n" for k in range(6))
+    unknown = client.post("/import", data={"then": "preview", "table": table}).text
+    assert "no column of true captions is known" in unknown
+    assert ">a dog 3</td>" in unknown
+    named = client.post(
+        "/import", data={"then": "preview", "table": table, "positive": "text", "negative": "foil"}
+    ).text
+    heads = re.findall(r'<th class="text">(\w+)<br><span[^>]*>([a-z ]+)<', named)
+    assert heads == [("text", "true"), ("foil", "false"), ("kind", "subset")]
+    assert "6 items" in named
+
+
+def test_the_page_of_studies_asks_how_many_people(client: TestClient) -> None:
+    assert ">Studies</a>" in client.get("/studies").text  # none is open
+    made = client.post("/studies", data={"name": "mine", "people": "5"}).text
+    assert made.count("/join/") == 2 * 5  # a link and its words
+    assert re.search(r">Studies<b>1</b></a>", client.get("/runs").text)
+    assert re.search(r"foil-check: \d+ questions?, each for two people", made)
+
+
 def test_two_models_side_by_side(client: TestClient, folder: Path) -> None:
     runs = {r.model: r for r in (Shelf(folder).run(p.name) for p in (folder / "runs").iterdir())}
     alpha, beta = runs["fake:alpha"], runs["fake:beta"]
@@ -359,7 +391,7 @@ def test_the_ranking_is_shown_under_every_choice(client: TestClient, folder: Pat
 
 
 def test_an_audit_is_watched_and_refined(client: TestClient, folder: Path) -> None:
-    client.post("/audit", data={"name": "mine", "attackers": "length-words"})
+    client.post("/audit", data={"name": "mine", "attack-length-words": "yes"})
     until = time.monotonic() + 60
     while "done in" not in (part := client.get("/audit?name=mine&part=1").text) and time.monotonic() < until:
         time.sleep(0.1)
@@ -376,7 +408,7 @@ def test_an_audit_is_watched_and_refined(client: TestClient, folder: Path) -> No
         shared = one.get("/share?name=mine").text
         assert "Next: <code>creperie" in shared
         assert str(folder) not in shared  # whoever gets the page has other folders
-    client.post("/audit", data={"name": "mine", "action": "refine", "attackers": "length-chars"})
+    client.post("/audit", data={"name": "mine", "action": "refine", "attack-length-chars": "yes"})
     until = time.monotonic() + 120
     while (part := client.get("/jobs?part=1").text).count("done in") < 2:
         assert time.monotonic() < until, part
@@ -419,7 +451,7 @@ def test_every_benchmark_can_become_a_study(client: TestClient, folder: Path, na
     shutil.copytree(folder / "mine", folder / name)
     answer = client.post("/studies", data={"name": name})
     assert answer.status_code == 200
-    assert f"<h2>{study}</h2>" in answer.text
+    assert f">{study}</a></h2>" in answer.text
 
 
 def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
@@ -559,11 +591,11 @@ def test_the_studies_are_those_of_the_usual_database(
     client: TestClient, folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.post("/studies", data={"name": "mine"})
-    assert "<h2>mine</h2>" in client.get("/studies").text
+    assert ">mine</a></h2>" in client.get("/studies").text
     monkeypatch.setenv("CREPERIE_PEOPLE_DB", str(tmp_path_factory.mktemp("people") / "all.db"))
-    assert "<h2>mine</h2>" not in client.get("/studies").text
+    assert ">mine</a></h2>" not in client.get("/studies").text
     client.post("/studies", data={"name": "mine"})
-    assert "<h2>mine</h2>" in client.get("/studies").text
+    assert ">mine</a></h2>" in client.get("/studies").text
     assert "all.db" in client.get("/studies").text
 
 
@@ -736,6 +768,15 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.click("button:has-text('Compare')")
     page.wait_for_selector("text=is right")
     assert page.locator(".cards .card mark").count() > 0
+    # the second list offers models on the first one's benchmark; a pair that an address names stays until a choice
+    lists = page.locator("[data-pair]")
+    first = lists.first.input_value()
+    assert first not in lists.last.locator("option:not([disabled])").evaluate_all("all => all.map((one) => one.value)")
+    part = score(load(shown / "mine").only(["swap"]), "blind:surface").save(shown / "runs")
+    page.goto(served.split("?")[0] + f"compare?a={first}&b={part.name}")
+    assert [lists.first.input_value(), lists.last.input_value()] == [first, part.name]
+    lists.first.select_option(lists.first.locator("option").nth(1).get_attribute("value"))
+    assert lists.last.input_value() not in (part.name, lists.first.input_value())
     page.click("nav a:has-text('Runs')")
     page.click("a:has-text('hold?')")
     page.wait_for_selector("[aria-label='Places under every choice']")
@@ -752,6 +793,10 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.click("button:has-text('Show foils')")
     page.wait_for_selector(".candidate")
     page.keyboard.press("j")
+    marks = page.locator(".candidate:focus mark").all_text_contents()
+    page.keyboard.press("e")
+    page.keyboard.press("Escape")
+    assert page.locator(".candidate:focus mark").all_text_contents() == marks != []  # nothing was changed
     page.keyboard.press("e")  # edited in place, as wide as the caption was
     assert page.locator("textarea:focus").bounding_box()["width"] > 200
     page.keyboard.type(" tonight ")  # after the last word

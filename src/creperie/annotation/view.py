@@ -57,12 +57,14 @@ def terms_of(session: Session, study: StudyRow, quota: int | None) -> list[tuple
     """
     questions = select(func.count()).select_from(Question).where(Question.study_id == study.id)
     number = quota or study.plan.get("per_annotator") or session.scalar(questions) or 0
-    number += int(study.plan.get("attention") or 0) + int(study.plan.get("practice") or 0)
+    number += int(study.plan.get("attention") or 0)
+    practice = int(study.plan.get("practice") or 0)
     taken = select(Answer.annotator_id, Answer.seconds).where(Answer.study_id == study.id, Answer.seconds.is_not(None))
     seconds = [(who, one) for who, one in session.execute(taken.limit(1000)) if one is not None]
     several = len({who for who, _ in seconds}) >= 3
-    minutes = max(1, math.ceil(number * (median(one for _, one in seconds) if several else SECONDS) / 60))
-    terms = [("Questions", f"{number:,}"), ("Time", f"about {minutes} min")]
+    minutes = max(1, math.ceil((number + practice) * (median(one for _, one in seconds) if several else SECONDS) / 60))
+    asked = f"{number:,}" + (f" and {practice} for practice" if practice else "")
+    terms = [("Questions", asked), ("Time", f"about {minutes} min")]
     settings = settings_of(study.settings)
     return [*terms, ("Pay", f"{settings.pay:.2f} {settings.currency}".rstrip())] if settings.pay else terms
 

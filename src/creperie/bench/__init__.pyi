@@ -42,6 +42,7 @@ from creperie.bench.formats.registry import find_format as find_format
 from creperie.bench.formats.registry import list_formats as list_formats
 from creperie.bench.formats.registry import read_format as read_format
 from creperie.bench.formats.registry import write_format as write_format
+from creperie.bench.formats.tablefile import open_table as open_table
 from creperie.bench.formats.tables import TABLE_KINDS as TABLE_KINDS
 from creperie.bench.formats.tables import kind_of_file as kind_of_file
 from creperie.bench.formats.tables import read_table as read_table

@@ -45,6 +45,11 @@ class RunGroup:
         return list(dict.fromkeys(name for run in self.runs for name in run.tasks))
 
     @property
+    def short(self) -> str:
+        """The name, cut after forty characters, for the titles of figures."""
+        return self.name if len(self.name) <= 40 else f"{self.name[:39]}…"
+
+    @property
     def labelled(self) -> list[tuple[Run, str]]:
         """The runs with their labels."""
         return list(zip(self.runs, self.labels, strict=True))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from creperie.core import fragment, points
@@ -193,9 +193,11 @@ def comparison_table(
     shown = []
     for row in rows:
         c = row.comparison
-        span = points(c.difference, c.low, c.high, "{1} to {2}")
+        span = points(c.difference, c.low, c.high, "{1} to {2}").replace("-", "−")
         sure = " *" if c.p_holm < 0.05 else ""
-        difference = part("bold", f"{100 * c.difference:+z.1f}{sure}", "" if math.isnan(c.low) else span)
+        difference = part(
+            "bold", f"{100 * c.difference:+z.1f}{sure}".replace("-", "−"), "" if math.isnan(c.low) else span
+        )
         low, at, high = (round(50 * v / widest, 2) for v in _span(row))
         drawn = part("difference", {"low": low, "at": at, "high": high})
         shown.append(
@@ -205,8 +207,8 @@ def comparison_table(
                 text(names.get(c.a, c.a), "name"),
                 text(names.get(c.b, c.b), "name"),
                 number(c.n),
-                percent(c.accuracy_a),
-                percent(c.accuracy_b),
+                replace(percent(c.accuracy_a), kind="a"),
+                replace(percent(c.accuracy_b), kind="b"),
                 HtmlCell(difference + drawn, c.difference, "result sure" if sure else "result"),
                 HtmlCell(p_text(c.p), c.p),
                 HtmlCell(p_text(c.p_holm), c.p_holm),
@@ -215,8 +217,18 @@ def comparison_table(
             ]
         )
     keep = [k for k, name in enumerate(columns) if not (pair and name in ("task", "A", "B"))]
+    if pair:
+        columns = [
+            column if column in ("task", "subset", "A", "B") else _named(column, *names.values()) for column in columns
+        ]
     cells = [[row[k] for k in keep] for row in shown]
     return table([columns[k] for k in keep], cells, label=label, text=("task", "subset", "A", "B"))
+
+
+def _named(column: str, a: str, b: str) -> str:
+    """Return the head of a column with the models in place of A and B."""
+    known = {"A, %": f"{a}, %", "B, %": f"{b}, %", "only A": f"only {a}", "only B": f"only {b}"}
+    return known.get(column, column)
 
 
 def _span(row: ComparisonRow) -> tuple[float, float, float]:
@@ -248,7 +260,7 @@ def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -
     addresses.
     """
     columns = ["model", *(column.name for column in ranked.columns)]
-    several = len(ranked.columns) > 1
+    several = sum(not math.isnan(mean) for mean in ranked.mean.values()) > 1  # one mean compares nothing
     rows = []
     for model in ranked.models:
         cells = [_standing(column, column.models.get(model)) for column in ranked.columns]

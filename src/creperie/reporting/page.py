@@ -29,10 +29,10 @@ from creperie.auditing import (
     read_audit,
 )
 from creperie.bench import Benchmark, recorded_audit
-from creperie.core import DataError, Progress, UsageError, counted, render, silent, write_text
+from creperie.core import DataError, Progress, UsageError, counted, percent, render, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import browser_data
-from creperie.reporting.gather import RunGroup, gather_runs, runs_in
+from creperie.reporting.gather import RunGroup, covered, gather_runs, runs_in
 from creperie.reporting.html_tables import (
     comparison_table,
     part,
@@ -92,10 +92,11 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
         browser_data(group, {r: start + i for i, r in enumerate(t.pictures)}, t.failed)
         for group, t, start in zip(groups, thumbs, starts, strict=True)
     ]
+    names = dict.fromkeys(g.name for g in groups)
     notes = [f"{g.name}: {note}" for g in groups for note in g.notes]
     sections = [*_sections(groups, contents, progress), ("items", "Items", Markup(render("reporting", "items.html")))]
     html = page_of(
-        contents.title or "Report on " + ", ".join(dict.fromkeys(g.name for g in groups)),
+        contents.title or "Report on " + (", ".join(names) if len(names) < 3 else counted(len(names), "benchmark")),
         back=contents.back,
         sections=sections,
         notes=notes,
@@ -156,11 +157,30 @@ def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]
         listed = standings_table(rank_runs(runs, names=names), links) + part("folded", "All results as a list", listed)
     findings = list(_findings(groups))
     told = [
-        (group, audit, audit and audit_answer(audit), "#audit" if len(groups) == 1 else f"#bench-{k}", command)
+        (
+            group,
+            _best(group),
+            audit,
+            audit and audit_answer(audit),
+            "#audit" if len(groups) == 1 else f"#bench-{k}",
+            command,
+        )
         for k, group in enumerate(groups)
         for audit, command in [(audits.get(group.runs[0].hash), f"creperie audit {shlex.quote(group.name)}")]
     ]
     return part("benchmarks", told) + listed + (part("findings", findings) if findings else "")
+
+
+def _best(group: RunGroup) -> dict[str, str]:
+    """Return the label of the run with the highest accuracy on the first task, and that accuracy; empty if none."""
+    name = next((name for name in group.tasks if task(name).by_item and not task(name).is_rank), "")
+    found = [(r["accuracy"], label, r) for run, label in group.labelled for r in run.results if r["subset"] == "all"]
+    found = [one for one in found if one[2]["task"] == name and one[0] is not None]
+    if not found:
+        return {}
+    value, label, result = max(found, key=lambda one: float(one[0]))
+    chance = "" if result["chance"] is None else f", chance {percent(result['chance'])}"
+    return {"label": label, "value": f"{percent(value)} % ({name}{chance}, n {covered(result['n'], result['void'])})"}
 
 
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:

@@ -70,7 +70,7 @@ def _of_task(group: RunGroup, name: str) -> Iterator[Drawn]:
     if not 0 < len(series) <= MOST_MODELS:
         return
     if task(name).value in SHARES:
-        caption = f"{group.name}, {name}: accuracy by subset with intervals, against chance"
+        caption = f"{group.short}, {name}: accuracy by subset with intervals, against chance"
         rows = [[one.name, s, one.counts[s], *values] for one in series for s, values in one.values.items()]
         drawn = accuracy_by_subset(series, levels, title=name)
         yield drawn, caption + (" and people" if levels.human else ""), ["model", "subset", "n", *BOUNDS], rows
@@ -78,7 +78,7 @@ def _of_task(group: RunGroup, name: str) -> Iterator[Drawn]:
         own = {r.name: margins(task(name), r.layout, r.scores(task(name).needs)) for r in group.runs if name in r.tasks}
         keys = zip(group.runs[0].subsets, group.runs[0].table.column("id").to_pylist(), strict=True)
         items = [[*key, *values] for key, *values in zip(keys, *own.values())] if len(group) <= MOST_ROWS else []
-        caption = f"{group.name}, {name}: items by margin; left of zero the model is wrong"
+        caption = f"{group.short}, {name}: items by margin; left of zero the model is wrong"
         yield margins_figure(group, name), caption, ["subset", "id", *own], items
 
 
@@ -87,7 +87,7 @@ def _crossed(group: RunGroup) -> Iterator[Drawn]:
 
     for number, (run, label) in enumerate(group.labelled):
         if {"itt", "tot"} <= set(run.tasks) and number < MOST_MODELS:
-            caption = f"{group.name}, {label}: items that pass with the image (itt) and between captions (tot)"
+            caption = f"{group.short}, {label}: items that pass with the image (itt) and between captions (tot)"
             figure, crossed = confusion_figure(group, number, ("itt", "tot"), examples=False)
             yield figure, caption, ["itt", "tot", "items"], [[*cell, n] for cell, n in crossed.counts.items()]
 

@@ -64,7 +64,10 @@ def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
     if who is None:
         if not site.limiter.hit(WRONG_LINKS, client_address(request)):
             raise HTTPException(429, "Too many attempts; please try again later.")
-        raise HTTPException(404, "This link has ended, or it is incomplete. Check it, or ask for a new one.")
+        raise HTTPException(
+            404,
+            "This link has ended, or it is incomplete. Check it, or ask for a new one (owners: annotate link).",
+        )
     return who
 
 

@@ -20,6 +20,13 @@
     });
     body.append(...rows.map(([row]) => row));
   };
+  // What goes on beyond its edge fades there, until it is scrolled to its end.
+  const cut = (one) => one.classList.toggle("cut", one.scrollWidth - one.clientWidth - Math.abs(one.scrollLeft) > 4);
+  const watch = new ResizeObserver((seen) => seen.forEach(({ target }) => cut(target)));
+  const wide = () => document.querySelectorAll(".scroll, .chips, .rail").forEach((one) => { watch.observe(one); cut(one); });
+  new MutationObserver(wide).observe(document.body, { childList: true, subtree: true });
+  document.addEventListener("scroll", (event) => { if (event.target.matches?.(".scroll, .chips, .rail")) cut(event.target); }, true);
+  wide();
   // A filter above a table keeps the rows whose first cell holds all of its words.
   document.addEventListener("input", (event) => {
     const box = event.target.closest("[data-filter]");

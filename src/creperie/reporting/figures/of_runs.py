@@ -55,7 +55,7 @@ def draw_accuracy(sources: Sequence[str], options: FigureOptions) -> Figure:
     series, levels = _shares(group, name)
     if name == "blind" and not options.tasks and "itt" in group.tasks:  # add the models that see the image
         series, name = [*series, *_shares(group, "itt")[0]], "blind, and itt with images"
-    return accuracy_by_subset(series, levels, title=f"{group.name}: {name}")
+    return accuracy_by_subset(series, levels, title=f"{group.short}: {name}")
 
 
 def _shares(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
@@ -76,7 +76,7 @@ def margins_figure(group: RunGroup, name: str) -> Figure:
         raise UsageError(f"task {name!r} has no margins", hint="choose itt, tot or blind")
     having = [(r, label) for r, label in group.labelled if chosen.needs in r.inputs]
     by_model = {label: margins(chosen, run.layout, run.scores(chosen.needs)) for run, label in having}
-    return margin_histograms(by_model, title=f"{group.name}: {name}")
+    return margin_histograms(by_model, title=f"{group.short}: {name}")
 
 
 def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
@@ -104,7 +104,7 @@ def confusion_figure(
             cell: [f"{'✓' if any(r[j] for r in i.match) else '✗'} {c}" for j, c in enumerate(i.captions)]
             for cell, i in items.items()
         }
-    return confusion_squares(crossed, captions, title=f"{group.name}: {label}"), crossed
+    return confusion_squares(crossed, captions, title=f"{group.short}: {label}"), crossed
 
 
 def columns_of(runs: Sequence[Run], labels: Sequence[str], tasks: Iterable[str]) -> dict[str, dict[str, float]]:

@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 import numpy as np
 
 from creperie.bench import Benchmark, Item
-from creperie.metrics import HIT, VOID, margins, task
-from creperie.reporting.studio.items import ItemAnswers, ItemFilter, ItemIndex, card_of, tasks_by_item
+from creperie.metrics import HIT, VOID
+from creperie.reporting.studio.items import ItemAnswers, ItemFilter, ItemIndex, card_of, signed, tasks_by_item
 from creperie.reporting.studio.shelf import Shelf
 
 NO_PICTURES = "the pictures of this benchmark are not here: start the studio with --images DIR"
@@ -63,22 +63,24 @@ class Browser:
         name = quote(self.wanted.name)
         return ["" if self.hidden else f"/picture?name={name}&image={quote(image)}" for image in item.images]
 
-    def chips(self) -> list[tuple[str, int, str, bool]]:
-        """Return the filters, each as (label, number of matching items, address, whether it is chosen)."""
+    def chips(self) -> list[tuple[str, list[tuple[str, int, str, bool]]]]:
+        """Return the filters in two groups, each filter as (label, matching items, address, whether it is chosen)."""
         plain = replace(self.wanted, subset="", attacker="", show="", tag="", right="", wrong="")
         rows = self.index.rows(plain, self.shelf)  # what the search leaves
         subsets = np.array(self.bench.column("subset").to_pylist())[rows] if self.wanted.words else None
         chips = [("all", len(rows), plain.address(), plain == self.wanted)]
+        parts = []
         for subset, count in self.bench.subsets.items():
             left = count if subsets is None else int((subsets == subset).sum())
-            chips.append((subset, left, replace(plain, subset=subset).address(), self.wanted.subset == subset))
+            parts.append((subset, left, replace(plain, subset=subset).address(), self.wanted.subset == subset))
         for show, own in self.index.shown(self.shelf, self.wanted.task).items():
             count = int(own[rows].sum())
             chips.append((SHOWN[show], count, replace(plain, show=show).address(), self.wanted.show == show))
         for attacker, wins in self.index.ready().items():
             chosen, count = self.wanted.attacker == attacker, int(wins[rows].sum())
             chips.append((f"{attacker} is right", count, replace(plain, attacker=attacker).address(), chosen))
-        return [chip for chip in chips if chip[1]]
+        groups = (("Models and attackers", chips), ("Subsets", parts))
+        return [(name, shown) for name, own in groups if (shown := [chip for chip in own if chip[1]])]
 
     def panel(self, key: str, rows: np.ndarray) -> dict[str, Any]:
         """Return everything about one item: captions, models, attackers, tags, history, and its neighbours in
@@ -125,11 +127,10 @@ class Browser:
             }
             places = self.index.rows_in(run)
             one["answers"] = run.answers.get(int(np.arange(len(run))[places][row]), [])
-            if task(name).has_margins:
-                values = margins(task(name), run.layout, run.scores(task(name).needs))[places]
-                if not np.isnan(values[row]):
-                    one["margin"] = f"{values[row]:+.3f}".replace("-", "−")
-                    one["sure"] = round(100 * float(np.mean(np.abs(values[~np.isnan(values)]) < abs(values[row]))))
+            values = self.index.margins(run, name)
+            if values is not None and not np.isnan(values[row]):
+                one["margin"] = signed(values[row])
+                one["sure"] = round(100 * float(np.mean(np.abs(values[~np.isnan(values)]) < abs(values[row]))))
             found.append(one)
         return found
 

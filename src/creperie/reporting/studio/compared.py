@@ -12,7 +12,7 @@ from creperie.core import UsageError
 from creperie.metrics import HIT, VOID, task
 from creperie.reporting.html_tables import comparison_table, p_text
 from creperie.reporting.studio.browse import Browser
-from creperie.reporting.studio.items import ItemFilter, ItemIndex, shared_tasks
+from creperie.reporting.studio.items import ItemFilter, ItemIndex, shared_tasks, signed
 from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.shelf import Shelf
 from creperie.scoring import Run, compare
@@ -49,8 +49,11 @@ def compared(
         "results": results,
         "whole": {"c": whole, "p": p_text(whole.p), "holm": p_text(whole.p_holm), "sure": whole.p_holm < 0.05},
         "parts": len(parts),
-        "by_subset": comparison_table(parts, {}, "Differences by subset", pair=True) if parts else "",
+        "by_subset": comparison_table(parts, dict(enumerate(labels)), "Differences by subset", pair=True)
+        if parts
+        else "",
         "sure": sum(row.comparison.p_holm < 0.05 for row in parts),
+        "left": max(r["n"] + r["void"] for r in results) - whole.n,
         **_disagreements(shelf, index, runs, query, name),
     }
 
@@ -70,6 +73,13 @@ def _disagreements(
         "b": (both & (first != HIT) & (second == HIT), ItemFilter(where, right=b, wrong=a, task=name)),
         "neither": (both & (first != HIT) & (second != HIT), ItemFilter(where, wrong=a, task=name)),
     }
+    labels = [shelf.board().label_of[run.name] for run in runs]
+    leads = [own.margins(run, name) for run in runs]
+
+    def sure(row: int) -> str:
+        """Return each model's margin on an item; empty if the task has none."""
+        return ", ".join(f"{k} {signed(v[row])}" for k, v in zip(labels, leads) if v is not None and v[row] == v[row])
+
     show = query.get("show", "") if query.get("show") in kinds else "a"
     chosen, wanted = kinds[show]
     rows = np.flatnonzero(chosen)
@@ -80,7 +90,10 @@ def _disagreements(
     ]
     return {
         "kinds": chips,
-        "cards": Browser(shelf, own, wanted).cards(rows[:SHOWN]),
+        "cards": [
+            {**card, "right": sure(row)}
+            for row, card in zip(rows, Browser(shelf, own, wanted).cards(rows[:SHOWN]), strict=False)
+        ],
         "all": wanted.address() if show != "neither" else "",
         "count": len(rows),
     }

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from creperie.auditing import AttackerModels, Pairs, item_wins, make_attackers, pairs_of
 from creperie.bench import TAG_PREFIX, Benchmark, Edit, Item, edit, items_of, save, table_of
 from creperie.core import UsageError, silent, unknown
-from creperie.metrics import HIT, VOID, task
+from creperie.metrics import HIT, VOID, margins, task
 from creperie.reporting.studio.search import SearchTerm, search_terms
 from creperie.reporting.studio.shelf import Shelf
 from creperie.reporting.tables.filled import COMBINED, HUMAN
@@ -200,6 +200,12 @@ class ItemIndex:
             self._outcomes[key] = run.outcomes(name)[self.rows_in(run)]
         return self._outcomes[key]
 
+    def margins(self, run: Run, name: str) -> np.ndarray | None:
+        """Return a run's margins on a task, in the order of the benchmark's items; None if the task has none."""
+        if not task(name).has_margins:
+            return None
+        return margins(task(name), run.layout, run.scores(task(name).needs))[self.rows_in(run)]
+
     def rows_in(self, run: Run) -> np.ndarray | slice:
         """Return the run's row for each item of the benchmark, because runs may be in another order."""
         ids = run.table.column("id")
@@ -235,6 +241,11 @@ def shared_tasks(first: RunHeader, second: RunHeader) -> list[str]:
     """Return the tasks on which two runs can be compared item by item; none if their benchmarks differ."""
     own = tasks_by_item(second) if first.hash == second.hash else []
     return [name for name in tasks_by_item(first) if name in own]
+
+
+def signed(margin: float) -> str:
+    """Return a margin as a text with its sign."""
+    return f"{margin:+.3f}".replace("-", "−")
 
 
 def card_of(item: Item) -> list[tuple[bool, str, str, str]]:

@@ -140,7 +140,7 @@ def audit_job(name: str, place: Path, attackers: Sequence[str], link: str) -> St
         found = audit(bench, attackers, models=models, progress=job.progress)
         record_audit(place, audit_document(found, place, {"attackers": list(attackers)} if attackers else {}))
 
-    return StudioJob(f"Audit of {name}", name, link, work)
+    return StudioJob(f"Audit of {name}", name, link, work, step="attackers, fastest first")
 
 
 def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link: str, *, repair: bool) -> StudioJob:
@@ -161,4 +161,4 @@ def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link
             found = audit(load(path), names, progress=job.progress)
             record_audit(path, audit_document(found, path, {"attackers": names}))
 
-    return StudioJob(f"Refinement of {name}", name, link, work)
+    return StudioJob(f"Refinement of {name}", name, link, work, step="measuring what leaks")

@@ -5,8 +5,10 @@ imported tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,11 +24,12 @@ from creperie.bench import (
     from_items,
     open_image,
     open_store,
+    open_table,
     read_table,
     save,
 )
 from creperie.core import CreperieError, UsageError, percent, split_names
-from creperie.making import JobOptions, MakerOptions, make
+from creperie.making import NOT_CHOSEN, JobOptions, MakerOptions, make
 
 #: makers that need no model and no images: what they do, and an example
 MAKERS = {
@@ -38,6 +41,8 @@ MAKERS = {
     "grammar:dative": ("Giver and receiver", "A man gives a boy a ball. → A boy gives a man a ball."),
 }
 MOST_CAPTIONS = 500
+#: what a preview calls the columns of a table
+ROLES = {"positive": "true", "negative": "false", "subset": "subset", "image": "picture", "id": "id", "tag": "tag"}
 #: attackers that judge what is accepted while somebody chooses
 LIVE = ("length-words", "length-chars", "surface", "negation")
 
@@ -52,6 +57,11 @@ class Proposed:
     kind: str
     reason: str
     leak: str = ""  #: what gives away foils of this kind; they are not accepted unless somebody does so
+
+    @property
+    def spare(self) -> bool:
+        """True if nothing speaks against it but that the caption has another foil; somebody may take it as well."""
+        return self.reason == NOT_CHOSEN
 
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
@@ -159,25 +169,54 @@ def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> lis
 
 
 def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save a table (CSV, TSV or JSON lines) as a benchmark and return it. Columns that the user did not choose are
-    found by their names.
-    """
-    place, table = _new_place(form, folder), form.get("table", "").lstrip("\ufeff")
-    heading = table.partition("\n")[0]
-    kind = "jsonl" if heading.startswith("{") else "tsv" if "\t" in heading else "csv"
-    named = {role: tuple(split_names(form.get(role, ""))) for role in ("image", "positive", "negative", "subset")}
-    with TemporaryDirectory() as scratch:
-        file = Path(scratch) / f"{place.name}.{kind}"
-        file.write_text(table, encoding="utf-8")
-        try:
-            bench = read_table(file, kind, Roles(**named))
-        except CreperieError as e:
-            raise UsageError(str(e).replace(f"{scratch}/", "")) from None
+    """Save a table (CSV, TSV or JSON lines) as a benchmark and return it; unchosen columns are found by name."""
+    place = _new_place(form, folder)
+    with _table_file(form, place.name) as (file, kind):
+        bench = read_table(file, kind, _roles(form))
     pictures = (folder / form["pictures"].replace("\0", "")).resolve() if form.get("pictures") else None
     if pictures and not (pictures.exists() and pictures.is_relative_to(folder)):
         what = "there is no such folder or zip in the studio's folder"
         raise UsageError(what, where=form["pictures"], hint="copy it there first")
     return save(replace(bench, images=open_store(pictures) if pictures else NO_IMAGES), place)
+
+
+def preview(form: Mapping[str, str]) -> dict[str, Any]:
+    """Return the columns of a table, what each is imported as, and the first rows; or why it cannot be imported."""
+    shown: dict[str, Any] = {"columns": [], "rows": [], "n": 0, "problem": ""}
+    try:
+        with _table_file(form, "table") as (file, kind):
+            table = open_table(file, kind)
+            shown["rows"] = [row for _, row in islice(table.rows(table.names), 4)]
+            shown["columns"] = [(name, "") for name in table.names]
+            bench = read_table(file, kind, _roles(form))
+            roles = bench.provenance[-1].args.get("columns", {})
+            role_of = {name: ROLES[role] for role, names in roles.items() for name in names}
+            shown["columns"] = [(name, role_of.get(name, "")) for name in table.names]
+            shown["n"] = len(bench)
+    except CreperieError as e:
+        shown["problem"] = str(e) if shown["rows"] else ""
+    return shown
+
+
+@contextmanager
+def _table_file(form: Mapping[str, str], name: str) -> Iterator[tuple[Path, str]]:
+    """Yield a table that was sent, as a file, and its kind; errors name the file without its folder."""
+    table = form.get("table", "").lstrip("\ufeff")
+    heading = table.partition("\n")[0]
+    kind = "jsonl" if heading.startswith("{") else "tsv" if "\t" in heading else "csv"
+    with TemporaryDirectory() as scratch:
+        file = Path(scratch) / f"{name}.{kind}"
+        file.write_text(table, encoding="utf-8")
+        try:
+            yield file, kind
+        except CreperieError as e:
+            raise UsageError(str(e).replace(f"{scratch}/", "")) from None
+
+
+def _roles(form: Mapping[str, str]) -> Roles:
+    return Roles(
+        **{role: tuple(split_names(form.get(role, ""))) for role in ("image", "positive", "negative", "subset")}
+    )
 
 
 def keep_picture(folder: Path, name: str, path: str, data: bytes) -> None:

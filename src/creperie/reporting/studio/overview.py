@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from creperie.auditing import blind_rows, cell_name, leaking_cells, strongest_cell
+from creperie.auditing import (
+    AttackerModels,
+    blind_rows,
+    cell_name,
+    entry_of,
+    leaking_cells,
+    sendable,
+    strongest_cell,
+)
 from creperie.bench import Benchmark
-from creperie.core import CreperieError, csv_rows, parse_json, write_text
+from creperie.core import percent
 from creperie.metrics import task
 from creperie.reporting.gather import covered
 from creperie.reporting.html_tables import count_cell, result_cell
@@ -49,22 +55,27 @@ def _strongest(audit: Mapping[str, Any]) -> str:
     return f"{top['attacker']} {100 * top['accuracy']:.1f} % on {cell_name(top)}" if top else ""
 
 
-def _best(board: Board, digest: str) -> str:
-    """Return a phrase on the best run on the task that most runs have, with the number of items; empty if there are no
-    runs.
-    """
+def _best(board: Board, digest: str) -> dict[str, str]:
+    """Return label, value and description of the best run on the task that most runs have; empty if there is none."""
     own = [e for e in board.entries if e.hash == digest and not e.blinded and not e.model.startswith(HUMAN)]
     names = [r["task"] for e in own for r in e.document["results"] if r["subset"] == "all"]
     names = [name for name in names if task(name).by_item and not task(name).is_rank]
     if not names:
-        return ""
+        return {}
     name = max(dict.fromkeys(names), key=names.count)
     found = [(e, r) for e in own if (r := e.result(name)) and r["accuracy"] is not None]
     entry, top = max(found, key=lambda pair: float(pair[1]["accuracy"]), default=(None, {}))
     if entry is None:
-        return ""
-    value, n = f"{100 * top['accuracy']:.1f}", covered(top["n"], top["void"])
-    return f"best model {value}: {board.label_of[entry.name]} ({name}, n {n})"
+        return {}
+    beats = top["chance"] is None or top["low"] is None or top["low"] > top["chance"]
+    chance = (
+        ""
+        if top["chance"] is None
+        else f", {'chance' if beats else 'not better than chance,'} {percent(top['chance'])}"
+    )
+    about = f"{task(name).what} ({name}{chance}, n {covered(top['n'], top['void'])})"
+    value = f"{percent(top['accuracy'])} %{'' if len(found) == 1 else ' is best'}"
+    return {"label": board.label_of[entry.name], "value": value, "about": about}
 
 
 def last_runs(board: Board) -> list[dict[str, Any]]:
@@ -85,6 +96,20 @@ def last_runs(board: Board) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def attackers_offered(items: int) -> list[tuple[str, str, str]]:
+    """Return (name, what it chooses, how long it takes) of the attackers that are installed, fastest first."""
+    names, _ = sendable((), AttackerModels())
+    entries = sorted((entry_of(name) for name in names), key=lambda entry: (entry.seconds, bool(entry.learned)))
+    return [
+        (
+            entry.name,
+            f"{entry.prefers}, or {entry.otherwise}" if entry.prefers else f"by {entry.family}",
+            f"about {items * entry.seconds / 60:.0f} min" if items * entry.seconds > 90 else "",
+        )
+        for entry in entries
+    ]
 
 
 def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:
@@ -137,24 +162,3 @@ def cues(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
                 }
             )
     return found
-
-
-def preview(table: str) -> dict[str, Any]:
-    """Return the columns and the first rows of a table, as they would be imported."""
-    table = table.lstrip("\ufeff")
-    heading = table.partition("\n")[0]
-    if heading.startswith("{"):
-        lines = [line for line in table.splitlines() if line.strip()]
-        try:
-            rows = [parse_json(line, "table") for line in lines[:4]]
-        except CreperieError:
-            rows = []
-        rows = [row for row in rows if isinstance(row, dict)]
-        return {"columns": list(rows[0]) if rows else [], "rows": [[*row.values()] for row in rows], "n": len(lines)}
-    with TemporaryDirectory() as folder:
-        write_text(Path(folder) / "table.csv", table)
-        try:
-            read = [row for _, row in csv_rows(Path(folder) / "table.csv", "\t" if "\t" in heading else ",")]
-        except CreperieError:
-            read = []
-    return {"columns": read[0] if read else [], "rows": read[1:5], "n": max(0, len(read) - 1)}

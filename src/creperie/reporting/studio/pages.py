@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from creperie.auditing import audit_answer, audit_page
 from creperie.bench import AUDIT_FILE, Benchmark
@@ -20,16 +20,14 @@ from creperie.reporting.studio.browse import Browser, searched
 from creperie.reporting.studio.compared import compared
 from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, new_version, shared_tasks
 from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
-from creperie.reporting.studio.making import MAKERS, import_table, propose, saved, verdict
-from creperie.reporting.studio.overview import audit_rows, benchmark_card, choices, cues, last_runs, preview
+from creperie.reporting.studio.making import MAKERS, import_table, preview, propose, saved, verdict
+from creperie.reporting.studio.overview import attackers_offered, audit_rows, benchmark_card, choices, cues, last_runs
 from creperie.reporting.studio.plots import chosen_axes, plot_axes, scatter_of
 from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.shelf import Shelf
+from creperie.reporting.studio.studies import StudyList
 from creperie.statistics import robustness
 
-#: tasks of studies that can be started here
-CHECKS = ("foil-check", "positive-check", "triplet-check")
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LINKS = BoardLinks("", "/report?bench={bench}", "/report?run={run}")
 
 
@@ -41,6 +39,7 @@ class Studio:
         self.queue = JobQueue()
         self._indexes: dict[str, tuple[Benchmark, ItemIndex]] = {}
         self._reports: dict[tuple[str, str, str], str] = {}
+        self.people = StudyList(self.shelf.folder)
 
     # -- benchmarks --------------------------------------------------------------------------------------------------
 
@@ -55,11 +54,11 @@ class Studio:
             "benchmarks",
             "Benchmarks",
             cards=cards,
-            damaged=damaged,
+            damaged=[(name, self.shelf.within(self.shelf.place(name)), why) for name, why in damaged.items()],
             total=len(board.entries),
             runs=last_runs(board),
             jobs=self.queue.running,
-            studies=[one for one in self._study_list() if one["state"] == "open"],
+            studies=[one for one in self.people.listed() if one["state"] == "open"],
         )
 
     def search(self, query: StudioQuery) -> str:
@@ -88,7 +87,7 @@ class Studio:
     def post_import(self, form: StudioQuery) -> str:
         """Show the columns of a table, or save the table as a benchmark and return the address of its items."""
         if form.get("then") == "preview":
-            return render("reporting", "studio/preview.html", **preview(form.get("table", "")))
+            return render("reporting", "studio/preview.html", **preview(form))
         return f"/items?name={quote(import_table(form, self.shelf.folder).name)}"
 
     def _index(self, name: str) -> ItemIndex:
@@ -110,9 +109,11 @@ class Studio:
         if query.get("part") == "item":
             return render("reporting", "studio/panel.html", panel=panel, name=wanted.name)
         more = wanted.address(**{"from": str(start + PAGE)}) if start + PAGE < len(rows) else ""
+        after = f"{start + PAGE:,} of {counted(len(rows), 'item')} are shown; more"
         cards = browser.cards(rows[start : start + PAGE])
         if start:
-            return render("reporting", "studio/cards.html", cards=cards, more=more, at=wanted.at)
+            return render("reporting", "studio/cards.html", cards=cards, more=more, after=after, at=wanted.at)
+        filtered = replace(wanted, subset="", at="") != ItemFilter(wanted.name)
         condition = f" --subset {shlex.quote(wanted.subset)}" if wanted.subset else ""
         values: dict[str, Any] = {
             "wanted": wanted,
@@ -125,9 +126,10 @@ class Studio:
             "hidden": self._hidden(browser),
             "cards": cards,
             "more": more,
+            "after": after,
             "panel": panel,
             "at": wanted.at,
-            "command": f"creperie data show {shlex.quote(wanted.name)}{condition}",
+            "command": "" if filtered else f"creperie data show {shlex.quote(wanted.name)}{condition}",
             "python": f"creperie.load({wanted.name!r})" + (f".only([{wanted.subset!r}])" if wanted.subset else ""),
         }
         return self._page("items", wanted.name, here="benchmarks", **values)
@@ -147,9 +149,17 @@ class Studio:
         index = self._index(name)
         browser = Browser(self.shelf, index, ItemFilter(name))
         panel = browser.panel(f"{subset}/{key}", index.rows(ItemFilter(name, subset=subset), self.shelf))
-        line = ["creperie", "data", "edit", name, "--drop", f"{subset}/{key}", "--out", f"{name}-edited"]
         python = f"creperie.load({name!r}).item({subset!r}, {key!r})"
-        values = {"name": name, "panel": {**panel, "edit": ""}, "command": shlex.join(line), "python": python}
+        with self.shelf.new(name, "edited") as place:
+            made = place.name
+        line = ["creperie", "data", "edit", name, "--drop", f"{subset}/{key}", "--out", made]
+        values = {
+            "name": name,
+            "made": made,
+            "panel": {**panel, "edit": ""},
+            "command": shlex.join(line),
+            "python": python,
+        }
         return self._page("item", f"{subset} · {key}", here="benchmarks", **values)
 
     def post_item(self, form: StudioQuery) -> str:
@@ -186,15 +196,17 @@ class Studio:
             if (document := self.shelf.audit(one)) is not None
         ]
         spec = name or "BENCH"
+        run = [a["name"] for a in audits[0]["document"]["attackers"]] if audits else QUICK
         values: dict[str, Any] = {
             "names": list(names),
             "name": name,
             "jobs": [job for job in jobs if job.state != "done"],
             "poll": poll,
             "audits": audits,
-            "command": f"creperie audit {shlex.quote(spec)}",
-            "python": f"creperie.audit({spec!r})",
-            "usual": ", ".join(QUICK),
+            "command": shlex.join(["creperie", "audit", spec, "--attackers", ",".join(run)]),
+            "python": f"creperie.audit({spec!r}, {list(run)!r})",
+            "offered": attackers_offered(len(names[name])) if name in names else [],
+            "usual": run,
         }
         return self._page("audit", f"Can {name} be solved without its images?" if name else "Audits", **values)
 
@@ -209,7 +221,7 @@ class Studio:
         """Start an audit, or the refinement of an audited benchmark, and return the address of its progress page."""
         name = form["name"]
         place = self.shelf.place(name)
-        attackers = tuple(a.strip() for a in form.get("attackers", "").split(",") if a.strip())
+        attackers = tuple(key[7:] for key in form if key.startswith("attack-"))
         here = f"/audit?name={quote(name)}"
         if form.get("action") != "refine":
             self.queue.add(audit_job(name, place, attackers, here))
@@ -248,15 +260,17 @@ class Studio:
 
     def _made(self, captions: list[str], proposed: list[Any], notes: list[str], form: StudioQuery) -> str:
         chosen = [maker for maker in MAKERS if form.get(maker)] or ["all"]
-        by_source = [[(k, p) for k, p in enumerate(proposed) if p.source == n] for n in range(len(captions))]
+        by_source = [
+            (text, [(k, p) for k, p in enumerate(proposed) if p.source == n]) for n, text in enumerate(captions)
+        ]
         return self._page(
             "make",
             "Make",
             captions=captions,
             groups=by_source,
+            nothing=[text for text, own in by_source if not own],
             notes=notes,
             makers=MAKERS,
-            refused=sum(bool(p.reason) for p in proposed),
             chosen=chosen,
             command=f"creperie make {chosen[0]} --captions captions.txt --out my-foils",
             python=f"creperie.make({chosen[0]!r}, captions, 'my-foils')",
@@ -358,7 +372,9 @@ class Studio:
         line = ["creperie", "robust", *(self.shelf.within(run.path) for run in ranked)]
         for flag, value in (("--wrong", wrong), *(("--blind", self.shelf.within(path)) for path in blind)):
             line += [flag, value] if value else []
-        values = {"shown": shown, "slug": slug, "wrong": wrong, "command": shlex.join(line)}
+        here = board.benches.get(entries[0].hash, "")
+        leaks = here if here and (self.shelf.audit(here) or {}).get("verdict") == "leaks" else ""
+        values = {"shown": shown, "leaks": leaks, "slug": slug, "wrong": wrong, "command": shlex.join(line)}
         return self._page("robust", here="runs", title=f"Does the ranking on {entries[0].benchmark} hold?", **values)
 
     def report(self, run: str, bench: str) -> str:
@@ -370,73 +386,20 @@ class Studio:
         key = (run, bench, board.version)
         if key not in self._reports:
             benches = self.shelf.readable()[0].values()
-            contents = Contents(back="/runs", comparisons=len(entries) < 5)
+            title = f"{board.label_of[entries[0].name]} on {board.bench_name(entries[0])}" if len(entries) == 1 else ""
+            contents = Contents(title, back="/runs", comparisons=len(entries) < 5)
             self._reports = {key: entries_report(board, entries, benches, contents, self.shelf.roots)}
         return self._reports[key]
 
     # -- studies -----------------------------------------------------------------------------------------------------
 
-    def _study_list(self) -> list[dict[str, Any]]:
-        """Return the studies in the database named by `$CREPERIE_PEOPLE_DB`, else in the one in the folder."""
-        try:
-            from creperie.annotation import all_studies, database_place, open_database
-        except ModuleNotFoundError:  # the extra for studies is not installed
-            return []
-        place = database_place(self.shelf.folder)
-        if "://" not in place and not Path(place).is_file():
-            return []
-        with open_database(place).read() as session:
-            return all_studies(session)
-
     def studies(self, query: StudioQuery) -> str:
         """Show the studies, their progress, and how to open their pages."""
-        return self._studies(self._study_list(), {})
-
-    def _studies(self, listed: list[dict[str, Any]], links: Mapping[str, str]) -> str:
-        from creperie.annotation import database_place, task_named
-
-        place = database_place(self.shelf.folder)
-        if Path(place).is_relative_to(Path.cwd()):
-            place = str(Path(place).relative_to(Path.cwd()))
-        serve = f"creperie annotate serve --db {shlex.quote(place)}"
-        values: dict[str, Any] = {
-            "studies": listed,
-            "links": links,
-            "benches": list(self.shelf.readable()[0]),
-            "tasks": [(task, task_named(task).words["about"]) for task in CHECKS],
-            "serve": serve,
-            "local": [link for link in links.values() if urlsplit(link).hostname in LOOPBACK],
-        }
-        return self._page("studies", "Studies", **values, command=serve)
+        return self._page("studies", "Studies", **self.people.shown(self.shelf))
 
     def post_studies(self, form: StudioQuery) -> str:
-        """Create a study on a benchmark with two invitations, and show their links once."""
-        from creperie.annotation import (
-            StudyPlan,
-            all_studies,
-            database_place,
-            invite,
-            open_database,
-            served_at,
-            store_study,
-            study_name,
-        )
-
-        name = form["name"]
-        db = open_database(database_place(self.shelf.folder))
-        with db.read() as session:
-            taken = {study["study"] for study in all_studies(session)}
-        title = study_name(Path(name).name)
-        title = next(t for t in (title, *(f"{title}-{k}" for k in range(2, 1000))) if t not in taken)
-        bench = self.shelf.bench(name)
-        usual = "foil-check" if bench.images.location else "triplet-check"  # captions alone are compared
-        plan = StudyPlan(form.get("task") or usual, overlap=2)
-        store_study(db, title, bench, plan, spec=str(self.shelf.place(name)), actor="studio")
-        made = invite(db, title, 2, actor="studio")
-        with db.read() as session:
-            listed, base = all_studies(session), served_at(session)
-        links = {one.pseudonym: one.link(base) for one in made}
-        return self._studies(listed, links)
+        """Create a study on a benchmark and invite people; the links are shown once."""
+        return self._page("studies", "Studies", **self.people.started(self.shelf, form))
 
     def message(self, title: str, words: str) -> str:
         """Show why a request was refused, with links to the other pages."""
@@ -456,6 +419,6 @@ class Studio:
             ("runs", "≡", "Runs", len(self.shelf.board().entries)),
             ("compare", "⇄", "Compare", 0),
             ("make", "✎", "Make", 0),
-            ("studies", "☺", "Studies", 0),
+            ("studies", "☺", "Studies", sum(one["state"] == "open" for one in self.people.listed())),
             ("jobs", "◷", "Jobs", len(self.queue.running)),
         ]

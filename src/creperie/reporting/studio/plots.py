@@ -84,12 +84,11 @@ def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
     values = [value for dot in dots for value in (dot[1], dot[3])]
     low, high = 10 * math.floor(min(values) / 10), 10 * math.ceil(max(values) / 10)
     found = pearson([dot[1] for dot in dots], [dot[3] for dot in dots])
-    span = "" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
-    said = "" if math.isnan(found.value) or len(dots) < 3 else f"r = {found.value:.2f}{span}, "
-    named: dict[tuple[float, float], list[str]] = {}  # numbers of the dots at a place, if they do not cover others'
+    span = "" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]".replace("-", "−")
+    said = "" if math.isnan(found.value) or len(dots) < 3 else f"r = {found.value:.2f}{span}, ".replace("-", "−")
+    named: dict[tuple[float, float], list[str]] = {}  # numbers of the dots at a place
     for k, (_, a, _, b, _) in enumerate(dots, 1):
-        if all((a, b) == (c, d) or abs(a - c) + abs(b - d) > (high - low) / 20 for c, d in named):
-            named.setdefault((a, b), []).append(str(k))
+        named.setdefault((a, b), []).append(str(k))
     heads = [x.by, x.label, "n", y.label, "n"]
     scale = (min(low, high - 10), high)
     return {

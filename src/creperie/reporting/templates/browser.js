@@ -118,6 +118,7 @@
     }
     shown = Uint32Array.from(found);
     active = 0;
+    $("clear").hidden = JSON.stringify({ ...state, item: "" }) === JSON.stringify({ ...blank(), bench: state.bench });
     $("count").textContent = `${shown.length.toLocaleString("en")} of ${b.n.toLocaleString("en")} items`;
     $("list").scrollTop = 0;
     height = 0;
@@ -382,7 +383,11 @@
     if (e.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) { e.preventDefault(); $("q").focus(); }
   });
 
-  window.addEventListener("hashchange", () => { if (location.hash.startsWith("#items?")) location.reload(); });
+  window.addEventListener("hashchange", () => {
+    const tab = Number(/^#bench-(\d+)$/.exec(location.hash)?.[1] ?? NaN); // the items are those of the benchmark that is looked at
+    if (data.benches[tab] && tab !== state.bench) { state = { ...blank(), bench: tab }; $("bench").value = String(tab); enter(tab); history.replaceState(null, "", `#bench-${tab}`); }
+    else if (location.hash.startsWith("#items?")) location.reload();
+  });
 
   $("browser").hidden = false;
   options($("bench"), data.benches.map((x, k) => [k, x.name]), 0);

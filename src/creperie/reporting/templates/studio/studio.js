@@ -24,7 +24,7 @@
       watchMore();
     } catch { /* the old results stay */ }
   };
-  for (const form of document.querySelectorAll("form[data-auto]")) form.addEventListener("change", () => form.requestSubmit());
+  for (const form of document.querySelectorAll("form[data-auto]")) { $("[type=submit]", form).hidden = true; form.addEventListener("change", () => form.requestSubmit()); }
   for (const form of document.querySelectorAll("form[data-live]")) {
     $("[type=submit]", form).hidden = true;
     const address = () => form.getAttribute("action") + "?" + new URLSearchParams([...new FormData(form)].filter(([, v]) => v));
@@ -110,8 +110,8 @@
         send(form);
       } catch (error) { say(`The pictures could not be sent: ${error.message}`); }
     });
-    const shown = later(250, async () => { try { $("#preview").replaceChildren(...(await fetched("/import", { then: "preview", table: $("[data-preview]").value.slice(0, 200000) })).body.childNodes); } catch { /* no preview */ } });
-    $("[data-preview]").addEventListener("input", shown);
+    const head = (text) => text.length > 200000 ? text.slice(0, text.lastIndexOf("\n", 200000)) : text;
+    form.addEventListener("input", later(250, async () => { try { $("#preview").replaceChildren(...(await fetched("/import", { ...Object.fromEntries(new FormData(form)), then: "preview", table: head(form.elements.table.value) })).body.childNodes); } catch { /* no preview */ } }));
   }
 
   // More cards as the page is scrolled.
@@ -180,11 +180,11 @@
   };
   if ($("[data-poll]")) setInterval(poll, 1500);
 
-  // Two runs are compared on one benchmark: the second list offers those of the first one's.
+  // Two runs are compared on one benchmark: the second list offers those of the first one's, and moves only when the first does.
   const [first, second] = document.querySelectorAll("[data-pair]");
-  const match = () => {
+  const match = (event) => {
     const group = first.selectedOptions[0]?.dataset.group;
-    for (const option of second.options) option.hidden = option.disabled = option.dataset.group !== group || option.value === first.value;
+    for (const option of second.options) option.hidden = option.disabled = (option.dataset.group !== group || option.value === first.value) && !(option.selected && !event);
     if (second.selectedOptions[0]?.disabled !== false) second.value = [...second.options].find((option) => !option.disabled)?.value ?? "";
   };
   if (second) { first.addEventListener("change", match); match(); }
@@ -205,7 +205,7 @@
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const all = [...document.querySelectorAll(".candidate")], at = all.indexOf(document.activeElement.closest(".candidate"));
+    const all = [...document.querySelectorAll(".candidate")].filter((one) => one.checkVisibility()), at = all.indexOf(document.activeElement.closest(".candidate"));
     if (event.key === "Escape") { if (at >= 0) all[at].focus(); else if ($("#split #panel")) close(); return; }
     if (at >= 0 && event.key === "Enter" && document.activeElement.tagName === "TEXTAREA") { event.preventDefault(); all[at].focus(); return; }
     if (typing()) return;
