@@ -47,6 +47,13 @@ A yellow bus is parked behind a brown horse.
 """
 
 
+TABLE = (
+    "A dog chases a cat.,A cat chases a dog.,swap",
+    "A red bench stands by a fountain.,A blue bench stands by a fountain.,replace",
+    "Two men carry a ladder.,Three men carry a ladder.,count",
+)
+
+
 class Toy:
     """A model that prefers true captions now and then: by `skill`, and by a hash of the caption."""
 
@@ -125,6 +132,15 @@ def draw_studio(page: Any, base: str) -> None:
         shoot(page, name)
     page.evaluate("document.getElementById('items').scrollIntoView()")
     shoot(page, "report-items")
+    page.goto(f"{base}/benchmarks#import")
+    page.fill(
+        "[name=table]", "\n".join(["picture,text,foil,kind", *(f"{k}.jpg,{line}" for k, line in enumerate(TABLE))])
+    )
+    page.fill("[name=positive]", "text")
+    page.fill("[name=image]", "picture")
+    page.wait_for_selector("#preview .picture")
+    page.evaluate("document.getElementById('import').scrollIntoView()")
+    shoot(page, "studio-import")
     page.goto(f"{base}/make")
     page.fill("textarea", CAPTIONS)
     page.click("button:has-text('Show foils')")
@@ -166,6 +182,8 @@ def draw_study(browser: Any, folder: Path, db: Any) -> None:
     owner.goto(f"{address}/join/{local_owner_link(db)}")
     owner.goto(f"{address}/owner/studies/foils")
     shoot(owner, "people-dashboard")
+    owner.goto(f"{address}/owner/studies/foils/settings")
+    shoot(owner, "people-settings")
 
 
 if __name__ == "__main__":

@@ -11,16 +11,20 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
-from creperie.core import CreperieError, UsageError
+from creperie.core import CreperieError, UsageError, percent
+from creperie.metrics import task
 from creperie.reporting.thumbnails import PictureRoots
-from creperie.scoring import RUN_FILE, Run, load_run, people_note, unblinded, unchecked_notes
+from creperie.scoring import RUN_FILE, Run, RunHeader, load_run, people_note, unblinded, unchecked_notes
 from creperie.statistics import bench_of
+
+HUMAN = "human:"  #: the kind of the model URI of annotators
 
 
 @dataclass(frozen=True)
@@ -207,3 +211,22 @@ def model_tail(uri: str) -> str:
     name = re.sub(r"/(?:\d+-)?([^/]+)/model/?$", r"/\1", name)
     short = name.rstrip("/").rpartition("/")[2] or name
     return (short.rpartition(":")[2] or short) + mark + options
+
+
+def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
+    """Return label, accuracy and description of the best model on the task that most models have; empty if none."""
+    found = [
+        (result, label)
+        for run, label in labelled
+        for result in run.document["results"]
+        if result["subset"] == "all" and result["accuracy"] is not None and not run.model.startswith(HUMAN)
+    ]
+    names = Counter(r["task"] for r, _ in found if task(r["task"]).by_item and not task(r["task"]).is_rank)
+    if not names:
+        return {}
+    name = names.most_common(1)[0][0]
+    top, label = max((one for one in found if one[0]["task"] == name), key=lambda one: float(one[0]["accuracy"]))
+    beats = None in (top["chance"], top["low"]) or top["low"] > top["chance"]
+    chance = f"{'' if beats else 'not better than '}chance {percent(top['chance'])}"
+    about = f"{task(name).what} ({name}, {chance}, n {covered(top['n'], top['void'])})"
+    return {"label": label, "value": f"{percent(top['accuracy'])} %{' is best' * (names[name] > 1)}", "about": about}

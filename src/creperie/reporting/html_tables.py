@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from creperie.core import fragment, points
@@ -41,9 +41,16 @@ def table(
     label: str,
     text: Sequence[str] = (),
     links: Mapping[str, str] | None = None,
+    seldom: Sequence[str] = (),
 ) -> Markup:
-    """Return an HTML table whose columns can be sorted by clicking. Columns named in `text` are left-aligned."""
-    return part("table", columns, list(rows), label, text, links or {})
+    """Return an HTML table whose columns can be sorted by clicking. Columns named in `text` are left-aligned; those in
+    `seldom` are left out if all of their values are zero or missing.
+    """
+    cells = list(rows)
+    keep = [k for k, name in enumerate(columns) if name not in seldom or any(row[k].value for row in cells)]
+    return part(
+        "table", [columns[k] for k in keep], [[row[k] for k in keep] for row in cells], label, text, links or {}
+    )
 
 
 def text(value: str, kind: str = "") -> HtmlCell:
@@ -57,8 +64,8 @@ def number(value: float | None, form: str = ",") -> HtmlCell:
     return HtmlCell(format(value, form), value)
 
 
-def percent(value: float | None) -> HtmlCell:
-    return HtmlCell(as_percent(value), None if value is None or math.isnan(value) else value)
+def percent(value: float | None, kind: str = "") -> HtmlCell:
+    return HtmlCell(as_percent(value), None if value is None or math.isnan(value) else value, kind)
 
 
 # -- results ---------------------------------------------------------------------------------------------------------
@@ -115,9 +122,8 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
                         number(sum(run.document["finding_counts"].values())),
                     ]
                 )
-    keep = [i for i, name in enumerate(columns) if name != "human" or any(r[i].value is not None for r in rows)]
-    shown = [[r[i] for i in keep] for r in rows]
-    return table([columns[i] for i in keep], shown, label="Summary", text=("benchmark", "model", "task"))
+    seldom = ("human", "ties", "not covered", "findings")
+    return table(columns, rows, label="Summary", text=("benchmark", "model", "task"), seldom=seldom)
 
 
 def task_table(group: RunGroup, name: str) -> Markup:
@@ -187,7 +193,9 @@ def comparison_table(
 
     With `pair`, the table is about one task and two models, which the page has already named.
     """
-    columns = ["task", "subset", "A", "B", "n", "A, %", "B, %", "A − B, points", "p", "p (Holm)", "only A", "only B"]
+    a, b = names.values() if pair else ("A", "B")
+    columns = ["task", "subset", "A", "B", "n", f"{a}, %", f"{b}, %", "A − B, points", "p", "p (Holm)"]
+    columns += [f"only {a}", f"only {b}"]
     ends = (abs(v) for row in rows for v in _span(row) if v == v)
     widest = max(ends, default=0.01) or 0.01
     shown = []
@@ -207,8 +215,8 @@ def comparison_table(
                 text(names.get(c.a, c.a), "name"),
                 text(names.get(c.b, c.b), "name"),
                 number(c.n),
-                replace(percent(c.accuracy_a), kind="a"),
-                replace(percent(c.accuracy_b), kind="b"),
+                percent(c.accuracy_a, "a"),
+                percent(c.accuracy_b, "b"),
                 HtmlCell(difference + drawn, c.difference, "result sure" if sure else "result"),
                 HtmlCell(p_text(c.p), c.p),
                 HtmlCell(p_text(c.p_holm), c.p_holm),
@@ -216,19 +224,9 @@ def comparison_table(
                 number(c.mcnemar.only_b),
             ]
         )
-    keep = [k for k, name in enumerate(columns) if not (pair and name in ("task", "A", "B"))]
-    if pair:
-        columns = [
-            column if column in ("task", "subset", "A", "B") else _named(column, *names.values()) for column in columns
-        ]
+    keep = [k for k in range(len(columns)) if not (pair and k in (0, 2, 3))]
     cells = [[row[k] for k in keep] for row in shown]
     return table([columns[k] for k in keep], cells, label=label, text=("task", "subset", "A", "B"))
-
-
-def _named(column: str, a: str, b: str) -> str:
-    """Return the head of a column with the models in place of A and B."""
-    known = {"A, %": f"{a}, %", "B, %": f"{b}, %", "only A": f"only {a}", "only B": f"only {b}"}
-    return known.get(column, column)
 
 
 def _span(row: ComparisonRow) -> tuple[float, float, float]:

@@ -238,19 +238,13 @@ def _ranking(
     if not task(name).is_rank:
         rows.sort(key=lambda row: -float(row[2].value or 0.0))
     columns = ["rank", "model", "accuracy, %", "n", "chance", "ties", "findings", "weights", "written"]
-    keep = [k for k, name in enumerate(columns) if name not in SELDOM or any(row[k].value for row in rows)]
     best = [entry for entry in own if ranks.get(str(entry.path)) in ("1", "=1")]
     title = f"{board.slugs[own[0].content]}, {name}"
     return {
         "task": name,
         "what": task(name).what,
         "best": board.labels(best) if len(best) < 4 else [],
-        "table": table(
-            [columns[k] for k in keep],
-            [[row[k] for k in keep] for row in rows],
-            label=title,
-            text=("rank", "model", "written"),
-        ),
+        "table": table(columns, rows, label=title, text=("rank", "model", "written"), seldom=SELDOM),
         "heat": "" if task(name).is_rank else _heat(own, linked, name, f"{title} by subset"),
     }
 

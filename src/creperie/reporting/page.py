@@ -29,10 +29,10 @@ from creperie.auditing import (
     read_audit,
 )
 from creperie.bench import Benchmark, recorded_audit
-from creperie.core import DataError, Progress, UsageError, counted, percent, render, silent, write_text
+from creperie.core import DataError, Progress, UsageError, counted, render, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import browser_data
-from creperie.reporting.gather import RunGroup, covered, gather_runs, runs_in
+from creperie.reporting.gather import RunGroup, best_result, gather_runs, runs_in
 from creperie.reporting.html_tables import (
     comparison_table,
     part,
@@ -159,7 +159,7 @@ def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]
     told = [
         (
             group,
-            _best(group),
+            best_result(group.labelled),
             audit,
             audit and audit_answer(audit),
             "#audit" if len(groups) == 1 else f"#bench-{k}",
@@ -169,18 +169,6 @@ def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]
         for audit, command in [(audits.get(group.runs[0].hash), f"creperie audit {shlex.quote(group.name)}")]
     ]
     return part("benchmarks", told) + listed + (part("findings", findings) if findings else "")
-
-
-def _best(group: RunGroup) -> dict[str, str]:
-    """Return the label of the run with the highest accuracy on the first task, and that accuracy; empty if none."""
-    name = next((name for name in group.tasks if task(name).by_item and not task(name).is_rank), "")
-    found = [(r["accuracy"], label, r) for run, label in group.labelled for r in run.results if r["subset"] == "all"]
-    found = [one for one in found if one[2]["task"] == name and one[0] is not None]
-    if not found:
-        return {}
-    value, label, result = max(found, key=lambda one: float(one[0]))
-    chance = "" if result["chance"] is None else f", chance {percent(result['chance'])}"
-    return {"label": label, "value": f"{percent(value)} % ({name}{chance}, n {covered(result['n'], result['void'])})"}
 
 
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:

@@ -18,9 +18,10 @@ from creperie.auditing import AttackerModels, Pairs, item_wins, make_attackers, 
 from creperie.bench import TAG_PREFIX, Benchmark, Edit, Item, edit, items_of, save, table_of
 from creperie.core import UsageError, silent, unknown
 from creperie.metrics import HIT, VOID, margins, task
+from creperie.reporting.gather import HUMAN
 from creperie.reporting.studio.search import SearchTerm, search_terms
 from creperie.reporting.studio.shelf import Shelf
-from creperie.reporting.tables.filled import COMBINED, HUMAN
+from creperie.reporting.tables.filled import COMBINED
 from creperie.scoring import Run, RunHeader, unblinded
 
 PAGE = 36  #: items per response

@@ -30,6 +30,7 @@ from creperie.bench import (
 )
 from creperie.core import CreperieError, UsageError, percent, split_names
 from creperie.making import NOT_CHOSEN, JobOptions, MakerOptions, make
+from creperie.reporting.studio.items import QUICK
 
 #: makers that need no model and no images: what they do, and an example
 MAKERS = {
@@ -43,8 +44,6 @@ MAKERS = {
 MOST_CAPTIONS = 500
 #: what a preview calls the columns of a table
 ROLES = {"positive": "true", "negative": "false", "subset": "subset", "image": "picture", "id": "id", "tag": "tag"}
-#: attackers that judge what is accepted while somebody chooses
-LIVE = ("length-words", "length-chars", "surface", "negation")
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
     if not items:
         return None
     unique = [replace(item, id=str(k)) for k, item in enumerate(items)]
-    return audit_document(audit(from_items("accepted", unique), LIVE))
+    return audit_document(audit(from_items("accepted", unique), QUICK))
 
 
 def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:

@@ -16,15 +16,13 @@ from creperie.auditing import (
     strongest_cell,
 )
 from creperie.bench import Benchmark
-from creperie.core import percent
-from creperie.metrics import task
-from creperie.reporting.gather import covered
+from creperie.reporting.gather import best_result
 from creperie.reporting.html_tables import count_cell, result_cell
 from creperie.reporting.leaderboard import Board
 from creperie.reporting.studio.browse import Browser
 from creperie.reporting.studio.items import QUICK, ItemFilter, ItemIndex
 from creperie.reporting.studio.shelf import Shelf
-from creperie.reporting.tables.filled import HUMAN
+from creperie.scoring import unblinded
 
 LAST = 6  #: runs on the start page
 
@@ -45,7 +43,7 @@ def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> d
         "hidden": "" if seen or not items or not items[0].images else "pictures are not shown",
         "verdict": audit["verdict"] if audit else "not audited",
         "about": _strongest(audit) if audit else "",
-        "best": _best(board, bench.hash),
+        "best": best_result((e, board.label_of[e.name]) for e in unblinded(board.entries) if e.hash == bench.hash),
     }
 
 
@@ -53,29 +51,6 @@ def _strongest(audit: Mapping[str, Any]) -> str:
     """Return a phrase with the strongest attacker's name, accuracy and subset; empty if no attacker has an accuracy."""
     top = strongest_cell(audit)
     return f"{top['attacker']} {100 * top['accuracy']:.1f} % on {cell_name(top)}" if top else ""
-
-
-def _best(board: Board, digest: str) -> dict[str, str]:
-    """Return label, value and description of the best run on the task that most runs have; empty if there is none."""
-    own = [e for e in board.entries if e.hash == digest and not e.blinded and not e.model.startswith(HUMAN)]
-    names = [r["task"] for e in own for r in e.document["results"] if r["subset"] == "all"]
-    names = [name for name in names if task(name).by_item and not task(name).is_rank]
-    if not names:
-        return {}
-    name = max(dict.fromkeys(names), key=names.count)
-    found = [(e, r) for e in own if (r := e.result(name)) and r["accuracy"] is not None]
-    entry, top = max(found, key=lambda pair: float(pair[1]["accuracy"]), default=(None, {}))
-    if entry is None:
-        return {}
-    beats = top["chance"] is None or top["low"] is None or top["low"] > top["chance"]
-    chance = (
-        ""
-        if top["chance"] is None
-        else f", {'chance' if beats else 'not better than chance,'} {percent(top['chance'])}"
-    )
-    about = f"{task(name).what} ({name}{chance}, n {covered(top['n'], top['void'])})"
-    value = f"{percent(top['accuracy'])} %{'' if len(found) == 1 else ' is best'}"
-    return {"label": board.label_of[entry.name], "value": value, "about": about}
 
 
 def last_runs(board: Board) -> list[dict[str, Any]]:

@@ -115,24 +115,26 @@ class Studio:
             return render("reporting", "studio/cards.html", cards=cards, more=more, after=after, at=wanted.at)
         filtered = replace(wanted, subset="", at="") != ItemFilter(wanted.name)
         condition = f" --subset {shlex.quote(wanted.subset)}" if wanted.subset else ""
-        values: dict[str, Any] = {
-            "wanted": wanted,
-            "count": len(rows),
-            "total": len(index.bench),
-            "chips": browser.chips(),
-            "tags": index.tags(),
-            "runs": [(run.name, label) for run, label in index.labelled(self.shelf)],
-            "verdict_word": (self.shelf.audit(wanted.name) or {}).get("verdict", ""),
-            "hidden": self._hidden(browser),
-            "cards": cards,
-            "more": more,
-            "after": after,
-            "panel": panel,
-            "at": wanted.at,
-            "command": "" if filtered else f"creperie data show {shlex.quote(wanted.name)}{condition}",
-            "python": f"creperie.load({wanted.name!r})" + (f".only([{wanted.subset!r}])" if wanted.subset else ""),
-        }
-        return self._page("items", wanted.name, here="benchmarks", **values)
+        return self._page(
+            "items",
+            wanted.name,
+            here="benchmarks",
+            wanted=wanted,
+            count=len(rows),
+            total=len(index.bench),
+            chips=browser.chips(),
+            tags=index.tags(),
+            runs=[(run.name, label) for run, label in index.labelled(self.shelf)],
+            verdict_word=(self.shelf.audit(wanted.name) or {}).get("verdict", ""),
+            hidden=self._hidden(browser),
+            cards=cards,
+            more=more,
+            after=after,
+            panel=panel,
+            at=wanted.at,
+            command="" if filtered else f"creperie data show {shlex.quote(wanted.name)}{condition}",
+            python=f"creperie.load({wanted.name!r})" + (f".only([{wanted.subset!r}])" if wanted.subset else ""),
+        )
 
     def _hidden(self, browser: Browser) -> str:
         """Return the command that would make a benchmark's pictures visible; empty if they are visible or there are
@@ -153,14 +155,16 @@ class Studio:
         with self.shelf.new(name, "edited") as place:
             made = place.name
         line = ["creperie", "data", "edit", name, "--drop", f"{subset}/{key}", "--out", made]
-        values = {
-            "name": name,
-            "made": made,
-            "panel": {**panel, "edit": ""},
-            "command": shlex.join(line),
-            "python": python,
-        }
-        return self._page("item", f"{subset} · {key}", here="benchmarks", **values)
+        return self._page(
+            "item",
+            f"{subset} · {key}",
+            here="benchmarks",
+            name=name,
+            made=made,
+            panel={**panel, "edit": ""},
+            command=shlex.join(line),
+            python=python,
+        )
 
     def post_item(self, form: StudioQuery) -> str:
         """Save a new version of the benchmark, and return its address."""
@@ -197,18 +201,19 @@ class Studio:
         ]
         spec = name or "BENCH"
         run = [a["name"] for a in audits[0]["document"]["attackers"]] if audits else QUICK
-        values: dict[str, Any] = {
-            "names": list(names),
-            "name": name,
-            "jobs": [job for job in jobs if job.state != "done"],
-            "poll": poll,
-            "audits": audits,
-            "command": shlex.join(["creperie", "audit", spec, "--attackers", ",".join(run)]),
-            "python": f"creperie.audit({spec!r}, {list(run)!r})",
-            "offered": attackers_offered(len(names[name])) if name in names else [],
-            "usual": run,
-        }
-        return self._page("audit", f"Can {name} be solved without its images?" if name else "Audits", **values)
+        return self._page(
+            "audit",
+            f"Can {name} be solved without its images?" if name else "Audits",
+            names=list(names),
+            name=name,
+            jobs=[job for job in jobs if job.state != "done"],
+            poll=poll,
+            audits=audits,
+            command=shlex.join(["creperie", "audit", spec, "--attackers", ",".join(run)]),
+            python=f"creperie.audit({spec!r}, {list(run)!r})",
+            offered=attackers_offered(len(names[name])) if name in names else [],
+            usual=run,
+        )
 
     def share(self, query: StudioQuery) -> str:
         """Return the audit of a benchmark as a single page that can be sent to others."""
@@ -308,13 +313,16 @@ class Studio:
         shown = board_html(board, replace(LINKS, more=more))
         if query.get("version"):
             return render("reporting", "studio/board_part.html", shown=shown, version=board.version)
-        values: dict[str, Any] = {
-            "choices": self._choices() if pairs else [],
-            "chosen": [entry.name for entry in pairs[0]] if pairs else ["", ""],
-            "command": "creperie report runs --html report.html",
-            "python": "creperie.report(['runs'], 'report.html')",
-        }
-        return self._page("runs", "Runs", shown=shown, version=board.version, **values)
+        return self._page(
+            "runs",
+            "Runs",
+            shown=shown,
+            version=board.version,
+            choices=self._choices() if pairs else [],
+            chosen=[entry.name for entry in pairs[0]] if pairs else ["", ""],
+            command="creperie report runs --html report.html",
+            python="creperie.report(['runs'], 'report.html')",
+        )
 
     def _choices(self) -> list[tuple[str, str, str]]:
         """Return (name, label, hash of the benchmark) for each run that can be compared with another. If there are
@@ -355,8 +363,8 @@ class Studio:
         """Show a scatter plot of two measures: of two models, by subset, or of two benchmarks or tasks, by model."""
         axes = plot_axes(self.shelf.board())
         chosen = chosen_axes(axes, query)
-        values = {"axes": axes, "chosen": chosen, **(scatter_of(*chosen) if chosen else {})}
-        return self._page("plot", "Two measures against each other", here="runs", **values)
+        drawn = scatter_of(*chosen) if chosen else {}
+        return self._page("plot", "Two measures against each other", here="runs", axes=axes, chosen=chosen, **drawn)
 
     def robust(self, query: StudioQuery) -> str:
         """Show how far the ranking on a benchmark depends on analysis choices, such as the rule for ties."""
@@ -374,8 +382,10 @@ class Studio:
             line += [flag, value] if value else []
         here = board.benches.get(entries[0].hash, "")
         leaks = here if here and (self.shelf.audit(here) or {}).get("verdict") == "leaks" else ""
-        values = {"shown": shown, "leaks": leaks, "slug": slug, "wrong": wrong, "command": shlex.join(line)}
-        return self._page("robust", here="runs", title=f"Does the ranking on {entries[0].benchmark} hold?", **values)
+        title = f"Does the ranking on {entries[0].benchmark} hold?"
+        return self._page(
+            "robust", title, here="runs", shown=shown, leaks=leaks, slug=slug, wrong=wrong, command=shlex.join(line)
+        )
 
     def report(self, run: str, bench: str) -> str:
         """Return the full report on a run, or on all runs on a benchmark, as `creperie report` writes it."""

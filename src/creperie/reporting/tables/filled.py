@@ -13,6 +13,7 @@ from typing import Any
 from creperie.core import UsageError, unknown
 from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
+from creperie.reporting.gather import HUMAN
 from creperie.reporting.tables.facts import STAND_IN_SETS, TIES, FactRow, annotators
 from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, change, figure
 from creperie.reporting.tables.published import (
@@ -33,7 +34,6 @@ AVERAGE = (
 )
 VOTES = "all answers to an item are pooled and a tie is wrong; not compared"
 OUR_WORDS = "creperie's words, not the paper's (cook and score take these with --prompts FILE)"
-HUMAN = "human:"  #: the kind of the model URI of annotators
 COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
 GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about ways of scoring
 
