@@ -306,7 +306,7 @@ def test_a_card_names_the_attacker_that_leaks(client: TestClient, folder: Path) 
 def test_a_preview_says_what_each_column_becomes(client: TestClient, folder: Path) -> None:
     table = "text,foil,kind\n" + "".join(f"a dog {k},a cat {k},swap\n" for k in range(6))
     unknown = client.post("/import", data={"then": "preview", "table": table}).text
-    assert "no column of true captions is known" in unknown
+    assert "which column has the true captions. Name the columns below." in unknown
     assert ">a dog 3</td>" in unknown
     named = client.post(
         "/import", data={"then": "preview", "table": table, "positive": "text", "negative": "foil"}

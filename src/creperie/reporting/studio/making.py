@@ -193,7 +193,7 @@ def preview(form: Mapping[str, str]) -> dict[str, Any]:
             shown["columns"] = [(name, role_of.get(name, "")) for name in table.names]
             shown["n"] = len(bench)
     except CreperieError as e:
-        shown["problem"] = str(e) if shown["rows"] else ""
+        shown["problem"] = str(e).partition("; pass `")[0] if shown["rows"] else ""
     return shown
 
 

@@ -12,7 +12,7 @@ from creperie.auditing import (
     cell_name,
     entry_of,
     leaking_cells,
-    sendable,
+    runnable_attackers,
     strongest_cell,
 )
 from creperie.bench import Benchmark
@@ -75,7 +75,7 @@ def last_runs(board: Board) -> list[dict[str, Any]]:
 
 def attackers_offered(items: int) -> list[tuple[str, str, str]]:
     """Return (name, what it chooses, how long it takes) of the attackers that are installed, fastest first."""
-    names, _ = sendable((), AttackerModels())
+    names, _ = runnable_attackers((), AttackerModels())
     entries = sorted((entry_of(name) for name in names), key=lambda entry: (entry.seconds, bool(entry.learned)))
     return [
         (
