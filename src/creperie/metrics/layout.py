@@ -21,7 +21,7 @@ CELLS_AT_ONCE = 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class ShapeGroup:
-    """A match matrix, and the numbers of the items that have it, in order."""
+    """A match matrix, and the indices of the items that have it, in order."""
 
     match: np.ndarray
     items: np.ndarray

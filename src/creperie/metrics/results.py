@@ -170,7 +170,7 @@ def macro(
 
 
 def _groups(labels: Sequence[Hashable] | np.ndarray, size: int) -> dict[Hashable, np.ndarray]:
-    """Return the numbers of the items with each label; labels are in order of first appearance."""
+    """Return the indices of the items with each label; labels are in order of first appearance."""
     if len(labels) != size:
         raise UsageError(f"given {len(labels)} subset labels for {size} items", hint="give one label per item")
     codes, names = codes_of(labels)

@@ -147,9 +147,9 @@ def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
     """Return the factorisation of a matrix. Its first `sizes[0]` rows belong to the first grouping factor, the next
     `sizes[1]` to the second, and so on.
 
-    As long as the diagonal block of the first remaining factor is a diagonal matrix, that factor is eliminated by a
-    division. All these blocks are diagonal at the start. A block stays so if the eliminated factor is nested in its
-    factor, as captions are nested in images.
+    As long as the block of the first remaining factor is a diagonal matrix, that factor is eliminated by a division. At
+    the start, the blocks of all factors are diagonal matrices. A block remains one if the eliminated factor is nested
+    in its factor, as captions are nested in images.
     """
     from scipy import sparse
 

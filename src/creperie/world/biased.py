@@ -205,7 +205,7 @@ def is_false(text: str, graph: Graph) -> bool:
 
 
 def falsity(text: str, graph: Graph) -> bool | None:
-    """Return whether a sentence of the world is false of the scene; None if the text is no such sentence."""
+    """Return whether a text is false of the scene; None if it is not a sentence of the world."""
     claim = parse(text)
     return None if claim is None else evaluate(claim, graph) is False
 
