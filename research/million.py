@@ -50,7 +50,7 @@ from creperie.bench import (
 )
 from creperie.core import ROW_GROUP, TableWriter
 from creperie.engine import Local, all_parts, write_parts
-from creperie.engine.driver import driven
+from creperie.engine.driver import run_on_workers
 from creperie.engine.pieces import ROWS, even_counts, from_bytes, to_bytes
 from creperie.refining import refine, write_refined
 
@@ -207,7 +207,7 @@ class Simulated:
         clock, rng = Clock(), np.random.default_rng(0)
         threading.Thread(target=clock.run, daemon=True).start()
         receipt = to_bytes(pa.table({}).replace_schema_metadata({b"creperie.written": str(ROWS)}))
-        for number, answer in driven(partial(SimulatedWorker, clock, rng, receipt), self.workers, numbers, DiedError):
+        for number, answer in run_on_workers(partial(SimulatedWorker, clock, rng, receipt), self.workers, numbers, DiedError):
             yield number, from_bytes(answer)
 
 
