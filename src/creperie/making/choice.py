@@ -6,10 +6,10 @@ has been added about as often as removed so far, if the corpus supports the foil
 the whole from being longer, rarer or less likely than captions.
 
 From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
-from 1,000 on, no single edit makes up more than 2 %. With fewer foils, an edit is used up to three times, or for up to
-20 % of the foils. Foils above these limits are left out. Swaps add and remove no words, so fewer than 200 of them are
-not limited. At most 55 % of the foils of a kind are less likely than their captions; up to 100 foils, more may be. This
-way, more captions never give fewer foils.
+from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used up to three times, or for at most
+20 % of the foils. Swaps add and remove no words, so fewer than 200 of them are not limited. From 100 foils of a kind
+on, at most 55 % are less likely than their captions, or as many as 100 foils have room for: more captions never give
+fewer foils. A foil above these limits is left out, and its caption gets the next one that keeps within them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from creperie.lang import words
 from creperie.making.candidate import Candidate, dice_for
+from creperie.making.options import MakerOptions
 from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcome
 
 NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is made too often"
@@ -66,7 +67,7 @@ def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> It
     for kind, rows in kinds.items():
         taken = _taken(list(rows.values()), maker.options.foils)
         likely = _likely(taken) if maker.options.matched else taken
-        kept = _capped(likely, kind, maker.options.matched)
+        kept = _most_of_all(_capped(likely, kind, maker.options.matched), rows, kind, maker.options)
         every = [option for row in rows.values() for option in row]
         for options, why in ((every, NOT_CHOSEN), (taken, UNLIKELY), (likely, TOO_OFTEN), (kept, "")):
             reasons |= {(o.caption, o.place): why for o in options}
@@ -123,9 +124,13 @@ def _likely(taken: list[Option]) -> list[Option]:
     """Return the foils that are left after limiting the share of foils that are less likely than their captions."""
     less = sorted((o for o in taken if o.gap < 0), key=lambda o: o.gap)
     likely = len(taken) - len(less)
-    most = max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
-    dropped = {id(o) for o in less[: max(0, len(less) - most)]}
+    dropped = {id(o) for o in less[: max(0, len(less) - _most_unlikely(likely))]}
     return [o for o in taken if id(o) not in dropped]
+
+
+def _most_unlikely(likely: int) -> int:
+    """Return how many foils that are less likely than their captions may stand beside `likely` others."""
+    return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
 
 
 def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
@@ -140,6 +145,53 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
         if used[option.edit] <= limit:
             left.append(option)
     return left
+
+
+def _most_of_all(kept: list[Option], rows: dict[int, list[Option]], kind: str, options: MakerOptions) -> list[Option]:
+    """Return the foils, filled up; or, if a limit on frequent edits keeps them few, others with edits varied enough
+    for more.
+    """
+
+    def within(counts: Counter[str], limit: int) -> bool:
+        return _is_within(counts, limit, kind, options.matched)
+
+    best = _filled(kept, rows, options, lambda counts, _: within(counts, counts.total()))
+    few = len(best) < min(SOME, len(rows))
+    for limit in range(12, 2, -1) if few and options.matched and len(rows) >= SOME else ():
+        varied = _filled([], rows, options, lambda counts, edit, limit=limit: counts[edit] <= limit)
+        if len(varied) > len(best) and within(Counter(o.edit for o in varied), limit):
+            return _filled(varied, rows, options, lambda counts, _: within(counts, counts.total()))
+    return best
+
+
+def _filled(
+    kept: list[Option], rows: dict[int, list[Option]], options: MakerOptions, fits: Callable[[Counter[str], str], bool]
+) -> list[Option]:
+    """Return the foils and, for captions without one, the next ones that keep within the limits."""
+    kept, own, counts = list(kept), Counter(o.caption for o in kept), Counter(o.edit for o in kept)
+    less = sum(o.gap < 0 for o in kept)
+    taken = {(o.caption, o.place) for o in kept}
+    wanting = [caption for caption in rows if own[caption] < options.foils]
+    rest = {caption: [o for o in rows[caption] if (caption, o.place) not in taken] for caption in wanting}
+    order = sorted(rest, key=lambda caption: (len(rest[caption]), caption))
+    for stage in ("likely", "all") if options.matched else ("all",):
+        size = -1
+        while size != len(kept):  # more foils leave room for more of one edit
+            size = len(kept)
+            for caption in order:
+                for option in sorted(rest[caption], key=lambda o: (counts[o.edit], abs(o.gap))):
+                    room = option.gap >= 0 or (stage == "all" and less < _most_unlikely(len(kept) - less))
+                    if own[caption] == options.foils or not (room or not options.matched):
+                        continue
+                    counts[option.edit] += 1
+                    if not fits(counts, option.edit):
+                        counts[option.edit] -= 1
+                        continue
+                    kept.append(option)
+                    less += option.gap < 0
+                    own[caption] += 1
+                    rest[caption].remove(option)
+    return kept
 
 
 def _is_within(counts: Counter[str], limit: int, kind: str, balanced: bool) -> bool:

@@ -16,6 +16,7 @@ from creperie.lang import (
     in_one_group,
     is_reciprocal,
     is_worn,
+    kind_of,
     lemma,
     open_wordnet,
     things,
@@ -97,9 +98,9 @@ def _are_sides(left: Any, right: Any) -> bool:
 
 @cache
 def _names_colour(word: str) -> bool:
-    """Return True if one sense of a noun is a colour, as for `mint` and `sand`."""
+    """Return True if a noun is the name of a colour in some sense: `mint`, `sand`; not of a `lake`."""
     net = open_wordnet()
-    return any("color" in up.words for s in net.senses(word, "n") for up in net.above(s))
+    return not kind_of(word) and any("color" in up.words for s in net.senses(word, "n") for up in net.above(s))
 
 
 def are_opposed(left: Any, right: Any) -> bool:
@@ -146,9 +147,10 @@ def _why_unfit(
     alike = base_of(one) == base_of(other) or other.lower_ in _ONE or one.lower_ in _ONE
     if alike and not are_told_apart(scene, one, other):
         return "nothing else tells the two apart"
-    inside = any(f.name in ("is in", "is inside", "into") for f, *_ in scene.between(one, other))
+    within = ("is in", "is inside", "into", "is under", "is beneath", "is underneath", "is below", "is through")
+    inside = any(f.name in within for f, *_ in scene.between(one, other))
     if look_of(left) == "size" and inside:
-        return "the larger one does not fit into the smaller"
+        return "the larger one does not fit into or under the smaller"
     if other.lower_ in _ONE or is_nation(left.text) or all(_is_worn(t) for t in (left, right)):
         return ""
     stuff = [(look_of(t), other_materials(t.lower_, "material")) for t in (left, right)]
@@ -254,6 +256,8 @@ def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
         return False
     if look in ("material", "fabric", "pattern"):
         return made or sort_here(noun) == "place"
+    if look == "colour" and not made and senses[:1] in ((15,), (17,)):
+        return False  # a blue field
     return look in ("colour", "shape", "") or attribute.tag_ in ("JJR", "JJS") or may_be(attribute.lower_, noun, corpus)
 
 

@@ -5,10 +5,22 @@ places.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from creperie.lang import COUNTS, agreeing, in_number, is_mass, knows_verb, lemma, reagreed
+from creperie.lang import (
+    COUNTS,
+    agreeing,
+    in_number,
+    is_above,
+    is_mass,
+    is_worn,
+    kind_of,
+    knows_verb,
+    lemma,
+    reagreed,
+)
 from creperie.making.atoms import base_of, dependents, joined, named, objects, sort_of
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, replaced
@@ -46,8 +58,10 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         fixed = fixed or not set(frames()["of_pairs"]).isdisjoint(said)
         if 1 < count < 13 and not fixed and outer(noun) is noun:
             words = dict(zip(COUNTS.values(), COUNTS)) if number.text.isalpha() else {k: str(k) for k in range(13)}
-            near = [k for k in (count - 2, count + 2, 2 * count) if 1 < k < 13 and words[k] not in said]
-            yield from (replaced(doc, [number], words[k]) for k in dict.fromkeys(near))
+            near = dict.fromkeys((count - 1, count + 1, count - 2, count + 2, 2 * count))
+            for new in (words[k] for k in near if 1 < k < 13 and words[k] not in said):
+                change = f"{number.text} {noun.text} → {new} {noun.text}"
+                yield replace(replaced(doc, [number], new), change=change)
     for noun in objects(doc):
         if (alone := _made_alone(doc, noun)) is not None:
             yield alone
@@ -86,7 +100,7 @@ def _made_several(doc: Any, noun: Any) -> dict[int, str] | None:
         c.lower_ in odd or c.tag_ in ("JJS", "JJR") or (c.tag_ == "CD" and c.lower_ not in _ONE) for c in noun.lefts
     ):
         return None
-    if not (_may_do_together(noun) if acts else _may_be_several(noun)):
+    if _has_one(noun) or not (_may_do_together(noun) if acts else _may_be_several(noun)):
         return None
     changes = {noun.i: in_number(plain(noun), True)}
     return changes | (dict(reagreed(noun, True)) if acts else {})
@@ -129,60 +143,71 @@ def _may_do_together(noun: Any) -> bool:
     """Return True if several people or things could do what the caption says about one. They could not share a hat, a
     chair or a horse.
     """
-    verb = noun.head if noun.dep_ in ("nsubj", "nsubjpass") else None
-    doc = noun.doc
-    if verb is not None and (
-        verb.dep_ not in ("ROOT", "relcl") or (verb.tag_ in ("VBZ",) and not list(agreeing(noun)))
-    ):
+    doc, agrees = noun.doc, {t.i for t in agreeing(noun)}
+    if noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ not in ("ROOT", "relcl"):
         return False
-    if verb is not None and any(
-        c.dep_ in ("aux", "auxpass") and c.tag_ == "VBZ" and c not in list(agreeing(noun)) for c in verb.lefts
-    ):
-        return False
-    if any(t.tag_ == "VBZ" and t not in list(agreeing(noun)) and _is_about(t, noun) for t in doc):
+    if any(t.tag_ == "VBZ" and t.i not in agrees and _is_about(t, noun) for t in doc):
         return False
     if sort_here(noun) in ("person", "animal") and any(_is_for_one(t) for t in doc[noun.i + 1 :]):
         return False
-    own = [noun, *(c for c in noun.rights if c.dep_ in ("acl", "relcl")), *([verb] if verb is not None else ())]
     plurals = [t for t in doc[noun.i + 1 :] if t.tag_[:2] == "NN" and t.lower_.endswith("s")]
     stray = [t for t in plurals if t.nbor(-1).tag_ in ("NN", "CC") or t.nbor(-1).dep_ == "compound"]
     if any(knows_verb(lemma(t.text, "VBZ")) for t in stray):
         return False  # `leaps into the circle and shoots`, as some parsers tag it
-    own += [c for t in own for c in t.rights if c.dep_ in ("conj", "advcl", "xcomp") and c.tag_[:2] == "VB"]
-    for word in own if sort_here(noun) in ("person", "animal") else ():
-        jointly = lemma(word.text, word.tag_) in frames()["jointly"] if word.tag_[:2] == "VB" else False
-        for c in word.rights:
-            inner = (
-                [c]
-                if c.dep_ in ("dobj", "attr", "oprd")
-                else dependents(c, "pobj", "pcomp")
-                if c.dep_ in ("prep", "agent")
-                else []
-            )
-            for thing in inner:
-                single = thing.tag_ == "NN" and any(d.lower_ in _ONE for d in thing.lefts)
-                place = c.dep_ == "prep" and c.lower_ in ("in", "on") and sort_of(thing) != "clothing"
-                touching = c.dep_ in ("attr", "oprd") or c.lower_ in ("with", "in", "on", "as", "like", "wearing")
-                touching = touching or (c.dep_ == "dobj" and not jointly)
-                if single and touching and not (place and base_of(thing) not in frames()["for_one"]):
-                    return False
-                place = place and base_of(thing) not in frames()["for_one"]
-                if base_of(thing) in (*frames()["for_one"], *frames()["parts"]) and not place:
-                    return False
     return not dependents(noun, "conj") and noun.dep_ != "conj"
 
 
-def _is_for_one(thing: Any) -> bool:
-    """Return True for a single thing that only one person or animal at a time can wear, use or play with."""
-    if thing.tag_ != "NN" or not any(d.lower_ in _ONE for d in thing.lefts):
+def _has_one(noun: Any) -> bool:
+    """Return True if a phrase right after a noun gives it a single thing: `a toilet with a seat`, `a boy in a hat`."""
+    doc, i = noun.doc, noun.i
+    link = doc[i + 1].lower_ if i + 2 < len(doc) else ""
+    if link not in ("with", "in", "wearing"):
         return False
-    if thing.dep_ == "dobj" and lemma(thing.head.text, thing.head.tag_) in frames()["jointly"]:
+    first, things = doc[i + 2], _named_after(doc[i + 2])
+    worn = any(t.tag_ != "NNS" and (is_worn(base_of(t)) or base_of(t) == "top") for t in things)
+    return (worn and first.tag_[:2] in ("DT", "NN", "JJ")) or (link == "with" and first.lower_ in _ONE)
+
+
+def _named_after(first: Any) -> list[Any]:
+    """Return the nouns of the phrase that a word begins, whatever the parse says."""
+    doc, end = first.doc, first.i + 1
+    while end + 1 < len(doc) and (
+        doc[end].tag_[:2] in ("NN", "JJ", "CD", "RB")
+        or doc[end].tag_ in ("VBN", "HYPH")
+        or (doc[end].tag_ in ("VBD", "VBG") and doc[end + 1].tag_[:2] == "NN")  # a flying disc
+    ):
+        end += 1
+    return [t for t in doc[first.i : end] if t.tag_[:2] == "NN"]
+
+
+def _is_for_one(article: Any) -> bool:
+    """Return True if an article begins the name of a single thing that only one person or animal at a time wears, uses
+    or plays with.
+    """
+    things, before = _named_after(article), article.nbor(-1)
+    done = before.tag_[:2] == "VB"
+    if article.lower_ not in _ONE and not (article.lower_ == "the" and done):
         return False
-    beside = ("of", "at", *(word for word in frames()["stand_by"] if word not in ("with", "from", "for")))
-    if thing.dep_ == "pobj" and thing.head.lower_ in beside:
+    if any(t.tag_ == "NNS" for t in things):
+        return article.lower_ != "the"  # `a harness looks at`, as some parsers tag it
+    if done and lemma(before.text, before.tag_) in frames()["jointly"]:
         return False
-    names = {base_of(thing), named(thing).replace(" ", "")}  # a skate board is a skateboard
-    return sort_of(thing) in ("clothing", "handheld", "gear", "food") or not names.isdisjoint(frames()["for_one"])
+    beside = ("of", "at", *(word for word in frames()["stand_by"] if word not in ("with", "from")))
+    return before.lower_ not in beside and not all(_is_shared(t, done) for t in things)
+
+
+def _is_shared(thing: Any, done: bool) -> bool:
+    """Return True for what several people or animals are in, on or at together (a bench), or, if something is
+    `done` to it, what they do together (a game).
+    """
+    base, sort = base_of(thing), sort_here(thing)
+    names = {base, named(thing).replace(" ", "")}  # a skate board is a skateboard
+    if not names.isdisjoint(frames()["for_one"]) or is_worn(base) or kind_of(base) in ("handheld", "gear", "food"):
+        return False
+    if sort in ("person", "animal", "vehicle", "furniture"):
+        return not done
+    built = any(is_above(whole, base) for whole in ("structure", "way", "area")) or base in frames()["for_many"]
+    return sort in ("place", "plant") or built or 6 not in topics(base)[:5]
 
 
 def _is_about(verb: Any, noun: Any) -> bool:
@@ -251,7 +276,7 @@ def _may_do_alone(noun: Any) -> bool:
     ]
     bare = verb.tag_ in ("VBP", "VB") and not dependents(verb, "aux", "auxpass") and verb.i not in agrees
     things = [t for t in verb.subtree if t.tag_ == "NNS" and t.i > noun.i and t.dep_ == "dobj" and not list(t.lefts)]
-    worn = [t for t in noun.doc[noun.i + 1 :] if t.tag_ == "NNS" and (t in noun.subtree or sort_of(t) == "clothing")]
+    worn = [t for t in noun.doc[noun.i + 1 :] if t.tag_ == "NNS" and (t in noun.subtree or is_worn(base_of(t)))]
     known = verb.tag_[:2] == "VB" and lemma(verb.text, "VBP") not in frames()["of_many"]
     return known and not (bare or finite or things or worn)
 

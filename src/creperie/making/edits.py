@@ -40,8 +40,8 @@ from creperie.making.atoms import (
     vague_nouns,
 )
 from creperie.making.corpus import WordCounts
-from creperie.making.plausible import ANIMATE, MADE, frames, used_alike
-from creperie.making.verbs import is_name, listed, topics
+from creperie.making.plausible import ANIMATE, MADE, frames, is_furnished, named_noun, used_alike
+from creperie.making.verbs import listed, topics
 from creperie.making.wording import reworded
 
 #: WordNet's lexicographer files of what is seen: animals, artefacts, bodies, food, objects, people, plants, places.
@@ -97,6 +97,8 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             continue
         beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
         paired = set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
+        if "kitchen" in (base, *used_alike(base)) and is_furnished(doc):
+            continue  # with a toilet
         aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
         for new in dict.fromkeys([*rivals(base), *used_alike(base)]):
             if new in bases or age_of(new) == "baby" or new in paired or any(is_above(t, new) for t in named):
@@ -246,20 +248,6 @@ def qualities(doc: Any) -> list[Any]:
     words = (t for t in doc if t.tag_[:2] in ("JJ", "NN") or dimension_of(t.lower_) == "pattern")
     named = (t for t in words if look_of(t) in kinds and named_noun(t) is not None)
     return sorted({t for t in (*known, *named) if t.is_lower or not t.i}, key=lambda t: t.i)  # not `Snow White`
-
-
-def named_noun(modifier: Any) -> Any | None:
-    """Return the noun that a modifier before it describes, whatever the parse says: the last of the nouns that follow.
-    None if no noun follows.
-    """
-    doc, end = modifier.doc, modifier.i + 1
-    while end < len(doc) and doc[end].tag_[:2] in ("JJ", "NN") and doc[end].text.isalpha():
-        end += 1
-    noun, before = doc[end - 1], doc[max(0, modifier.i - 1)]
-    joint = modifier.i > 0 and before.tag_[:2] in ("NN", "JJ") and before.lower_ not in frames()["shades"]
-    torn = before.lower_ == "in" or (joint and is_name(f"{before.lower_} {modifier.lower_}"))  # in white, blood orange
-    named = noun.tag_ in ("NN", "NNS") or (noun.tag_ == "NNP" and noun.is_lower)
-    return noun if noun.i > modifier.i and named and not torn else None
 
 
 def stands_alone(adjective: Any) -> bool:

@@ -51,9 +51,12 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
     singular = lemma(new, "NNS")
     if kind == "person":
         general = {*frames()["anybody"]}
-        return base in general and singular in general and not general_pair(old.doc)
+        told = general - {"child", "kid"}  # who else would be called so?
+        return base in general and singular in told and not general_pair(old.doc)
     if _is_used_alike(old, base, singular):
         return True
+    if any(t.lower_ in ("under", "underneath", "beneath", "below") for t in old.doc):
+        return False  # a giraffe under an elephant
     if kind not in ("animal", "vehicle", "food", "handheld") or kind_of(singular) != kind:
         return False
     if old.dep_ in ("dobj", "nsubj", "nsubjpass") and old.head.tag_[:2] == "VB":
@@ -75,15 +78,20 @@ def _is_used_alike(old: Any, base: str, new: str) -> bool:
     place = base_of(old.head.head) if old.dep_ == "pobj" else ""
     about = {base_of(t) for t in old.doc if t != old}
     wintry = any(word.startswith(tuple(frames()["wintry"])) for word in about)
-    furnished = any(kind_of(w) in ("furniture", "food") or w in frames()["of_rooms"] for w in about)
     wet = bool(about & {*frames()["waters"].split("|"), "shore", "beach", "swim"})
     for nouns, links in frames()["same_use"]:
         if base in nouns and new in nouns:
             known = {w for name in links for w in frames().get(name, [name])}
             fits = not (wintry and "snow" in nouns) and not (wet and kind_of(base) == "animal")
-            fits = fits and not (furnished and "kitchen" in nouns)
+            fits = fits and not ("kitchen" in nouns and is_furnished(old.doc))
             return fits and ("*" in known or link in known or place in known)
     return False
+
+
+def is_furnished(doc: Any) -> bool:
+    """Return True if a caption names furniture, food or things that show which room it is."""
+    words = map(base_of, doc)
+    return any(kind_of(w) in ("furniture", "food") or w in frames()["of_rooms"] for w in words)
 
 
 def used_alike(noun: str) -> list[str]:
@@ -99,11 +107,13 @@ def general_pair(doc: Any) -> bool:
 def _is_vouched_look(old: Any, new: str) -> bool:
     if old.lower_ in TURNED:
         return True
-    noun, look = old.head, look_of_word(new, "JJ")
+    worn = old.dep_ == "pobj" or (old.dep_ == "dobj" and base_of(old.head) == "wear")
+    noun, look = named_noun(old) or old.head, look_of_word(new, "JJ")
     if old.tag_ == "CD" or old.tag_[:3] == "PRP":
         return True
     own = base_of(noun)
-    if (old.dep_ != "pobj" and noun.tag_[:2] != "NN") or is_name(f"{old.lower_} {own}"):
+    named = is_name(f"{old.lower_} {own}") and look != "age" and kind_of(own) not in MADE  # a yellow jacket is a wasp
+    if (not worn and noun.tag_[:2] != "NN") or named:
         return False
     if any({old.lower_, new} == {*pair} and is_listed(noun, fit) for pair, fit in frames()["states"]):
         return True
@@ -111,27 +121,43 @@ def _is_vouched_look(old: Any, new: str) -> bool:
         person = sort_of(noun) in ANIMATE or topics(own)[:1] == (_PERSON,)
         return person and {old.lower_, new} <= {"young", "old", "elderly"}
     if look == "colour":
-        if old.dep_ == "pobj":
+        if worn:
             return True  # a hat in cream
         bred = sort_of(noun) == "animal" and bool(name_words(noun))  # polar bears
         if own in frames()["named_by_colour"] or is_above("body covering", own) or bred:
             return False  # the yellow card, orange fur
         known = old.tag_[:2] == "JJ" or old.lower_ in frames()["colours"]
-        fit = is_made(noun) or sort_of(noun) == "animal" or look_of(noun) == "fabric"
+        flower = is_above("flower", own)
+        fit = is_made(noun, 5) or sort_of(noun) == "animal" or look_of(noun) == "fabric" or flower
         return look_of(old) == "colour" and known and fit
     if look in ("material", "fabric"):
         doubled = any(c != old and look_of(c) in ("material", "fabric") for c in noun.lefts)  # a tartan wool scarf
         return not doubled and own in str(frames()["stuffs"].get(new, "")).split("|")
     if {old.lower_, new} == {"open", "closed"}:
-        return is_made(noun)
+        within = noun.dep_ == "pobj" and noun.head.lower_ in ("in", "inside", "into", "through", "from", "of", "with")
+        return is_made(noun) and not within  # a cat in an open suitcase
     sized = topics(own)[:1] in _SIZED and new in frames()["sizes"][0][0] + frames()["sizes"][0][1]
     return look in _SEEN_AT_ONCE and (is_made(noun) or sort_of(noun) in ANIMATE or sized)
 
 
-def is_made(noun: Any) -> bool:
-    """Return True if a noun names a man-made thing, judged by its kind or its first sense."""
-    base = base_of(noun)
-    return sort_of(noun) in MADE or topics(base)[:1] == (_ARTEFACT,)
+def is_made(noun: Any, senses: int = 1) -> bool:
+    """Return True for a man-made thing, by the noun's kind or by its first senses (those of an unlisted noun)."""
+    base, sort = base_of(noun), sort_of(noun)
+    return sort in MADE or _ARTEFACT in topics(base)[: 1 if sort else senses]
+
+
+def named_noun(modifier: Any) -> Any | None:
+    """Return the noun that a word before it describes, whatever the parse says: the last of the nouns that follow; None
+    if no noun follows.
+    """
+    doc, end = modifier.doc, modifier.i + 1
+    while end < len(doc) and doc[end].tag_[:2] in ("JJ", "NN") and doc[end].text.isalpha():
+        end += 1
+    noun, before = doc[end - 1], doc[max(0, modifier.i - 1)]
+    joint = modifier.i > 0 and before.tag_[:2] in ("NN", "JJ") and before.lower_ not in frames()["shades"]
+    torn = before.lower_ == "in" or (joint and is_name(f"{before.lower_} {modifier.lower_}"))  # in white, blood orange
+    named = noun.tag_ in ("NN", "NNS") or (noun.tag_ == "NNP" and noun.is_lower)
+    return noun if noun.i > modifier.i and named and not torn else None
 
 
 def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:

@@ -223,6 +223,8 @@ def is_vouched_relation(old: Any, change: str) -> bool:
     if pair is None or figure is None or ground is None or base_of(old.head) in ("hide", "peek", "peer", "look"):
         return False
     verb = base_of(old.head) if old.head.tag_[:2] == "VB" else "be"
+    if sort_here(figure) == "person" and sort_here(ground) == "furniture" and "behind" in pair["pair"]:
+        return False  # who sits behind a table sits in front of it
     fits = _is_listed(figure, pair["figures"]) and _is_listed(ground, pair["grounds"])
     return fits and verb in frames()[pair["verbs"]]
 

@@ -1,9 +1,9 @@
 """Swaps by the reading of a caption, that is, its things and facts: two things change places, or only their names do.
 
-Two things can change places if they have different roles: who does something and to whom, who is given it, what is
-where. They can also if each takes part in a fact of its own and both are described alike. `truth` decides later which
-swaps are false. A swap is plausible if both things are of one sort and of equal rank, or if its words occur together in
-the corpus; any other swap is absurd, and made only if the options ask for it.
+Two things can change places if they have different roles in the reading: who does something and to whom, who is given
+it, what is where. They can, too, if each takes part in a fact of its own and both are described alike. The truth layer
+decides later which swaps are false. A swap is plausible if both things are of one sort and of equal rank; any
+other swap is absurd, and made only if the options ask for it.
 """
 
 from __future__ import annotations
@@ -56,11 +56,10 @@ def _swaps(doc: Any, corpus: WordCounts, *, names: bool, absurd: bool = False) -
     for left, right, why in exchangeable(scene, names):
         change = f"{left.text} ↔ {right.text}"
         text = exchanged_names(left, right) if names else exchanged_phrases(left, right, always=absurd)
-        odd = why if why and not (text and corpus.attests(text, doc.text)) else ""
-        if text and bool(odd) == absurd:
+        if text and bool(why) == absurd:
             yield CaptionEdit(text, change, left.i, (left, right))
-        elif odd and not absurd:
-            yield CaptionEdit(doc.text, change, left.i, (left, right), odd)
+        elif why and not absurd:
+            yield CaptionEdit(doc.text, change, left.i, (left, right), why)
 
 
 def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any, Any, str]]:
@@ -174,6 +173,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
         verbs = _verbs_of(scene, left, right, links)
         mutual = bool(verbs) and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs)
         equal = mutual or are_equals(left, right, sorts, verbs)  # the truth layer knows what holds both ways
+        placed = "animal" in sorts and any(f.is_relation for f, *_ in links)
+        equal = equal and not (placed and not all(is_beside(f.name) for f, *_ in links))  # not on, not next to
         if not names and is_plural(left) != is_plural(right):
             equal = equal and not any(v.split()[0] in (*frames()["grown"], *frames()["physical"]) for v in verbs)
         return "" if equal else f"{told} few would expect them in each other's roles (--plausible no)"

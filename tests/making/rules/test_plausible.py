@@ -414,6 +414,22 @@ def test_more_captions_never_give_fewer_foils() -> None:
     assert reasons == {"", "too many foils of its kind are less likely than their captions (--unmatched keeps them)"}
 
 
+def test_a_caption_whose_foil_is_made_too_often_gets_its_next_one() -> None:
+    """Half of 1,200 captions have one other foil besides the popular one: all of these get it, where 24 had none."""
+    tags = {"edit_kind": "replace-object", "frequency_gap": 0.0}
+    outcomes = []
+    for k in range(1200):
+        edits = [("man → woman", 0.0), *([(f"a{k} → b{k}", 5.0)] if k % 2 else [])]
+        drawn = [
+            Candidate(str(k), f"{k} {e}", "negative", "replace-object", "m", e, tags=tags | {"lm_gap": gap})
+            for e, gap in edits
+        ]
+        outcomes.append(SourceOutcome(str(k), verdicts=tuple(map(CandidateVerdict, drawn))))
+    made = chosen(outcomes)
+    assert sum(n for e, n in made.items() if e != "man → woman") == 600
+    assert sum(n for _, n in made.most_common(20)) <= 0.35 * made.total()
+
+
 def test_twenty_relations_are_35_percent_at_most_from_a_hundred_on() -> None:
     rng = Random(1)
     tags = {"edit_kind": "replace-relation", "lm_gap": 0.0, "frequency_gap": 0.0}
