@@ -112,9 +112,7 @@ def _is_acting(noun: Any) -> bool:
 
 
 def _is_headline(noun: Any) -> bool:
-    """Return True if a caption has no finite verb and begins with this thing, as in `Silk tie with a paisley
-    pattern`.
-    """
+    """Return True if a caption has no finite verb and begins with this thing: `Silk tie with a paisley pattern`."""
     doc = noun.doc
     finite = ("VBZ", "VBP", "VBD", "MD")
     singles = [
@@ -140,9 +138,7 @@ def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
 
 
 def _may_do_together(noun: Any) -> bool:
-    """Return True if several people or things could do what the caption says about one. They could not share a hat, a
-    chair or a horse.
-    """
+    """Return True if several people or things could do what the caption says about one."""
     doc, agrees = noun.doc, {t.i for t in agreeing(noun)}
     if noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ not in ("ROOT", "relcl"):
         return False
