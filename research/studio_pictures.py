@@ -137,6 +137,7 @@ def draw_studio(page: Any, base: str) -> None:
         "[name=table]", "\n".join(["picture,text,foil,kind", *(f"{k}.jpg,{line}" for k, line in enumerate(TABLE))])
     )
     page.fill("[name=positive]", "text")
+    page.fill("[name=negative]", "foil")
     page.fill("[name=image]", "picture")
     page.wait_for_selector("#preview .picture")
     page.evaluate("document.getElementById('import').scrollIntoView()")
