@@ -15,9 +15,11 @@ from creperie.core import DataError, UsageError
 from creperie.world import ROOM_KINDS, Room, World, check_world, evaluate, make_world
 from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.parse import parse
-from creperie.world.solid import space, studio
+from creperie.world.solid import furnish, space, studio
 from creperie.world.solid.arrange import backdrops
+from creperie.world.solid.meshes import turned
 from creperie.world.solid.models import SOLIDS, extent, parts_of
+from creperie.world.solid.paints import surface
 from creperie.world.solid.scene import Solid, read_room
 from creperie.world.solid.space import RoomGraph, box_of, fits_in_view
 from creperie.world.truth import Desc
@@ -204,7 +206,9 @@ def test_a_picture_from_farther_away_is_not_compiled_anew() -> None:
     jit = import_module("drjit")
     with jit.scoped_set_flag(jit.JitFlag.KernelHistory):
         jit.kernel_history_clear()
-        studio.render_room(replace(room, away=150, slope=20), 32, samples=1, variant="llvm")
+        candle = Solid("candle", "red", "wax", state="lit", x=40)
+        for things in (room.things, (candle,), (candle, replace(candle, x=-40), MUG)):
+            studio.render_room(replace(room, things=things, away=150, slope=20), 32, samples=1, variant="llvm")
         made = [kernel for kernel in jit.kernel_history() if kernel["type"] == jit.KernelType.JIT]
     assert made
     assert all(kernel["cache_hit"] for kernel in made)
@@ -236,26 +240,26 @@ def test_a_ray_that_went_astray_does_not_blacken_the_picture(stray: float) -> No
 
 def test_a_rug_lies_under_all_things_and_has_none_of_their_colours() -> None:
     red = Room((at(MUG, -20), at(replace(BALL, colour="red"), 20)), wall=1, ground=0)
-    border, *_ = [(patches, look) for patches, look in studio._surroundings(red) if look in studio._rug_looks()]
+    border, *_ = [(patches, look) for patches, look in furnish.surroundings(red) if look in furnish.rug_looks()]
     low, high = border[0].points.min((0, 1)), border[0].points.max((0, 1))
     boxes = np.array([box_of(thing) for thing in red.things])
     assert (low[:2] < boxes[:, :2].min(0)).all()
     assert (boxes[:, 3:5].max(0) < high[:2]).all()
     assert 0 < high[2] < 0.1
     assert border[1].rgb[0] < border[1].rgb[2]  # not the red one
-    bare = studio._surroundings(replace(red, wall=0))
-    assert not {look for _, look in bare} & {*studio._rug_looks()}
+    bare = furnish.surroundings(replace(red, wall=0))
+    assert not {look for _, look in bare} & {*furnish.rug_looks()}
 
 
 def test_a_table_ends_before_its_things_and_is_not_made_of_floorboards() -> None:
     room = Room((at(MUG, -20), at(BALL, 20)), ground=0, away=220)
-    tops = [(p, look) for p, look in studio._surroundings(room) if look.texture == "large board"]
+    tops = [(p, look) for p, look in furnish.surroundings(room) if look.texture == "large board"]
     front = min(patches.points[..., 1].min() for patches, _ in tops)
     assert front < min(box_of(thing)[1] for thing in room.things)
     assert max(patches.points[..., 1].max() for patches, _ in tops) == space.WALL["table"]
     down = space.project(np.array([[0, front, 0.0]]), room)[0][1, 0]
     assert 0.85 < down < 0.95, "its edge is not in the picture"
-    floor = [look.texture for _, look in studio._surroundings(replace(room, setting="room"))]
+    floor = [look.texture for _, look in furnish.surroundings(replace(room, setting="room"))]
     assert "large planks" in floor
     assert "large board" not in floor
 
@@ -291,3 +295,55 @@ def test_speckles_go_and_thin_shadows_stay(mark: int, value: float, left: float)
 def test_things_stand_out_from_wall_and_ground() -> None:
     grey = Room((replace(MUG, colour="", material="metal"),), wall=1, ground=5)
     assert {wall for wall, _ in backdrops([grey])} < {0, 2, 3, 4, 5, 6, 7}
+
+
+def test_things_keep_away_from_the_edge_of_the_picture() -> None:
+    box = Solid("box", "green", size="big", state="closed")
+    rooms = [Room((box,), aim_z=14, away=away) for away in range(160, 260, 5)]
+    edges = [np.abs(space.project(space.points_of(box), room)[0]).max() for room in rooms]
+    assert min(edges) < 0.9 < 0.96 < max(edges)
+    assert [RoomGraph(room).seen[0].whole for room in rooms] == [edge < 0.93 for edge in edges]
+
+
+def test_a_window_is_beside_what_hangs_on_the_wall_and_more_than_its_frame_is_seen() -> None:
+    chair = Solid("chair", "red")
+    room = Room((chair, at(PICTURE, 0, 148)), "room", aim_y=40, aim_z=80, away=900)
+    picture = box_of(room.things[1])
+    for aim in (-60, 0, 60):
+        made, (low, sill, high, top) = furnish._window(replace(room, aim_x=aim))
+        assert made
+        assert high < picture[0] or low > picture[3]
+        shut = sum(
+            np.prod(np.ptp(p.points[0], axis=0)[[0, 2]]) for p in furnish._wall(150, 1400, (low, sill, high, top))
+        )
+        assert shut == pytest.approx(1400 * 600 - (high - low) * (top - sill))
+    wide = replace(room, things=(chair, *(at(PICTURE, x, 148) for x in (-140, -70, 0, 70, 140))))
+    assert furnish._window(wide)[0] == []
+
+
+def test_a_folded_umbrella_has_folds_and_a_car_is_round() -> None:
+    cloth = dict(parts_of("umbrella", "closed"))["main"].moved(turned("x", 17)).points.reshape(-1, 3)
+    ring = cloth[np.abs(cloth[:, 2] - np.median(cloth[:, 2])) < 1]
+    assert np.hypot(*(ring[:, :2] - ring[:, :2].mean(0)).T).std() > 0.3
+    hull = dict(parts_of("toy boat", ""))["main"]
+    sides = np.abs(hull.normals[..., 2]) < 0.5
+    assert len(np.unique(hull.normals[sides].round(3), axis=0)) > 40
+
+
+def test_no_two_clocks_tell_the_same_time_and_no_two_things_have_quite_the_same_tone() -> None:
+    clock = Solid("clock", "white")
+    parts = studio._parts(Room((clock, at(clock, 30), at(BALL, -30), at(BALL, -60))))
+    ink = [patches.points - patches.points.mean((0, 1)) for patches, look in parts if look.rgb == (24, 24, 28)]
+    hands = [p for p in ink if len(p) == len(dict(parts_of("clock", ""))["hour"].points)]
+    assert len(hands) == 4
+    assert np.abs(hands[0] - hands[2]).max() > 0.5
+    red = {look.rgb for _, look in parts if look.rgb[0] > 150 and max(look.rgb[1:]) < 60}
+    assert len(red) == 2
+
+
+def test_clear_glass_has_no_colour_of_its_own_and_a_bear_has_fur() -> None:
+    bear = Solid("teddy bear", "brown", "fur")
+    bare = sum(len(p.points) for paint, p in parts_of("teddy bear", "") if paint == "main")
+    (fur, *_), *_ = [(p, look) for p, look in studio._parts(Room((bear,))) if look.texture == "fur"]
+    assert len(fur.points) > bare + 5000
+    assert max(surface("main", "", "glass", "").rgb) < 40

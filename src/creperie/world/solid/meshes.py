@@ -198,15 +198,41 @@ def _arc(numbers: Numbers) -> Patches:
 
 
 def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0) -> Patches:
-    """Return a solid with the outline `numbers` (x and y of its corners) between the heights `low` and `high`. Its
-    lower outline is scaled by `scale`.
+    """Return a solid with an outline in x and y between two heights; the outline at the lower height is scaled. Its
+    outline is rounded where it is not sharp, and its upper and lower edges are bevelled.
     """
-    ring = np.array([*numbers, *numbers[:2]], float).reshape(-1, 2)
-    middle = ring[:-1].mean(0)
-    rings = [(0 * ring + middle, low), ((ring - middle) * scale + middle, low), (ring, high), (0 * ring + middle, high)]
-    body = _grid(np.stack([np.concatenate([r, np.full((len(r), 1), z)], 1) for r, z in rings]))
-    flat = np.abs(body.normals[..., 2:]) > 0.9
-    return Patches(body.points, body.normals, np.where(flat, body.points[..., :2] / TILE, body.uv))
+    corners = np.array(numbers, float).reshape(-1, 2)
+    if _area(corners) < 0:
+        corners = corners[::-1]
+    sides = _curve(np.concatenate([corners[-1:], corners, corners[:2]]), 4)[1:-1]
+    middle, bevel = corners.mean(0), 0.4 if high - low > 3 else 0.0
+    inset = 1 - bevel / np.ptp(corners, axis=0).min()
+    parts = []
+    for at, way in sides:
+        facing = np.concatenate([way[:, 1:], -way[:, :1], 0 * way[:, :1]], 1)
+        facing /= np.maximum(np.linalg.norm(facing, axis=1, keepdims=True), 1e-9)
+        rings = [
+            np.concatenate([(at - middle) * size + middle, np.full((len(at), 1), z)], 1)
+            for size, z in (
+                (0, low),
+                (scale * inset, low),
+                (scale, low + bevel),
+                (1, high - bevel),
+                (inset, high),
+                (0, high),
+            )
+        ]
+        wall = _grid(np.stack(rings[2:4]))
+        parts.append(Patches(wall.points, _grid(np.stack(rings[2:4]), np.stack([facing, facing])).normals, wall.uv))
+        for pair in (rings[:2], rings[1:3], rings[3:5], rings[4:]):
+            flat = _grid(np.stack(pair))
+            parts.append(Patches(flat.points, flat.normals, flat.points[..., :2] / TILE))
+    return joined(parts)
+
+
+def _area(corners: np.ndarray) -> float:
+    (x, y), (x1, y1) = corners.T, np.roll(corners, -1, 0).T
+    return float((x * y1 - x1 * y).sum())
 
 
 def _cut_y(numbers: Numbers) -> Patches:
@@ -238,6 +264,32 @@ def _canopy(numbers: Numbers) -> Patches:
     return _grid(points, None, uv)
 
 
+def _furl(numbers: Numbers) -> Patches:
+    """Return a surface of revolution in twisted folds, such as rolled-up cloth."""
+    rolled = _turn((0, 0, 0, *numbers), 96).split(1.0)
+    x, y, z = np.moveaxis(rolled.points, 2, 0)
+    folds = 1 - 0.3 * np.abs(np.sin(3 * np.arctan2(y, x) + 0.07 * z)) ** 0.7
+    points = np.stack([x * folds, y * folds, z], 2)
+    return Patches(points, _flat(points), rolled.uv)
+
+
+def fuzz(patches: Patches, count: int, length: float) -> Patches:
+    """Return hairs that stand on patches, a little combed down."""
+    areas = np.linalg.norm(np.cross(*np.moveaxis(patches.points[:, 2:] - patches.points[:, :2], 1, 0)), axis=1)
+    chance = np.random.PCG64(np.random.SeedSequence([len(areas), count])).random_raw(7 * count) >> np.uint64(11)
+    pick, u, v, *lean, turn = chance.reshape(7, -1) / 2.0**53
+    at = np.searchsorted(np.cumsum(areas) / areas.sum(), pick * 0.999999)
+    u, v = u[:, None], v[:, None]
+    weights = np.stack([(1 - u) * (1 - v), u * (1 - v), u * v, (1 - u) * v], 1)
+    foot, up = ((weights * field[at]).sum(1) for field in (patches.points, patches.normals))
+    way = up + 0.8 * (np.stack(lean, 1) - 0.5) - (0, 0, 0.35)
+    side = np.cross(way, np.stack([np.cos(6.3 * turn), np.sin(6.3 * turn), 0 * turn], 1))
+    side *= 0.06 / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-9)
+    tip = foot + length * way / np.linalg.norm(way, axis=1, keepdims=True)
+    points = np.stack([foot - side, foot + side, tip + 0.3 * side, tip - 0.3 * side], 1)
+    return Patches(points, np.repeat(up[:, None], 4, 1), patches.uv[at])
+
+
 def _pillow(numbers: Numbers) -> Patches:
     wide, deep, high = numbers
     t = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 25))
@@ -266,5 +318,6 @@ _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
     "cut x": _cut_x,
     "leaf": _leaf,
     "canopy": _canopy,
+    "furl": _furl,
     "pillow": _pillow,
 }

@@ -119,7 +119,7 @@ class Surface:
         """Return the light that the surface emits, in linear RGB: (n, n, 3)."""
         if self.texture == "flame":
             return np.array(_TABLES["flame"])[:, None, :]
-        return linear(self.picture()) * self.light
+        return (0.12 + 0.88 * linear(self.picture())) * self.light
 
     def picture(self) -> np.ndarray:
         """Return the image on the surface: (n, n, 3) uint8."""
@@ -133,7 +133,7 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     else the name of a fixed paint.
     """
     if paint == "wood":
-        return Surface(NATURAL["wood"], 0.45, texture="wood", tiles=6)
+        return Surface(NATURAL["wood"], 0.45, texture="wood", tiles=3.5)
     if paint == "flame":
         return Surface((255, 240, 220), light=(1, 1, 1), texture="flame", tiles=1.2)
     if paint not in ("main", "lit"):
@@ -141,8 +141,8 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
         return Surface(tuple(rgb), roughness, metallic)
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
-    tiles = 6 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
-    light = (1.8, 1.35, 0.9) if paint == "lit" else ()
+    tiles = 3.5 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
+    light = (3.4, 2.6, 1.7) if paint == "lit" else ()
     return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
 
 
@@ -187,8 +187,13 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
     if style == "plaster":
         shade = 0.97 + 0.03 * _noise(512, 8, 11) + 0.03 * _noise(512, 64, 7)
     if style == "terrazzo":
-        chips = _noise(512, 64, 12)
-        shade = np.where(chips > 0.78, 0.88, np.where(chips < 0.16, 0.94, 1.0))
+        chips, more = _noise(512, 128, 12), _noise(512, 128, 14)
+        shade = np.where(chips > 0.78, 0.86, np.where(chips < 0.16, 1.06, np.where(more > 0.8, 0.93, 1.0)))
+    if style == "gingham":
+        shade = shade * (1.08 - 0.11 * (x // 32 % 2) - 0.11 * (y // 32 % 2))
+    if style == "woven":
+        zigzag = (np.abs(x % 32 - 16) + y) % 32 < 14
+        shade = shade * np.where(y % 128 < 40, np.where(zigzag, 1.06, 0.86), 0.97 + 0.03 * np.sin(y * np.pi / 2))
     if style == "planks":
         row = y // 64
         grain = np.tile(_grain().repeat(2, 1), (2, 1))

@@ -23,7 +23,7 @@ from creperie.world.truth import Desc, and_
 CENTIMETRES = 0.5  #: of a step of a position
 DEGREES = 5  #: of a step of a turn
 RASTER = 40  #: width and height of the identity picture
-FULL = 290  #: least number of its pixels that things cover
+FULL = 256  #: least number of its pixels that things cover
 VIEW = 25.0  #: field of view in degrees
 WALL = {"table": 75.0, "room": 150.0}  #: distance of the wall behind
 
@@ -144,7 +144,7 @@ def look_at(room: Room) -> list[Seen]:
     spots = []
     for thing in room.things:
         across, depth = project(points_of(thing), room)
-        whole = bool((np.abs(across) < 0.97).all())
+        whole = bool((np.abs(across) < 0.93).all())
         cell = np.clip(((across + 1) / 2 * RASTER).astype(int), 0, RASTER - 1)
         pixels, where = np.unique(cell[1] * RASTER + cell[0], return_inverse=True)
         own = np.full(len(pixels), np.inf)

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from io import BytesIO
-from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,13 @@ import numpy as np
 from PIL import Image
 
 from creperie.core import Progress, UsageError, cache_home, missing_extra, option, silent, write_bytes
-from creperie.world.solid.meshes import TILE, Patches, build, joined, turned
+from creperie.world.solid.develop import expose, smooth
+from creperie.world.solid.furnish import plane, surroundings
+from creperie.world.solid.meshes import Patches, fuzz, joined, turned
 from creperie.world.solid.models import parts_of
-from creperie.world.solid.paints import LIGHTS, RUGS, Surface, lab, large_look, surface
+from creperie.world.solid.paints import LIGHTS, Surface, surface
 from creperie.world.solid.scene import Room
-from creperie.world.solid.space import VIEW, WALL, box_of, camera_of, pose_of
+from creperie.world.solid.space import VIEW, camera_of, pose_of
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
 SAMPLES = 16  #: per pixel
@@ -57,7 +58,7 @@ class RenderOptions:
         """Return the picture of a room as the content of a PNG file. It is read from the cache or, if it is not there,
         rendered.
         """
-        file = cache_home() / "rooms-6" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-7" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -145,41 +146,43 @@ def render_room(
 
     mi.set_variant(VARIANTS[variant if variant in VARIANTS else find_variant(variant)])
     camera = _camera(mi, room, size, samples, turn)
-    light, guide = _light_in(mi, room, camera, True)
-    if any(look.glass for _, look in _parts(room)):
-        beyond, clear = _light_in(mi, room, camera, False)
+    parts = _parts(room)
+    light, guide = _light_in(mi, room, camera, parts)
+    solid = [part for part in parts if not part[1].glass]
+    if len(solid) < len(parts):
+        beyond, clear = _light_in(mi, room, camera, solid)
         eye, aim = camera_of(room)
         facing = np.abs(guide[..., 3:6] @ (turned("z", turn) @ (aim - eye))) / np.linalg.norm(aim - eye)
-        glass = np.abs(guide[..., 6] - clear[..., 6]) > 0.003 * clear[..., 6]
-        share = np.where(glass, 0.26 + 0.74 * (1 - np.minimum(facing, 1)) ** 1.2, 0.55)[..., None]  # 0.55 of its shadow
-        light = share * light + (1 - share) * beyond * np.where(glass[..., None], _TINT, 1)
+        glass = (np.abs(guide[..., 6] - clear[..., 6]) > 0.003 * clear[..., 6])[..., None]
+        through = _TINT ** (1 / np.clip(facing, 0.12, 1))[..., None]
+        light = np.where(glass, light + through * beyond, 0.45 * light + 0.55 * beyond)  # lighter shadows
     return expose(light)
 
 
-_TINT = (0.72, 0.87, 0.84)  #: of light that passes through glass
+_TINT = np.array((0.76, 0.88, 0.85))  #: of light that passes through glass
 
 
-def _light_in(mi: Any, room: Room, camera: dict[str, Any], glass: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays with a value per pixel: the light, and the colour, normal and depth of the visible surface.
-    Without `glass`, things of glass are left out.
-    """
-    made: dict[str, Any] = {"type": "scene", "sensor": camera, "sky": _sky(mi, room), "sun": _sun(mi, room)}
-    parts = [part for part in _parts(room) if glass or not part[1].glass]
+def _light_in(
+    mi: Any, room: Room, camera: dict[str, Any], parts: Sequence[tuple[Patches, Surface]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return each pixel's light, and the colour, normal and depth of its visible surface."""
+    made: dict[str, Any] = {"type": "scene", "sensor": camera, "sky": _sky(mi, room)}
     made["things"] = _painted_mesh(mi, [part for part in parts if not part[1].light])
-    shining: dict[Surface, list[Patches]] = {}
+    lamps: dict[Surface, list[Patches]] = {}
     for patches, look in parts:
         if look.light:
-            shining.setdefault(look, []).append(patches)
-    for k in range(2 - len(shining)):  # always as many lights: another number would be compiled anew
-        shining[Surface((k, 0, 0), light=(0, 0, 0))] = [_plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))]
+            lamps.setdefault(look, []).append(patches)
+    for k in range(2 - len(lamps)):  # always as many lights: another number would be compiled anew
+        lamps[Surface((k, 0, 0), light=(0, 0, 0))] = [plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))]
     dull = mi.load_dict({"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.2}})
-    for k, (look, patches_of) in enumerate(shining.items()):
+    for k, (look, patches_of) in enumerate(lamps.items()):
         made[f"light{k}"] = _glowing_mesh(mi, look, joined(patches_of), dull)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
     _keep_variable(mi, scene.sensors()[0], ("aperture_radius", "focus_distance"))
-    light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 5, "rr_depth": 3}), seed=seed)
+    light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 4, "rr_depth": 3}), seed=seed)
+    # not in one integrator with the path, which would then run twice
     aovs = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
-    guide = np.array(mi.render(scene, integrator=aovs, seed=seed, spp=16))[..., -7:]
+    guide = np.array(mi.render(scene, integrator=aovs, seed=seed, spp=9))[..., -7:]
     return smooth(np.array(light), guide), guide
 
 
@@ -194,44 +197,40 @@ def _keep_variable(mi: Any, part: Any, names: Sequence[str]) -> None:
 
 
 def _sky(mi: Any, room: Room) -> dict[str, Any]:
-    """Return the light that comes from all sides: a bright window, some light from above and the sides, and less from
-    below.
+    """Return the light from all sides: a large window and the sun beside the camera, some light from above and the
+    sides, less from below, and what is seen through the window in the wall.
     """
     where, half, colour, above, beside = (np.array(v) for v in LIGHTS[room.light])
-    up = np.cos(np.linspace(0, np.pi, 64))[:, None, None]
-    level = np.where(up > 0, up * above + (1 - up) * beside, beside * (1 + 0.7 * up)) + np.zeros((64, 128, 3))
+    up = np.cos(np.linspace(0, np.pi, 128))[:, None, None]
+    level = np.where(up > 0, up * above + (1 - up) * beside, beside * (1 + 0.7 * up)) + np.zeros((128, 256, 3))
+    view = np.where(up > -0.2, 1.6 + 0.4 * up, 0.6 + 0.2 * np.sin(np.arange(256) * 1.7)[:, None])
+    level[:, np.r_[:48, -48:0]] = view[:, np.r_[:48, -48:0]] * np.where(up > -0.2, (0.92, 0.97, 1.05), (0.5, 0.6, 0.42))
     x, y, z = where / np.linalg.norm(where)
-    row, column = round(64 * math.acos(z) / math.pi), round(128 * math.atan2(x, y) / (2 * math.pi))
-    wide = np.arange(-round(16 * float(half)), 1 + round(16 * float(half)))
-    level[np.ix_(row + wide, (column + wide) % 128)] = colour
+    row, column = round(128 * math.acos(z) / math.pi), round(256 * math.atan2(x, y) / (2 * math.pi))
+    for wide, light in ((round(32 * float(half)), colour), (2, 14 * colour)):
+        at = np.arange(-wide, 1 + wide)
+        level[np.ix_(row + at, (column + at) % 256)] = light
     upright = mi.ScalarTransform4f().rotate([1, 0, 0], 90)
     return {"type": "envmap", "bitmap": mi.Bitmap(level.astype(np.float32)), "to_world": upright}
 
 
-def _sun(mi: Any, room: Room) -> dict[str, Any]:
-    """Return the sunlight: a bright patch on the things and on the wall behind them."""
-    eye, aim = camera_of(room)
-    where, _, colour, *_ = LIGHTS[room.light]
-    wide = float(np.linalg.norm(aim - eye)) * math.tan(math.radians(VIEW / 2))
-    at = aim + 4 * wide * np.array(where)
-    y, x = (np.mgrid[:64, :64] - 31.5) / 32
-    pool = np.clip(3.2 * (1 - np.hypot(x, y)), 0, 1)  # wide enough for all things, darker towards its rim
-    far = float(np.linalg.norm(at - aim))
-    picture = (pool[..., None] * np.array(colour) * 0.16 * far**2).astype(np.float32)
-    return {
-        "type": "projector",
-        "irradiance": {"type": "bitmap", "bitmap": mi.Bitmap(picture), "raw": True},
-        "fov": 2 * math.degrees(math.atan(3.3 * wide / far)),
-        "to_world": mi.ScalarTransform4f().look_at(at.tolist(), aim.tolist(), [0, 0, 1]),
-    }
-
-
 def _parts(room: Room) -> list[tuple[Patches, Surface]]:
-    parts = _surroundings(room)
-    for thing in room.things:
+    parts = surroundings(room)
+    for k, thing in enumerate(room.things):
         for paint, patches in parts_of(thing.kind, thing.state):
-            parts.append((patches.moved(*pose_of(thing)), surface(paint, thing.colour, thing.material, thing.pattern)))
+            look, own = surface(paint, thing.colour, thing.material, thing.pattern), patches
+            if paint in _HANDS:  # no two clocks tell the same time
+                own = own.moved(np.eye(3), (0, 0, -10)).moved(turned("y", _HANDS[paint] * k), (0, 0, 10))
+            if look.texture == "fur" and paint == "main":
+                own = joined([own, fuzz(own, 8000, 0.5)])
+            if look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
+                red, green, blue = (round(v * (0.94 + 0.08 * (k * 0.618 % 1))) for v in look.rgb)
+                look = replace(look, rgb=(red, green, blue))
+            parts.append((own.moved(*pose_of(thing)), look))
     return parts
+
+
+_HANDS = {"hour": 35, "minute": 80}  #: degrees by which hands of the next clock are turned
 
 
 def _camera(mi: Any, room: Room, size: int, samples: int, turn: float) -> dict[str, Any]:
@@ -240,96 +239,13 @@ def _camera(mi: Any, room: Room, size: int, samples: int, turn: float) -> dict[s
     far = float(np.linalg.norm(aim - eye))
     return {
         "type": "thinlens",  # the wall behind is a little out of focus, the things are not
-        "aperture_radius": 0.0025 * far,
+        "aperture_radius": 0.004 * far,
         "focus_distance": far,
         "fov": VIEW,
         "to_world": mi.ScalarTransform4f().look_at(moved.tolist(), aim.tolist(), [0, 0, 1]),
         "film": {"type": "hdrfilm", "width": size, "height": size, "rfilter": {"type": "box"}},
         "sampler": {"type": "multijitter", "sample_count": samples},
     }
-
-
-def _plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]) -> Patches:
-    a, u_, v_ = (np.array(p, float) for p in (corner, u, v))
-    points = np.array([[a, a + u_, a + u_ + v_, a + v_]])
-    normal = np.cross(u_, v_) / np.linalg.norm(np.cross(u_, v_))
-    wide, high = np.linalg.norm(u_) / TILE, np.linalg.norm(v_) / TILE
-    return Patches(points, np.broadcast_to(normal, (1, 4, 3)), np.array([[[0, 0], [wide, 0], [wide, high], [0, high]]]))
-
-
-def _surroundings(room: Room) -> list[tuple[Patches, Surface]]:
-    """Return the surfaces around the things: the ground or table with a rug or runner on it, and the wall with its
-    panels and skirting board.
-    """
-    back, wide, table = WALL[room.setting], 1400.0, room.setting == "table"
-    paper = large_look("walls", room.wall, 14)
-    below = large_look("grounds", room.ground, 10 if table else 24)
-    parts = [(_plane((-wide / 2, back, 0), (wide, 0, 0), (0, 0, 600)), paper)]
-    if table:
-        look = replace(below, texture=_TOPS.get(below.texture, below.texture))
-        front, edge = _front_edge(room), 0.35  # rounded a little
-        outline = [(front, -3.2), (front, -edge), (front + edge, 0.0), (back, 0.0)]
-        for (y, z), (y1, z1) in pairwise(outline):
-            parts.append((_plane((-250, y, z), (500, 0, 0), (0, y1 - y, z1 - z)), look))
-        parts.append((_plane((-wide / 2, -500, -72), (wide, 0, 0), (0, 500 + back, 0)), Surface((116, 98, 84), 0.8)))
-    else:
-        parts.append((_plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below))
-    if (room.wall + room.ground) % 2:
-        parts += _rug(room)
-    if not table:
-        board = _plane((-wide / 2, back - 0.8, 0), (wide, 0, 0), (0, 0, 9))
-        parts += [(p, Surface((206, 198, 182), 0.4)) for p in ([board] if room.wall % 2 else [board, *_panels(back)])]
-    return parts
-
-
-#: Floors, and what table tops are made of instead.
-_TOPS = {"large planks": "large board", "large tiles": "large terrazzo"}
-
-
-def _front_edge(room: Room) -> float:
-    """Return the y position of the table's front edge: just inside the picture, and nearer to the camera than all
-    things.
-    """
-    eye, aim = camera_of(room)
-    ahead = (aim - eye) / np.linalg.norm(aim - eye)
-    low = ahead - 0.92 * math.tan(math.radians(VIEW / 2)) * np.cross([1.0, 0, 0], ahead)
-    seen = eye[1] - eye[2] / low[2] * low[1] if low[2] < 0 else math.inf
-    return min(seen, *(box_of(thing)[1] - 1.5 for thing in room.things))
-
-
-def _panels(back: float) -> list[Patches]:
-    """Return painted panels for the lower part of a wall, with a rail above them."""
-    wall = _plane((-700, back - 0.1, 9), (1400, 0, 0), (0, 0, 57))
-    boxes = [build("box", (-700, back - 1.2, 66, 700, back + 1, 69, 0.4))]
-    for x in range(-240, 240, 60):
-        boxes += [build("box", (x + a, back - 0.6, 14, x + a + 3, back + 1, 62, 0.2)) for a in (4, 53)]
-        boxes += [build("box", (x + 4, back - 0.6, z, x + 56, back + 1, z + 3, 0.2)) for z in (14, 59)]
-    return [wall, joined(boxes)]
-
-
-def _rug_looks() -> list[Surface]:
-    return [large_look("rugs", k, 1.0) for k in range(RUGS)]
-
-
-def _rug(room: Room) -> list[tuple[Patches, Surface]]:
-    """Return a rug under the things in a room, or a runner on a table, in the colour that contrasts most with the
-    things.
-    """
-    boxes = np.array([box_of(thing) for thing in room.things])
-    things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for x in room.things])
-    best = max(_rug_looks(), key=lambda rug: float(np.linalg.norm(things - lab(rug.rgb), axis=1).min()))
-    (x0, y0), (x1, y1), table = boxes[:, :2].min(0), boxes[:, 3:5].max(0), room.setting == "table"
-    border = 3.0 if table else 14.0
-    x0, x1 = (-300.0, 300.0) if table else (x0 - 2 * border, x1 + 2 * border)
-    y0, y1 = y0 - 2 * border, min(y1 + 2 * border, WALL[room.setting] - 4)
-    y0 = max(y0, _front_edge(room) + 1) if table else y0
-    red, green, blue = (round(0.55 * v) for v in best.rgb)
-    trim = replace(best, rgb=(red, green, blue), texture="weave")
-    stripes = [(0.0, best), (0.45 * border, trim), (0.75 * border, best)]
-    return [
-        (_plane((x0 + s, y0 + s, 0.05 + 0.02 * k), (x1 - x0 - 2 * s, 0, 0), (0, y1 - y0 - 2 * s, 0)), look)
-        for k, (s, look) in enumerate(stripes)
-    ]
 
 
 def _cell(k: int) -> tuple[int, int, int]:
@@ -372,15 +288,21 @@ def _painted_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
 
 
 def _glowing_mesh(mi: Any, look: Surface, patches: Patches, dull: Any) -> Any:
-    """Return surfaces that emit light as a mesh. `dull` is the material that determines how they reflect
-    other light.
+    """Return surfaces that emit light as a mesh; `dull` is the material with which they reflect other light. Meshes and
+    textures always have the same size: another size would be compiled anew.
     """
-    radiance = {"type": "bitmap", "bitmap": mi.Bitmap(look.shine().astype(np.float32)), "raw": True}
+    shine = look.shine().astype(np.float32)
+    rows, columns = (np.arange(64) * n // 64 for n in shine.shape[:2])
+    radiance = {"type": "bitmap", "bitmap": mi.Bitmap(shine[np.ix_(rows, columns)]), "raw": True}
     weight = 1.0 if any(look.light) else 0.001
     props = mi.Properties()
     props["bsdf"] = dull
     props["emitter"] = mi.load_dict({"type": "area", "radiance": radiance, "sampling_weight": weight})
-    return _mesh(mi, Patches(patches.points, patches.normals, patches.uv / look.tiles), props, {})
+    dot = plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))
+    spare = -(len(patches.points) + 2) % 4096
+    blank = Patches(*(np.repeat(field[:1], spare, 0) for field in (0 * dot.points, dot.normals, dot.uv)))
+    whole = joined([dot, patches, blank, dot])
+    return _mesh(mi, Patches(whole.points, whole.normals, whole.uv / look.tiles), props, {})
 
 
 def _mesh(mi: Any, patches: Patches, props: Any, data: dict[str, np.ndarray]) -> Any:
@@ -395,80 +317,3 @@ def _mesh(mi: Any, patches: Patches, props: Any, data: dict[str, np.ndarray]) ->
     params["faces"] = np.concatenate([first + [0, 1, 2], first + [0, 2, 3]]).astype(np.uint32).ravel()
     params.update()
     return made
-
-
-def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
-    """Return the light with less noise, by averaging within each surface. `guide` holds the colour, normal and depth at
-    each pixel.
-    """
-    light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
-    albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
-    albedo = np.clip(albedo, 0.04, 1)
-    light = _despeckled(np.minimum(light / albedo, 60))
-    likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)], 2)
-    for step in (1, 2, 4, 8):
-        light = _averaged(light, likeness, step)
-    return np.asarray(light * albedo)
-
-
-def expose(light: np.ndarray) -> np.ndarray:
-    """Return the light as a picture. Very bright parts glow, corners are darkened, and highlights are softened. The
-    exposure is longer for dark pictures, and shorter for bright ones and those with large white parts.
-    """
-    high, wide = light.shape[:2]
-    level = light.max(2, keepdims=True)
-    glow = light * np.clip(1 - 3 / np.maximum(level, 1e-6), 0, 1)
-    for axis, n in ((0, high), (1, wide)):
-        far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / n
-        spread = 0.8 * np.exp(-((far / 0.012) ** 2)) + 0.2 * np.exp(-((far / 0.05) ** 2))
-        glow = np.moveaxis(np.tensordot(spread / spread.sum(1).max(), glow, (1, axis)), 0, axis)
-    y, x = np.mgrid[-1 : 1 : high * 1j, -1 : 1 : wide * 1j]
-    grey = light.mean(2)
-    middle, bright = np.exp(np.log(grey + 0.01).mean()), np.percentile(grey, 98)
-    time = min(float(np.clip(math.sqrt(0.48 / middle), 0.8, 1.35)), max(0.9, 1.6 / bright))
-    seen = 0.57 * time * (light / np.maximum(level / 4, 1) + 0.25 * glow) * (1 - 0.1 * (x**2 + y**2))[..., None]
-    mapped = seen * (2.51 * seen + 0.03) / (seen * (2.43 * seen + 0.59) + 0.14)
-    coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
-    return (np.clip(coded, 0, 1) * 255 + 0.5).astype(np.uint8)
-
-
-def _despeckled(light: np.ndarray) -> np.ndarray:
-    """Return the light without speckles: each pixel is clipped to lie between its second-darkest and its
-    third-brightest neighbour.
-    """
-    wide = np.pad(light, ((1, 1), (1, 1), (0, 0)), mode="edge")
-    high, across = light.shape[:2]
-    around = [wide[y : y + high, x : x + across] for y in range(3) for x in range(3) if (y, x) != (1, 1)]
-    ranked = np.partition(np.stack(around), (1, 5), axis=0)
-    return np.clip(light, ranked[1], ranked[5])
-
-
-def _blurred(level: np.ndarray) -> np.ndarray:
-    """Return each value averaged with those of the eight pixels around it; nearer ones have more weight."""
-    for axis in (0, 1):
-        wide = np.pad(level, [(int(k == axis),) * 2 for k in range(3)], mode="edge")
-        below, same, above = (np.take(wide, np.arange(k, k + level.shape[axis]), axis) for k in range(3))
-        level = (below + 2 * same + above) / 4
-    return level
-
-
-def _averaged(light: np.ndarray, guide: np.ndarray, step: int) -> np.ndarray:
-    """Return the light averaged over neighbours `step` pixels away. Neighbours on the same surface and of similar
-    brightness have the most weight.
-    """
-    pad = ((step, step), (step, step), (0, 0))
-    wide, near = np.pad(light, pad, mode="edge"), np.pad(guide, pad, mode="edge")
-    total, weights = np.zeros_like(light), np.zeros_like(light[..., :1])
-    grey = light.mean(2, keepdims=True)
-    level = np.log(grey + 0.05) / 2 + np.log(_blurred(grey) + 0.05) / 2  # noise alone makes edges ragged
-    levels = np.pad(level, pad, mode="edge")
-    high, across = light.shape[:2]
-    for dy in (0, step, 2 * step):
-        for dx in (0, step, 2 * step):
-            other = wide[dy : dy + high, dx : dx + across]
-            apart = ((near[dy : dy + high, dx : dx + across] - guide) ** 2).sum(2, keepdims=True)
-            apart = apart + 18.0 / step**0.8 * (levels[dy : dy + high, dx : dx + across] - level) ** 2
-            weight = np.exp(-apart) * (2 - (dy != step)) * (2 - (dx != step))
-            total += weight * other
-            weights += weight
-    return total / weights

@@ -1,0 +1,84 @@
+"""From light to pictures: noise is smoothed, and light is exposed as a camera does."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
+    """Return the light with less noise, by averaging within each surface. `guide` holds the colour, normal and depth at
+    each pixel.
+    """
+    light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
+    albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
+    albedo = np.clip(albedo, 0.04, 1)
+    light = _despeckled(np.minimum(light / albedo, 60))
+    likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)], 2)
+    for step in (1, 2, 4, 8):
+        light = _averaged(light, likeness, step)
+    return np.asarray(light * albedo)
+
+
+def expose(light: np.ndarray) -> np.ndarray:
+    """Return the light as a picture. Very bright parts glow, corners are darkened, and highlights are softened. The
+    exposure is longer for dark pictures, and shorter for bright ones and those with large white parts.
+    """
+    high, wide = light.shape[:2]
+    level = light.max(2, keepdims=True)
+    glow = light * np.clip(1 - 3 / np.maximum(level, 1e-6), 0, 1)
+    for axis, n in ((0, high), (1, wide)):
+        far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / n
+        spread = 0.8 * np.exp(-((far / 0.012) ** 2)) + 0.2 * np.exp(-((far / 0.05) ** 2))
+        glow = np.moveaxis(np.tensordot(spread / spread.sum(1).max(), glow, (1, axis)), 0, axis)
+    y, x = np.mgrid[-1 : 1 : high * 1j, -1 : 1 : wide * 1j]
+    grey = light.mean(2)
+    middle, bright = np.exp(np.log(grey + 0.01).mean()), np.percentile(grey, 98)
+    time = min(float(np.clip(math.sqrt(0.48 / middle), 0.8, 1.35)), max(0.9, 1.6 / bright))
+    seen = 0.62 * time * (light / np.maximum(level / 4, 1) + 0.25 * glow) * (1 - 0.1 * (x**2 + y**2))[..., None]
+    mapped = seen * (2.51 * seen + 0.03) / (seen * (2.43 * seen + 0.59) + 0.14)
+    coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
+    return (np.clip(coded, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def _despeckled(light: np.ndarray) -> np.ndarray:
+    """Return the light without speckles: each pixel is clipped to lie between its second-darkest and its
+    third-brightest neighbour.
+    """
+    wide = np.pad(light, ((1, 1), (1, 1), (0, 0)), mode="edge")
+    high, across = light.shape[:2]
+    around = [wide[y : y + high, x : x + across] for y in range(3) for x in range(3) if (y, x) != (1, 1)]
+    ranked = np.partition(np.stack(around), (1, 5), axis=0)
+    return np.clip(light, ranked[1], ranked[5])
+
+
+def _blurred(level: np.ndarray) -> np.ndarray:
+    """Return each value averaged with those of the eight pixels around it; nearer ones have more weight."""
+    for axis in (0, 1):
+        wide = np.pad(level, [(int(k == axis),) * 2 for k in range(3)], mode="edge")
+        below, same, above = (np.take(wide, np.arange(k, k + level.shape[axis]), axis) for k in range(3))
+        level = (below + 2 * same + above) / 4
+    return level
+
+
+def _averaged(light: np.ndarray, guide: np.ndarray, step: int) -> np.ndarray:
+    """Return the light averaged over neighbours `step` pixels away. Neighbours on the same surface and of similar
+    brightness have the most weight.
+    """
+    pad = ((step, step), (step, step), (0, 0))
+    wide, near = np.pad(light, pad, mode="edge"), np.pad(guide, pad, mode="edge")
+    total, weights = np.zeros_like(light), np.zeros_like(light[..., :1])
+    grey = light.mean(2, keepdims=True)
+    level = np.log(grey + 0.05) / 2 + np.log(_blurred(grey) + 0.05) / 2  # noise alone makes edges ragged
+    levels = np.pad(level, pad, mode="edge")
+    high, across = light.shape[:2]
+    for dy in (0, step, 2 * step):
+        for dx in (0, step, 2 * step):
+            other = wide[dy : dy + high, dx : dx + across]
+            apart = ((near[dy : dy + high, dx : dx + across] - guide) ** 2).sum(2, keepdims=True)
+            apart = apart + 18.0 / step**0.8 * (levels[dy : dy + high, dx : dx + across] - level) ** 2
+            weight = np.exp(-apart) * (2 - (dy != step)) * (2 - (dx != step))
+            total += weight * other
+            weights += weight
+    return total / weights

@@ -1,0 +1,150 @@
+"""The surroundings of things: walls, windows, floors, table tops and rugs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from creperie.world.solid.meshes import TILE, Patches, build, joined
+from creperie.world.solid.paints import RUGS, Surface, lab, large_look, surface
+from creperie.world.solid.scene import Room
+from creperie.world.solid.space import VIEW, WALL, box_of, camera_of
+
+
+def plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]) -> Patches:
+    a, u_, v_ = (np.array(p, float) for p in (corner, u, v))
+    points = np.array([[a, a + u_, a + u_ + v_, a + v_]])
+    normal = np.cross(u_, v_) / np.linalg.norm(np.cross(u_, v_))
+    wide, high = np.linalg.norm(u_) / TILE, np.linalg.norm(v_) / TILE
+    return Patches(points, np.broadcast_to(normal, (1, 4, 3)), np.array([[[0, 0], [wide, 0], [wide, high], [0, high]]]))
+
+
+def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
+    """Return the surfaces around the things: the ground or table with a rug or runner on it, and the wall with its
+    panels and skirting board.
+    """
+    back, wide, table = WALL[room.setting], 1400.0, room.setting == "table"
+    paper = large_look("walls", room.wall, 14)
+    below = large_look("grounds", room.ground, 10 if table else 24)
+    window, opening = _window(room)
+    parts = [*((piece, paper) for piece in _wall(back, wide, opening)), *window]
+    if table:
+        look = replace(below, texture=_TOPS.get(below.texture, below.texture))
+        front, edge = _front_edge(room), 0.35  # rounded a little
+        outline = [(front, -3.2), (front, -edge), (front + edge, 0.0), (back, 0.0)]
+        for (y, z), (y1, z1) in pairwise(outline):
+            parts.append((plane((-250, y, z), (500, 0, 0), (0, y1 - y, z1 - z)), look))
+        parts.append((plane((-wide / 2, -500, -72), (wide, 0, 0), (0, 500 + back, 0)), Surface((116, 98, 84), 0.8)))
+    else:
+        parts.append((plane((-wide / 2, -500, 0), (wide, 0, 0), (0, 500 + back, 0)), below))
+    if (room.wall + room.ground) % 2:
+        parts += _rug(room)
+    if table and room.wall % 2:
+        tiles = large_look("walls", 7, 6)
+        parts.append((plane((-wide / 2, back - 0.4, 0), (wide, 0, 0), (0, 0, 13)), replace(tiles, rgb=(214, 208, 196))))
+        rail = [((0, back - 1.2, 12.6), (0, 0, 1.4)), ((0, back - 1.2, 14), (0, 1.2, 0))]
+        parts += [(plane((-wide / 2, y, z), (wide, 0, 0), up), _PAINT) for (_, y, z), up in rail]
+    if not table:
+        board = plane((-wide / 2, back - 0.8, 0), (wide, 0, 0), (0, 0, 9))
+        parts += [(p, Surface((206, 198, 182), 0.4)) for p in ([board] if room.wall % 2 else [board, *_panels(back)])]
+    return parts
+
+
+#: Floors, and what table tops are made of instead.
+_TOPS = {"large planks": "large board", "large tiles": "large terrazzo", "large cloth": "large gingham"}
+
+
+_PAINT = Surface((222, 216, 204), 0.4)
+
+
+def _wall(back: float, wide: float, opening: tuple[float, ...]) -> list[Patches]:
+    """Return a wall around an opening: its least x and z, and its greatest."""
+    x0, z0, x1, z1 = opening
+    left, top = -wide / 2, 600.0
+    pieces = [(left, 0, x0, top), (x1, 0, -left, top), (x0, 0, x1, z0), (x0, z1, x1, top)]
+    made = [(plane((a, back, z), (b - a, 0, 0), (0, 0, high - z)), (a - left, z)) for a, z, b, high in pieces]
+    return [Patches(p.points, p.normals, p.uv + np.array(at) / TILE) for p, at in made]
+
+
+def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...]]:
+    """Return a window with a curtain, beside what hangs on the wall or stands at it, and its opening in the wall; there
+    is none if there is no room for it.
+    """
+    back, table = WALL[room.setting], room.setting == "table"
+    sill, high, half = (16.0, 60.0, 26.0) if table else (76.0, 80.0, 36.0)
+    eye, aim = camera_of(room)
+    seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
+    taken = [box for box in map(box_of, room.things) if box[4] > back - 30 and box[5] > sill]
+    side = -1 if (room.wall + room.light) % 2 else 1
+    for x in (aim[0] + side * 0.62 * seen, aim[0] - side * 0.62 * seen):
+        if all(box[3] < x - half - 8 or box[0] > x + half + 8 for box in taken):
+            break
+    else:
+        return [], (aim[0] - 1, 500, aim[0] + 1, 501)
+    x0, x1, top = x - half, x + half, sill + high
+    frame = [(x0 - 4, sill - 3, x0, top), (x1, sill - 3, x1 + 4, top), (x - 1.2, sill, x + 1.2, top)]
+    frame += [(x0 - 4, sill - 3, x1 + 4, sill), (x0, sill + 0.55 * high, x1, sill + 0.55 * high + 2)]
+    boxes = [build("box", (a, back - 2, z, b, back, z1, 0.3)) for a, z, b, z1 in frame]
+    boxes.append(build("box", (x0 - 7, back - 6, sill - 4.5, x1 + 7, back, sill - 3, 0.4)))
+    at = np.linspace(-8, 8, 60) + (x0 - 6 if x < aim[0] else x1 + 6)
+    wave = 1.3 * np.sin(at * 1.3) + 0.5 * np.sin(at * 2.9 + 1)
+    foot, rise = sill - 3 if table else 12.0, (0, 0, high + 40)
+    folds = np.stack([at, back - 8 + wave, np.full(60, foot)], 1)
+    curtain = joined([plane(tuple(p), tuple(q - p), rise) for p, q in pairwise(folds)])
+    cloth = replace(large_look("rugs", room.wall % RUGS, 1), texture="")
+    return [(joined(boxes), _PAINT), (curtain, cloth)], (x0, sill, x1, top)
+
+
+def _front_edge(room: Room) -> float:
+    """Return the y position of the table's front edge: just inside the picture, and nearer to the camera than all
+    things.
+    """
+    eye, aim = camera_of(room)
+    ahead = (aim - eye) / np.linalg.norm(aim - eye)
+    low = ahead - 0.92 * math.tan(math.radians(VIEW / 2)) * np.cross([1.0, 0, 0], ahead)
+    seen = eye[1] - eye[2] / low[2] * low[1] if low[2] < 0 else math.inf
+    return min(seen, *(box_of(thing)[1] - 1.5 for thing in room.things))
+
+
+def _panels(back: float) -> list[Patches]:
+    """Return painted panels for the lower part of a wall, with a rail above them."""
+    wall = plane((-700, back - 0.1, 9), (1400, 0, 0), (0, 0, 57))
+    boxes = [build("box", (-700, back - 1.2, 66, 700, back + 1, 69, 0.4))]
+    for x in range(-240, 240, 60):
+        boxes += [build("box", (x + a, back - 0.6, 14, x + a + 3, back + 1, 62, 0.2)) for a in (4, 53)]
+        boxes += [build("box", (x + 4, back - 0.6, z, x + 56, back + 1, z + 3, 0.2)) for z in (14, 59)]
+    return [wall, joined(boxes)]
+
+
+def rug_looks() -> list[Surface]:
+    return [large_look("rugs", k, 6.0) for k in range(RUGS)]
+
+
+def _rug(room: Room) -> list[tuple[Patches, Surface]]:
+    """Return a rug under the things in a room, or a runner on a table, in the colour that contrasts most with the
+    things.
+    """
+    boxes = np.array([box_of(thing) for thing in room.things])
+    things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for x in room.things])
+    best = max(rug_looks(), key=lambda rug: float(np.linalg.norm(things - lab(rug.rgb), axis=1).min()))
+    (x0, y0), (x1, y1), table = boxes[:, :2].min(0), boxes[:, 3:5].max(0), room.setting == "table"
+    border = 3.0 if table else 14.0
+    x0, x1 = (-300.0, 300.0) if table else (x0 - 2 * border, x1 + 2 * border)
+    y0, y1 = y0 - 2 * border, min(y1 + 2 * border, WALL[room.setting] - 4)
+    y0 = max(y0, _front_edge(room) + 1) if table else y0
+    red, green, blue = (round(0.55 * v) for v in best.rgb)
+    trim = replace(best, rgb=(red, green, blue), texture="weave")
+    fringe = [
+        plane((x, y, 0.06), (5.0 if x > x0 else -5.0, 0, 0), (0, 0.8, 0))
+        for x in (x0, x1)
+        for y in np.arange(y0, y1, 1.5)
+    ]
+    stripes = [(0.0, best), (0.45 * border, trim), (0.75 * border, best)]
+    ends = [] if table else [(joined(fringe), Surface((214, 202, 178), 0.9))]
+    return ends + [
+        (plane((x0 + s, y0 + s, 0.05 + 0.02 * k), (x1 - x0 - 2 * s, 0, 0), (0, y1 - y0 - 2 * s, 0)), look)
+        for k, (s, look) in enumerate(stripes)
+    ]
