@@ -176,7 +176,7 @@ def test_a_benchmark_of_rooms() -> None:
         World(kinds=("dative",), render="3d")
     with pytest.raises(DataError, match="three dimensions"):
         read_room("3d-abc")
-    with pytest.raises(DataError, match="not a scene"):
+    with pytest.raises(DataError, match="not the JSON of a scene"):
         Room.from_json('{"things": [{"kind": "cat"}]}')
 
 

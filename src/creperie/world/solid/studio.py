@@ -35,7 +35,7 @@ from creperie.world.solid.scene import Room
 from creperie.world.solid.space import VIEW, camera_of, pose_of
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
-SAMPLES = 16  #: per pixel
+SAMPLES = 12  #: per pixel
 _LIBRARY = "DRJIT_LIBLLVM_PATH"
 _LIBRARIES = (
     "usr/lib/*/libLLVM*.so*",
