@@ -161,11 +161,11 @@ class JudgedBy:
         return bool(match.any() and not match.all())
 
     def chance(self, match: np.ndarray) -> float:
-        return float(getattr(self.judge, "chance", math.nan)) if self.applies(match) else math.nan
+        return float(getattr(self.judge, "chance", math.nan))
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
         judged = np.full(cells.shape[1], VOID, np.int8)
-        for k in np.flatnonzero(~np.isnan(cells).any(axis=0)) if self.applies(match) else ():
+        for k in np.flatnonzero(~np.isnan(cells).any(axis=0)):
             answer = self.judge(match, cells[:, k].reshape(match.shape))
             judged[k] = TIE if answer is None else HIT if answer else MISS
         return judged
@@ -184,10 +184,8 @@ class Outrank:
         return chance_of(self.contests(match))
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        contests = self.contests(match)
-        lost, equal = np.zeros((2, cells.shape[1]), bool)
-        void = np.full(cells.shape[1], not contests)
-        for contest in contests:
+        lost, equal, void = np.zeros((3, cells.shape[1]), bool)
+        for contest in self.contests(match):
             low, high = cells[contest.winners].min(axis=0), cells[contest.losers].max(axis=0)
             lost |= low < high
             equal |= low == high
@@ -202,7 +200,7 @@ class Outrank:
             level = low == high  # two infinities are a tie, not NaN
             lead = np.subtract(low, high, out=np.zeros(len(low)), where=~level, dtype=np.float64)
             least = np.minimum(least, lead)
-        return least if self.contests(match) else np.full(cells.shape[1], np.nan)
+        return least
 
 
 @dataclass(frozen=True)
@@ -216,13 +214,10 @@ class Within:
 
     def chance(self, match: np.ndarray) -> float:
         contests = along_rows(match)
-        levels = [best_within(self.k, len(c.winners), len(c.losers)) for c in contests]
-        return math.prod(levels) if levels else math.nan
+        return math.prod(best_within(self.k, len(c.winners), len(c.losers)) for c in contests)
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
         best, worst, void = ranks(match, cells)
-        if not len(best):
-            return np.full(cells.shape[1], VOID, np.int8)
         return _decided(best.max(axis=0) > self.k, worst.max(axis=0) > self.k, void)
 
 
@@ -236,11 +231,9 @@ class Mixed:
         return match.shape == (1, 3) and int(match.sum()) == 2
 
     def chance(self, match: np.ndarray) -> float:
-        return 1 / 3 if self.applies(match) else math.nan
+        return 1 / 3
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        if not self.applies(match):
-            return np.full(cells.shape[1], VOID, np.int8)
         true, false = cells[match[0]], cells[~match[0]]
         alike = (true > false).all(axis=0) | (true < false).all(axis=0)
         equal = (true == false).any(axis=0)
@@ -286,11 +279,9 @@ class BestAssignment:
 
     def chance(self, match: np.ndarray) -> float:
         """Return one divided by the number of assignments."""
-        return 1 / math.perm(max(match.shape), min(match.shape)) if self.applies(match) else math.nan
+        return 1 / math.perm(max(match.shape), min(match.shape))
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        if not self.applies(match):
-            return np.full(cells.shape[1], VOID, np.int8)
         scores = cells.astype(np.float64).reshape(*match.shape, -1)
         wide, scores = (match, scores) if match.shape[0] <= match.shape[1] else (match.T, scores.transpose(1, 0, 2))
         rows, truth = np.arange(len(wide)), wide.argmax(axis=1)

@@ -228,7 +228,8 @@ def _judged(chosen: Task, layout: Layout, scores: np.ndarray) -> np.ndarray:
     rule = chosen.rule
     assert isinstance(rule, OutcomeRule)
     for group, cells in layout.blocks(chosen.needs, scores):
-        judged[group.items] = rule.outcomes(group.match, cells)
+        if rule.applies(group.match):
+            judged[group.items] = rule.outcomes(group.match, cells)
     return judged
 
 
@@ -245,7 +246,8 @@ def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray
         raise UsageError(what, hint="choose a task such as itt, t2i or tot")
     leads = np.full(len(layout), np.nan)
     for group, cells in layout.blocks(chosen.needs, scores):
-        leads[group.items] = chosen.rule.margins(group.match, cells)
+        if chosen.rule.applies(group.match):
+            leads[group.items] = chosen.rule.margins(group.match, cells)
     return leads
 
 
@@ -269,7 +271,8 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
         )
     levels = np.full(len(layout), np.nan)
     for group in layout.groups:
-        levels[group.items] = chosen.rule.chance(group.match)
+        if chosen.rule.applies(group.match):
+            levels[group.items] = chosen.rule.chance(group.match)
     return levels
 
 
