@@ -292,7 +292,7 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
     return load(where, images=images)
 
 
-def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: str = "cli") -> Json:
+def write_applied(db: Database | None, done: Applied, plan: ApplyPlan) -> Json:
     """Write the result of a study: the benchmark, with the study's record beside it, or the runs.
 
     Return the document of the result with the paths that were written. The event is recorded in the audit trail of
@@ -309,5 +309,5 @@ def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: st
     if db is not None:
         with db.write() as session:
             study, made = study_named(session, done.record["study"]), done.bench.hash if done.bench else None
-            log(session, actor, "apply", study, hash=made, export=done.record["digest"], **written)
+            log(session, "cli", "apply", study, hash=made, export=done.record["digest"], **written)
     return done.document | written

@@ -116,7 +116,7 @@ def export_text(document: StudyRecord, kind: str) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
-def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> Json:
+def export_study(db: Database, name: str, path: Path) -> Json:
     """Write a study's record to a .json file, or its answers to a .csv file; return the digest and counts."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("json", "csv"):
@@ -125,7 +125,7 @@ def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> Jso
         document = exported(study_record(session, study_named(session, name)))
     write_text(path, export_text(document, kind))
     with db.write() as session:
-        log(session, actor, "export", study_named(session, name), digest=document["digest"])
+        log(session, "cli", "export", study_named(session, name), digest=document["digest"])
     return {"events": len(document["answers"]), "digest": document["digest"], "erased": document["erased"]}
 
 

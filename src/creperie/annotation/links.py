@@ -160,9 +160,7 @@ def _end(session: Session, link: Link) -> None:
     session.execute(delete(Visit).where(Visit.link_id == link.id))
 
 
-def link_for(
-    db: Database, name: str, kind: str = OWNER, study: str = "", days: float = DAYS, actor: str = "cli"
-) -> str:
+def link_for(db: Database, name: str, kind: str = OWNER, study: str = "", days: float = DAYS) -> str:
     """Create a new link for an owner, or for the adjudicator of a study, and return its token."""
     if kind not in (OWNER, ADJUDICATOR):
         raise unknown("kind of link", kind, (OWNER, ADJUDICATOR))
@@ -172,7 +170,7 @@ def link_for(
     with db.write() as session:
         row = study_named(session, study) if study else None
         token = make_link(session, kind, name, study=row, days=days)
-        log(session, actor, f"link for {kind}", row, name=name, days=days)
+        log(session, "cli", f"link for {kind}", row, name=name, days=days)
     return token
 
 

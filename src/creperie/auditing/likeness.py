@@ -30,6 +30,8 @@ from creperie.lang import (
 TreeParser = Callable[[str], Tree | None]
 #: Caption pairs per batch.
 WAITING = 1 << 13
+#: Items whose captions are parsed, at most.
+PARSED = 200
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,13 @@ class Likeness:
     unparsed: int = 0  #: captions that have no tree
 
 
-def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None, parse_most: int = 200) -> Likeness:
+def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None) -> Likeness:
     """Return the similarities of a subset's captions. With a parser, this includes the similarities of their trees, for
-    at most about `parse_most` items.
+    at most about `PARSED` items.
     """
     bench = bench.only([subset])
     texts, shapes = caption_shapes(bench)
-    rows = np.arange(0, len(bench) if parser else 0, max(1, -(-len(bench) // parse_most)))
+    rows = np.arange(0, len(bench) if parser else 0, max(1, -(-len(bench) // PARSED)))
     sample = bench.with_table(bench.table.take(pa.array(rows)), "sample") if parser else bench
     spoken, sampled = caption_shapes(sample) if parser else (texts, [])
     trees = {text: parser(text) for text in spoken} if parser else {}

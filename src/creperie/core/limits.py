@@ -242,9 +242,9 @@ def csv_rows(
         raise DataError("is empty", where=str(path), hint="the first line must name the columns")
 
 
-def csv_table(path: Path, delimiter: str = ",") -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+def csv_table(path: Path) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """Return the column names of a CSV file, and an iterator of (line number, cells by column) over its rows."""
-    rows = csv_rows(path, delimiter)
+    rows = csv_rows(path)
     _, names = next(rows)
     return names, ((line, dict(zip(names, row, strict=True))) for line, row in rows)
 

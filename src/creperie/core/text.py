@@ -26,16 +26,15 @@ def with_interval(
     value: float | None,
     low: float | None,
     high: float | None,
-    digits: int = 1,
-    form: Callable[[float | None, int], str] = percent,
+    form: Callable[[float | None], str] = percent,
 ) -> str:
     """Return a fraction as a percentage, with its interval if it has one. Another `form` formats values that are not
     fractions.
 
-    >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6, 0), with_interval(None, 0.4, 0.6)
-    ('50.0 [40.0, 60.0]', '50', '–')
+    >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6), with_interval(None, 0.4, 0.6)
+    ('50.0 [40.0, 60.0]', '50.0', '–')
     """
-    shown, lower, upper = (form(x, digits) for x in (value, low, high))
+    shown, lower, upper = (form(x) for x in (value, low, high))
     return shown if "–" in (shown, lower, upper) else f"{shown} [{lower}, {upper}]"
 
 

@@ -208,12 +208,9 @@ def bounded_interval(
     clusters: np.ndarray,
     how: MetricSettings,
     bounds: tuple[float, float] = (0, 1),
-    sizes: np.ndarray | None = None,
 ) -> Interval:
-    """Return the interval of a statistic that lies within `bounds` and is computed from column sums over the items.
-    `sizes` are the weights of the items.
-    """
-    sizes = np.ones(len(columns)) if sizes is None else sizes
+    """Return the interval of a statistic that lies within `bounds` and is computed from column sums over the items."""
+    sizes = np.ones(len(columns))
     value = float(statistic(columns.sum(axis=0))) if len(columns) else math.nan
     return pulled_confidence(value, pulls(columns, statistic, sizes), sizes, clusters, bounds).interval(how.level)
 

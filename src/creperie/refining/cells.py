@@ -49,7 +49,7 @@ BINS = 50  #: per sign and axis: the paper's 100 × 100 grid over [-1, 1]²
 FACE_BINS = 10  #: for items on which some attacker has a gap of exactly zero
 
 
-def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = FACE_BINS) -> np.ndarray:
+def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS) -> np.ndarray:
     """Return a mask of the items to keep, chosen by the grid method.
 
     The cell of an item is the vector of its signed bins, one per attacker. Every cell has an opposite cell, in which
@@ -64,11 +64,11 @@ def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bi
     keep = (scaled == 0).all(axis=1)
     cells = np.zeros(scaled.shape, np.int32)
     for k, column in enumerate(scaled.T):
-        cells[:, k] = np.where(face, signed_bins(column, face_bins), signed_bins(column, bins))
+        cells[:, k] = np.where(face, signed_bins(column, FACE_BINS), signed_bins(column, bins))
     # One code per mirror pair: a cell and its mirror image share that of the lexicographically larger one.
     leading, codes = _leading_sign(cells), face.astype(np.int64)
     for column in cells.T:
-        shifted = codes * (2 * max(bins, face_bins) + 1) + column * leading + max(bins, face_bins)
+        shifted = codes * (2 * max(bins, FACE_BINS) + 1) + column * leading + max(bins, FACE_BINS)
         codes = np.unique(shifted, return_inverse=True)[1]
     rows = np.flatnonzero(~keep)
     rows = rows[np.random.Generator(np.random.PCG64(seed)).permutation(len(rows))]

@@ -108,11 +108,10 @@ def forecast_all(
     models: Sequence[Any],
     options: ScoreOptions | None = None,
     *,
-    store: ResultStore | None = None,
     progress: Progress = silent,
 ) -> list[Forecast]:
     """Return a forecast of the work of `score_all` for each model."""
-    return _matrix(benches, models, options, store, progress).forecasts()[0]
+    return _matrix(benches, models, options, None, progress).forecasts()[0]
 
 
 def _matrix(

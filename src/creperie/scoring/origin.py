@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import Benchmark
-from creperie.core import Progress, digest_of, silent
+from creperie.core import digest_of
 from creperie.metrics import MetricSettings
 from creperie.models import Fingerprint
 from creperie.scoring.plan import image_contents
@@ -66,9 +66,9 @@ def read_origin(document: Mapping[str, Any]) -> RunOrigin | None:
     return RunOrigin(**stated | {"tasks": tuple(stated["tasks"])}) if stated else None
 
 
-def benchmark_digest(bench: Benchmark, progress: Progress = silent) -> str:
+def benchmark_digest(bench: Benchmark) -> str:
     """Return a digest of a benchmark's items and of the contents of its images, for results that depend on both."""
-    return digest_of({"items": bench.checked_hash, "images": images_digest(image_contents(bench, progress=progress))})
+    return digest_of({"items": bench.checked_hash, "images": images_digest(image_contents(bench))})
 
 
 def images_digest(keys: np.ndarray) -> str:

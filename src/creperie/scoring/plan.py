@@ -149,11 +149,10 @@ def _references(bench: Benchmark) -> _References:
     return _References(starts, codes, unique)
 
 
-def image_contents(bench: Benchmark, store: ResultStore | None = None, progress: Progress = silent) -> np.ndarray:
+def image_contents(bench: Benchmark, progress: Progress = silent) -> np.ndarray:
     """Return the content keys of a benchmark's images, item by item; zeros for images that cannot be read."""
     refs = _references(bench)
-    memo = (store or ResultStore()).memo("image")
-    return digest_images(bench.images, refs.unique, memo, progress).keys[refs.codes]
+    return digest_images(bench.images, refs.unique, ResultStore().memo("image"), progress).keys[refs.codes]
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:

@@ -31,7 +31,7 @@ class WordingPreference:
     batch: int = 1024
 
 
-def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> WordingPreference:
+def load_preference(name: str, *, equal: float = 0.0) -> WordingPreference:
     """Return a scorer by its name: `link-grammar`, or the URI of any model that scores captions."""
     if equal < 0:
         raise UsageError(f"`equal={equal}` is negative", hint="give 0 or more")
@@ -41,7 +41,7 @@ def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> W
         return WordingPreference(grammaticalities, name, equal, batch=8192)
     from creperie.models import TextScorer, load_model
 
-    model = load_model(name, device=device)
+    model = load_model(name)
     if not isinstance(model, TextScorer):
         raise UsageError(
             "this model does not score captions", where=name, hint=f"name {LINK_GRAMMAR}, lm:MODEL or blind:grammar"

@@ -46,13 +46,13 @@ class LoadedNetwork:
         )
 
 
-def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str = "float32") -> LoadedNetwork:
+def read_network(uri: str, model_class: str) -> LoadedNetwork:
     """Load a network of the transformers class `model_class`; `uri` is `hf:owner/name` or `hf:/folder`."""
     try:
         import transformers
     except ImportError as e:
         raise missing_extra(e.name or "transformers", "models") from e
-    place = find_place(device, dtype)
+    place = find_place()
     folder = Folder(model_folder(parse_uri(uri).name, uri=uri), uri)
     tokenizer = folder.tokenizer()
     return LoadedNetwork(folder.model(getattr(transformers, model_class), place), tokenizer, place, folder)
