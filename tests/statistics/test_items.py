@@ -268,7 +268,7 @@ def test_blind_twins_among_the_runs_are_found(
     assert ({r.name for r in ranked.ranks}, ranked.notes) == ({r.model for r in runs}, ("9 blind twins not ranked",))
     plain = cr.difficulty(runs)
     assert plain.gain is None
-    with pytest.raises(cr.CreperieError, match="none of fake:8"):
+    with pytest.raises(cr.CreperieError, match="none of the model fake:8"):
         cr.difficulty([*runs, *twins[:8]])
     folders = [str(run.save(tmp_path).path) for run in [*runs, *twins]]
     answer = CliRunner().invoke(items_command, folders)
