@@ -49,7 +49,7 @@ def compared(
         "results": results,
         "whole": {"c": whole, "p": p_text(whole.p), "holm": p_text(whole.p_holm), "sure": whole.p_holm < 0.05},
         "parts": len(parts),
-        "by_subset": comparison_table(parts, dict(enumerate(labels)), "Differences by subset", pair=True)
+        "by_subset": comparison_table(parts, dict(zip("AB", labels)), "Differences by subset", pair=True)
         if parts
         else "",
         "sure": sum(row.comparison.p_holm < 0.05 for row in parts),
@@ -92,7 +92,7 @@ def _disagreements(
         "kinds": chips,
         "cards": [
             {**card, "right": sure(row)}
-            for row, card in zip(rows, Browser(shelf, own, wanted).cards(rows[:SHOWN]), strict=False)
+            for row, card in zip(rows.tolist(), Browser(shelf, own, wanted).cards(rows[:SHOWN]), strict=False)
         ],
         "all": wanted.address() if show != "neither" else "",
         "count": len(rows),

@@ -187,7 +187,7 @@ class Studio:
         if query.get("part"):
             return render("reporting", "studio/jobs_part.html", jobs=jobs, poll=poll)
         both = [one for one in (name, query.get("beside", "")) if one and (one == name or one in names)]
-        audits = [
+        audits: list[dict[str, Any]] = [
             {
                 "name": one,
                 "document": document,
