@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from creperie.auditing import (
+    AttackerEntry,
     AttackerModels,
     blind_rows,
     cell_name,
@@ -73,18 +74,10 @@ def last_runs(board: Board) -> list[dict[str, Any]]:
     return rows
 
 
-def attackers_offered(items: int) -> list[tuple[str, str, str]]:
-    """Return (name, what it chooses, how long it takes) of the attackers that are installed, fastest first."""
+def attackers_offered() -> list[AttackerEntry]:
+    """Return the attackers that are installed, fastest first."""
     names, _ = runnable_attackers((), AttackerModels())
-    entries = sorted((entry_of(name) for name in names), key=lambda entry: (entry.seconds, bool(entry.learned)))
-    return [
-        (
-            entry.name,
-            f"{entry.prefers}, or {entry.otherwise}" if entry.prefers else f"by {entry.family}",
-            f"about {items * entry.seconds / 60:.0f} min" if items * entry.seconds > 90 else "",
-        )
-        for entry in entries
-    ]
+    return sorted(map(entry_of, names), key=lambda entry: (entry.seconds, entry.learned))
 
 
 def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:

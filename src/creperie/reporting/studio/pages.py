@@ -211,7 +211,8 @@ class Studio:
             audits=audits,
             command=shlex.join(["creperie", "audit", spec, "--attackers", ",".join(run)]),
             python=f"creperie.audit({spec!r}, {list(run)!r})",
-            offered=attackers_offered(len(names[name])) if name in names else [],
+            offered=attackers_offered(),
+            size=len(names.get(name, ())),
             usual=run,
         )
 
