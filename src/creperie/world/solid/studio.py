@@ -79,9 +79,16 @@ class RenderOptions:
                     studio.photograph(room, size)
                     advance(1)
                 return
-            with ProcessPoolExecutor(self.workers, mp_context=get_context("spawn")) as pool:
+            with ProcessPoolExecutor(self.workers, get_context("spawn"), _use_one_thread, (variant,)) as pool:
                 for _ in pool.map(studio.photograph, rooms, [size] * len(rooms), chunksize=4):
                     advance(1)
+
+
+def _use_one_thread(variant: str) -> None:
+    """Let this process render with one thread: the threads of several processes would wait for each other."""
+    if variant == "llvm":
+        import_module("mitsuba").set_variant(VARIANTS[variant])
+        import_module("drjit").set_thread_count(1)
 
 
 def find_variant(wanted: str = "auto") -> str:
