@@ -214,6 +214,11 @@ def test_a_picture_from_farther_away_is_not_compiled_anew() -> None:
     assert all(kernel["cache_hit"] for kernel in made)
 
 
+def test_the_empty_room_with_which_variants_are_tried_has_surroundings() -> None:
+    for ground in range(4):
+        assert studio._parts(Room((), ground=2 * ground))
+
+
 def test_old_libraries_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
     monkeypatch.delenv(studio._LIBRARY, raising=False)

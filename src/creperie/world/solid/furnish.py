@@ -106,7 +106,7 @@ def _front_edge(room: Room) -> float:
     ahead = (aim - eye) / np.linalg.norm(aim - eye)
     low = ahead - 0.92 * math.tan(math.radians(VIEW / 2)) * np.cross([1.0, 0, 0], ahead)
     seen = eye[1] - eye[2] / low[2] * low[1] if low[2] < 0 else math.inf
-    return min(seen, *(box_of(thing)[1] - 1.5 for thing in room.things))
+    return min([seen, *(box_of(thing)[1] - 1.5 for thing in room.things)])
 
 
 def _panels(back: float) -> list[Patches]:
