@@ -68,8 +68,8 @@ def _frequencies(language: str) -> Mapping[str, float]:
 
 
 def language_of(text: str) -> tuple[str, float]:
-    """Return the language of a caption in Latin script, judged by how frequent its words are in each language, and how
-    certain it is.
+    """Return the language of a caption in Latin script, and the certainty of this judgement from 0 to 1. The language
+    is the one in which the caption's words are most frequent.
 
     >>> language_of("Petit garçon souriant")[0], language_of("A small boy smiles")[0]
     ('fr', 'en')
@@ -112,8 +112,8 @@ def character_similarity(left: Sequence[str], right: Sequence[str], *, workers: 
 
 
 def word_jaccard(left: str, right: str) -> float:
-    """Return the Jaccard similarity of two texts: the number of distinct words that they share, over the number in
-    either.
+    """Return the Jaccard similarity of two texts: the number of distinct words that occur in both, divided by the
+    number of distinct words that occur in at least one. Case and punctuation do not count.
 
     >>> word_jaccard("a dog chases a cat", "A cat chases the dog.")
     0.8

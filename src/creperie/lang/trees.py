@@ -79,8 +79,11 @@ def _constituent(label: str, parts: list[Tree | str]) -> Tree:
 
 
 def read_linkage(brackets: str) -> Tree:
-    """Return the tree in link-grammar's output. Its words have no tags, so each one gets a pre-terminal with its word
-    class.
+    """Return the tree that link-grammar's output describes. The output has no part-of-speech tags, so each word gets a
+    pre-terminal labelled with its word class.
+
+    The class is the suffix of the word in the output (`n`, `v`). Without a suffix it is `left-out` for a word in braces
+    or brackets, which the parser ignored, `det` for a determiner, and else `word`.
 
     >>> print(read_linkage("(S (NP a player.n) (VP hits.v (NP {the} ball.s)) .)"))
     (S (NP (det a) (n player)) (VP (v hits) (NP (left-out the) (s ball))) (. .))
@@ -149,8 +152,8 @@ def _numbered(tree: Tree) -> list[tuple[str, list[int]]]:
 
 
 def published_similarity(x: Tree, y: Tree) -> float:
-    """Return the kernel normalised by each tree's kernel with itself, as published: it is not symmetric, and not
-    bounded by one.
+    """Return the kernel of two trees, divided by the square root of the product of each tree's kernel with itself, as
+    published. Because `kernel` is not symmetric, the value depends on the order of the trees and can exceed 1.
     """
     return kernel(x, y) / math.sqrt(kernel(x, x) * kernel(y, y))
 

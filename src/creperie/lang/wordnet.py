@@ -20,8 +20,8 @@ HYPERNYM, HYPONYM, ANTONYM, SIMILAR = "@", "~", "!", "&"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Synset:
-    """A set of synonyms. Each is read only once, so two of them are equal only if they are the same object. `topic` is
-    the number of the lexicographer file: 5 for animals, 6 for artifacts, 13 for food …
+    """A set of synonyms. Each synset of the database is one object, so two synsets are equal only if they are the same
+    object. `topic` is the number of the lexicographer file: 5 for animals, 6 for artifacts, 13 for food …
     """
 
     pos: str

@@ -41,15 +41,15 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 @cache
 def attributes_of(base: str) -> tuple[str, ...]:
-    """Return the attributes that things.json lists for additions to a noun. They are easy to see, and few of the things
-    that the noun names have them.
+    """Return the attributes that may be added to a noun, from the table in things.json. They are easy to see, and few
+    things with this name have such an attribute.
     """
     return tuple(attribute for attribute, bases in things()["added"].items() if base in bases)
 
 
 def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that add an object with its location and remove a part of a noun's description in exchange: what
-    somebody wears, two adjectives, or one of two places.
+    """Yield edits that add an object with its location and, to keep the length, remove part of a noun's description.
+    The removed part is clothing, a pair of adjectives, or the second of two phrases that say where a thing is.
     """
     present = {lemma(t.lower_, "NNS") for t in doc}
     kinds = {kind_of(w) for w in present} - {"", "person", "place"}
@@ -88,9 +88,9 @@ def _description(noun: Any) -> list[Any]:
 
 
 def _second_place(link: Any) -> list[Any]:
-    """Return the words of a phrase such as `near a (wooden) house` if it can be removed: it is the second place that
-    the caption gives for a thing, the clause ends with it, and it does not belong to the word before it. Return an
-    empty list otherwise.
+    """Return the words of a phrase such as `near a (wooden) house` if it can be removed, else an empty list. It can be
+    removed if it is the second phrase that says where a thing is, if the clause ends with it, and if it does not belong
+    to the word before it.
     """
     doc, inside = link.doc, list(link.subtree)
     other = [c for c in link.head.rights if c.dep_ == "prep" and c.lower_ in frames()["left"] and c.i < link.i]
@@ -113,8 +113,8 @@ def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
 
 
 def _is_removable(adjective: Any) -> bool:
-    """Return True if a noun phrase is complete without this adjective; it is not in `hot dog` or `a red and
-    white bus`.
+    """Return True if a noun phrase is complete without this adjective. `hot` in `hot dog` and `red` in `a red and white
+    bus` cannot be removed.
     """
     noun = adjective.head
     if not _is_quality(adjective.lower_) or noun.lower_ in frames()["described"]:

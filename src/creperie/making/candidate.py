@@ -35,7 +35,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The candidates that a maker proposes for a source caption, or why there are none, and the number of
+    """What a maker proposes for a source caption: its candidates or, if there are none, the reason; and the number of
     model calls.
     """
 
@@ -57,7 +57,8 @@ class BatchCheck(Protocol):
 
 
 def dice_for(seed: int, maker: str, source: str) -> random.Random:
-    """Return a random generator for a source caption. It does not depend on the order of sources or on the process.
+    """Return a random generator for one source caption. The same seed, maker name and source id always give the same
+    random numbers, whatever the order of the sources and the process.
 
     >>> first, again, other = (dice_for(0, "rules:swap", key).random() for key in "778")
     >>> first == again != other

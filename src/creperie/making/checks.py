@@ -27,7 +27,8 @@ def word_key(text: str) -> tuple[str, ...]:
 
 
 def not_identical(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Reject a candidate that does not differ from its source in words, only in style.
+    """Return why a candidate is rejected if it has the same words as its source (case, punctuation and blanks may
+    differ) or none at all; otherwise None.
 
     >>> not_identical(SourceCaption("1", "a dog"), Candidate("1", "A dog.", "negative", "swap", "m", ""))
     'identical to the source'
@@ -45,7 +46,8 @@ def not_another_caption(source: SourceCaption, candidate: Candidate) -> str | No
 
 
 def vocabulary_followed(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Reject a swap that uses other words than its source; agreement, articles, case and inflection may differ.
+    """Return why a swap is rejected if it does not consist of the words of its source; otherwise None. Articles, case,
+    inflection and agreement may differ.
 
     >>> from dataclasses import replace
     >>> source = SourceCaption("1", "Two men are holding awards next to a woman who sees him.")
@@ -84,8 +86,8 @@ def _bag(text: str) -> Counter[str]:
 
 
 def truth_of(source: SourceCaption, text: str) -> Truth:
-    """Return the verdict of `truth` on another caption for the picture of a source; unknown if the packages that this
-    needs are not installed.
+    """Return whether `text` is true of the picture that the source describes, as judged by `truth`. The verdict is
+    unknown if the packages of the truth layer are not installed.
     """
     try:
         return truth(source.text, text, source.others)

@@ -51,8 +51,10 @@ class Option:
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
-    """Choose among the accepted foils: yield the outcomes with all other foils rejected, each with a reason. `outcomes`
-    is called twice.
+    """Choose among the accepted foils, and yield every outcome again. In it, the accepted foils that were not chosen
+    are rejected, each with a reason.
+
+    `outcomes` is called twice, because the choice needs two passes over the outcomes.
     """
     if not isinstance(maker, ParsedMaker) or not maker.chooses:
         yield from outcomes()
@@ -129,7 +131,9 @@ def _likely(taken: list[Option]) -> list[Option]:
 
 
 def _most_unlikely(likely: int) -> int:
-    """Return how many foils that are less likely than their captions may stand beside `likely` others."""
+    """Return the largest allowed number of foils that are less likely than their captions, if `likely` other foils are
+    at least as likely as theirs.
+    """
     return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
 
 
@@ -148,8 +152,8 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
 
 
 def _most_of_all(kept: list[Option], rows: dict[int, list[Option]], kind: str, options: MakerOptions) -> list[Option]:
-    """Return the foils, filled up; or, if a limit on frequent edits keeps them few, others with edits varied enough
-    for more.
+    """Return `kept` with foils added for captions that have fewer than wanted. If the limits on frequent edits then
+    leave few foils, and a choice with more varied edits gives more of them, return that choice instead.
     """
 
     def within(counts: Counter[str], limit: int) -> bool:
@@ -167,7 +171,9 @@ def _most_of_all(kept: list[Option], rows: dict[int, list[Option]], kind: str, o
 def _filled(
     kept: list[Option], rows: dict[int, list[Option]], options: MakerOptions, fits: Callable[[Counter[str], str], bool]
 ) -> list[Option]:
-    """Return the foils and, for captions without one, the next ones that keep within the limits."""
+    """Return `kept` and, for captions with fewer foils than wanted, further ones from `rows`. A foil is added only if
+    `fits(counts, edit)` is true, where `counts` says how often each edit is then used.
+    """
     kept, own, counts = list(kept), Counter(o.caption for o in kept), Counter(o.edit for o in kept)
     less = sum(o.gap < 0 for o in kept)
     taken = {(o.caption, o.place) for o in kept}
@@ -195,7 +201,9 @@ def _filled(
 
 
 def _is_within(counts: Counter[str], limit: int, kind: str, balanced: bool) -> bool:
-    """Return True if no edit exceeds its maximum share of the foils when each one is used at most `limit` times."""
+    """Return True if no edit has more than its maximum share of the foils, supposing that every edit in `counts` is
+    used at most `limit` times. If there are few foils, the share is limited only if `balanced`.
+    """
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
     total, top = sum(cut), sum(cut[:TOP])
     if total < (FEW if kind.endswith("relation") else SOME):

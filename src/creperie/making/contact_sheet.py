@@ -18,7 +18,7 @@ SIDE = 240
 
 def sheet_of(made: Made, images: ImageStore) -> str:
     """Return the page as HTML: one card per caption with its accepted candidates, in which the differing words are
-    marked. Captions without any follow in a table, with the reasons.
+    marked. Captions without accepted candidates follow in a table, with the reasons.
     """
     cards, nothing = [], []
     for source, outcome in zip(made.sources, made.outcomes, strict=True):

@@ -66,7 +66,7 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _attributes(doc: Any) -> list[Any]:
-    """Return the words that describe the look, the nation or the side of a thing."""
+    """Return the words that describe how a thing looks, its nationality (`French`) or its side (`left`)."""
     worn = [t for t in doc if t.dep_ == "pobj" and t.head.lower_ in ("in", "of") and look_of(t)]
     graded = [t for t in doc if t.tag_ in ("JJR", "JJS") and t.text.isalpha()]
     sides = [t for t in doc if _is_side(t)]
@@ -98,7 +98,7 @@ def _are_sides(left: Any, right: Any) -> bool:
 
 @cache
 def _names_colour(word: str) -> bool:
-    """Return True if a noun is the name of a colour in some sense: `mint`, `sand`; not of a `lake`."""
+    """Return True if a noun also names a colour, as `teal` and `peach` do, and `table` does not."""
     net = open_wordnet()
     return not kind_of(word) and any("color" in up.words for s in net.senses(word, "n") for up in net.above(s))
 
@@ -173,8 +173,8 @@ def _is_worn(colour: Any) -> bool:
 
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
-    """Return True if two things with the same name differ in something besides their attributes: in number, in the
-    words after them, or in what only one does to the other.
+    """Return True if the caption tells two things of the same name apart without their attributes. They may differ in
+    number or in the words after them, or one may do something to the other that the other does not do to it.
     """
     if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True
@@ -206,7 +206,7 @@ def _told_after(noun: Any) -> tuple[str, ...]:
 
 
 def is_even(name: str) -> bool:
-    """Return True if a verb or relation is symmetric: whenever A has it to B, B has it to A."""
+    """Return True if a verb or relation is symmetric: if `A meets B` is true, `B meets A` is true as well."""
     word = name.removeprefix("is ")
     alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))
     even = (

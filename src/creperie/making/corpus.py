@@ -75,8 +75,9 @@ class WordCounts:
         return all(pair in self.beside for pair in joints(foil) if pair not in known)
 
     def support(self, foil: str, caption: str) -> float:
-        """Return how far the corpus supports a foil: the share of its new pairs of neighbouring words that occur in the
-        corpus, minus one if an added word hardly ever shares a caption with the words of this one.
+        """Return how strongly the corpus supports a foil: the share of the foil's new pairs of neighbouring words that
+        occur in the corpus. One is subtracted if an added word hardly ever occurs in a corpus caption together with the
+        foil's other words.
         """
         old, now = words(caption), words(foil)
         known = set(neighbours(caption))

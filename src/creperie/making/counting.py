@@ -129,7 +129,7 @@ def _is_headline(noun: Any) -> bool:
 
 
 def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
-    """Return True if another word of the caption may refer to the thing and is possible only if there is just one."""
+    """Return True if another word may refer to the thing and so needs just one of them; if it `acts`, any pronoun."""
     if any(t.lower_ in (*frames()["of_one"], "one") and t not in noun.lefts for t in doc):
         return True
     meant = ("it", "its", "itself", "they", "them", "their", "which", "whose")
@@ -138,7 +138,7 @@ def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
 
 
 def _may_do_together(noun: Any) -> bool:
-    """Return True if several people or things could do what the caption says about one."""
+    """Return True if several people or things could do together what the caption says that a single one does."""
     doc, agrees = noun.doc, {t.i for t in agreeing(noun)}
     if noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ not in ("ROOT", "relcl"):
         return False
@@ -154,18 +154,18 @@ def _may_do_together(noun: Any) -> bool:
 
 
 def _has_one(noun: Any) -> bool:
-    """Return True if a phrase right after a noun gives it a single thing: `a toilet with a seat`, `a boy in a hat`."""
+    """Return True if the phrase after a noun says that it has or wears one thing: `a toilet with a seat`."""
     doc, i = noun.doc, noun.i
     link = doc[i + 1].lower_ if i + 2 < len(doc) else ""
     if link not in ("with", "in", "wearing"):
         return False
-    first, things = doc[i + 2], _named_after(doc[i + 2])
+    first, things = doc[i + 2], _nouns_from(doc[i + 2])
     worn = any(t.tag_ != "NNS" and (is_worn(base_of(t)) or base_of(t) == "top") for t in things)
     return (worn and first.tag_[:2] in ("DT", "NN", "JJ")) or (link == "with" and first.lower_ in _ONE)
 
 
-def _named_after(first: Any) -> list[Any]:
-    """Return the nouns of the phrase that a word begins, whatever the parse says."""
+def _nouns_from(first: Any) -> list[Any]:
+    """Return the nouns of the phrase whose first word is `first`, even if the parse attaches them elsewhere."""
     doc, end = first.doc, first.i + 1
     while end + 1 < len(doc) and (
         doc[end].tag_[:2] in ("NN", "JJ", "CD", "RB")
@@ -180,7 +180,7 @@ def _is_for_one(article: Any) -> bool:
     """Return True if an article begins the name of a single thing that only one person or animal at a time wears, uses
     or plays with.
     """
-    things, before = _named_after(article), article.nbor(-1)
+    things, before = _nouns_from(article), article.nbor(-1)
     done = before.tag_[:2] == "VB"
     if article.lower_ not in _ONE and not (article.lower_ == "the" and done):
         return False
@@ -193,8 +193,8 @@ def _is_for_one(article: Any) -> bool:
 
 
 def _is_shared(thing: Any, done: bool) -> bool:
-    """Return True for what several people or animals are in, on or at together (a bench), or, if something is
-    `done` to it, what they do together (a game).
+    """Return True if several people or animals can share a thing. Without `done`, they are in, on or at it (a bench).
+    With `done`, the thing is the object of their verb, and they do it together (a game).
     """
     base, sort = base_of(thing), sort_here(thing)
     names = {base, named(thing).replace(" ", "")}  # a skate board is a skateboard
@@ -263,8 +263,8 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
 
 
 def _may_do_alone(noun: Any) -> bool:
-    """Return True if the verb of a plural subject could be put in the singular: it agrees with the noun, and its action
-    needs neither several people nor one thing for each of them.
+    """Return True if the verb of a plural subject could be put in the singular. The verb must agree with the noun, and
+    one person alone can do the action: it does not need several people, nor things of which each person has one.
     """
     verb, agrees = noun.head, {t.i for t in agreeing(noun)}
     finite = [

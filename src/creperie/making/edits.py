@@ -114,8 +114,8 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 @cache
 def rivals(noun: str) -> tuple[str, ...]:
-    """Return the nouns that can replace a noun: those that the lists give as its replacements, and those of its kind
-    for which it is a replacement.
+    """Return the nouns that can replace a noun: its replacements in the lists, and the nouns of the same kind in whose
+    replacements it is listed.
     """
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]
@@ -123,8 +123,8 @@ def rivals(noun: str) -> tuple[str, ...]:
 
 
 def _refers(token: Any, noun: Any) -> bool:
-    """Return True if the token refers back to the noun, as do `another dog`, `other children` after a girl, and `the
-    shirt`.
+    """Return True if the token refers back to the noun, such as `another dog` after `a dog`, `other children` after `a
+    girl`, and `the shirt` after `a shirt`.
     """
     before, base = {c.lower_ for c in token.lefts}, base_of(noun)
     same = base_of(token) == base
@@ -134,9 +134,9 @@ def _refers(token: Any, noun: Any) -> bool:
 
 
 def _is_bound_noun(noun: Any) -> bool:
-    """Return True if a noun cannot be replaced on its own. It may be a measure, part of a name, joined by `of`,
-    preceded by its usual colour (`green grass`), referred to by a later word, or only a possibility (`room for a
-    lamp`).
+    """Return True if a noun cannot be replaced without changing other words. It may be a measure, be part of a name, be
+    joined to another noun by `of`, have its usual colour before it (`green grass`), be referred to by a later word, or
+    name something that is not there (`room for a lamp`).
     """
     doc, animate = noun.doc, kind_of(base_of(noun)) in ANIMATE
     of = has_of(noun) or (
@@ -191,8 +191,8 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def other_genders(doc: Any) -> Iterator[CaptionEdit]:
-    """Yield the edit that puts the pronouns into the other gender (`his` → `her`), if the caption names one person by a
-    noun that leaves the gender open.
+    """Yield the edit that changes the gender of all pronouns (`his` → `her`). There is one only if the caption names
+    exactly one person, by a noun such as `person` that does not tell the gender.
     """
     people = [t for t in doc if t.tag_ in ("NN", "NNP", "NNS", "NNPS") and sort_of(t) == "person"]
     names = any(t.tag_ in ("NNP", "NNPS") and t.i for t in doc if t.dep_ in (*SUBJECTS, "dobj", "pobj", "dative"))
@@ -230,8 +230,8 @@ def is_stuff(word: str, look: str) -> bool:
 
 @cache
 def other_materials(material: str, look: str) -> tuple[str, ...]:
-    """Return the materials that can replace `material` in a thing. A broader term cannot: not wood for oak, nor metal
-    for brass.
+    """Return the materials that can replace `material` in a thing. Its broader terms are left out: `wood` does not
+    replace `oak`, nor `metal` `brass`. If `look` is `fabric`, the others are fabrics too.
     """
     net = open_wordnet()
     above = {w for s in net.senses(material, "n")[:3] for up in (s, *net.above(s)) for w in up.words}
@@ -265,7 +265,9 @@ def stands_alone(adjective: Any) -> bool:
 
 
 def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
-    """Return False if something speaks against an adjective before a noun, as with `pink` before `sky`; else True."""
+    """Return False if the word lists give a reason against the adjective `new` before a noun, as with `pink` before
+    `sky`; else True. A pair of words that occurs in the corpus is allowed.
+    """
     base, dimension = base_of(noun), dimension_of(new)
     kind = kind_of(base)
     if (has_of(noun) and base in vague_nouns()) or new in frames()["half_opposites"]:

@@ -61,8 +61,8 @@ class ActionClause(GrammarEvent):
 
     @property
     def is_plain(self) -> bool:
-        """True for a clause that consists of two short noun phrases and a verb; parsing it again would tell nothing
-        new.
+        """True for a clause that consists of two short noun phrases and a verb. The parse of such a clause need not be
+        checked by parsing it again.
         """
         short = all(len(p.words) <= MOST_PLAIN for p in (self.first, self.second))
         return short and not self.rest and not self.adverbs
@@ -170,8 +170,8 @@ def find_contact(doc: Any) -> TwoComplements | str:
 
 
 def _complements(doc: Any, verb: int, a: Any, b: Any, links: tuple[str, str]) -> TwoComplements | str:
-    """Return the event if only its two complements follow the verb, with at most one word between them, and perhaps an
-    added clause such as `, and …`; else the reason why it cannot be rewritten.
+    """Return the event, or the reason why it cannot be rewritten. After the verb there may be only the two complements,
+    with at most one word (of `links`) between them, and a further clause such as `, and …` at the end.
     """
     body, end = _body(doc)
     tail = next((t.i for t in body[:-1] if t.text == "," and t.i > verb and doc[t.i + 1].tag_ == "CC"), body[-1].i + 1)
@@ -222,8 +222,8 @@ def _main_verb(root: Any) -> Any | None:
 
 
 def _arguments(doc: Any, reading: Reading, verb: Any) -> tuple[Any, Any, bool, Any | None] | None:
-    """Return the agent and the patient of a verb, whether the verb is passive, and the preposition between verb and
-    patient, if any. Return None if the caption states no such action with both.
+    """Return the agent of a verb, its patient, whether the verb is passive, and the preposition between verb and
+    patient, if any. Return None if the caption does not name both an agent and a patient.
     """
     for fact in reading.facts:
         passive = fact.passive or fact.name.endswith(" by")
@@ -337,11 +337,11 @@ def _is_of_the_event(link: Any, patient: Any) -> bool:
 
 
 def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> str:
-    """Return why the remaining words of the caption cannot stay after the clause; empty if they can, as adverbials of
-    the verb.
+    """Return why the words after the clause cannot stay when its voice changes; empty if they can stay, as adverbials
+    of the verb.
 
-    A phrase with `with` may belong to a verb that takes an instrument. Otherwise it must belong to the patient and move
-    with it.
+    A phrase with `with` may belong to a verb that takes an instrument. Otherwise it must belong to the patient, and it
+    is then moved together with the patient.
     """
     if any(t.i < verb.i for t in rest):
         return "words before the clause"
@@ -369,7 +369,9 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> st
 
 
 def _numbered(phrase: Phrase, verb: Any) -> Phrase:
-    """Return the phrase in the number that the verb shows: it is plural in `a group of people are riding`."""
+    """Return the phrase as singular or plural, as its verb shows: in `a group of people are riding`, the verb makes `a
+    group of people` plural.
+    """
     finite = dependent(verb, "aux") or verb
     many = {"VBZ": False, "VBP": True}.get(finite.tag_, {"was": False, "were": True}.get(finite.lower_))
     return phrase if many is None else replace(phrase, plural=many)

@@ -210,7 +210,9 @@ def _fits_modifiers(here: Any, there: Any) -> bool:
 
 
 def _other_pronouns(left: Any, right: Any) -> dict[int, str]:
-    """Return how pronouns change (token index → text) if a man and a woman change places: so do `he` and `she`."""
+    """Return how pronouns change (token index → text) if a man and a woman change places: `he` becomes `she`, and the
+    reverse.
+    """
     genders = {gender_of(base_of(t)) for t in (left, right)}
     if genders != {"m", "f"} or owners(right):
         return {}
@@ -223,10 +225,11 @@ def owners(noun: Any) -> list[Any]:
 
 
 def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
-    """Return the caption with two noun phrases exchanged. Verbs agree, and pronouns take the case of their new place.
+    """Return the caption with two noun phrases exchanged. Verbs are made to agree, and pronouns take the case of their
+    new place.
 
-    The result is empty if only the names would change places, or if the phrases do not fit. With `always`, the caption
-    is written in these cases too.
+    The result is empty if the phrases do not fit into each other's place, or if they differ in nothing but their names,
+    so that exchanging the names gives the same. With `always`, the caption is written in these cases too.
     """
     doc, spans = left.doc, (span_of(left), span_of(right))
     if any(_is_torn(doc, *s) for s in spans):
@@ -270,8 +273,8 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
 
 
 def _is_torn(doc: Any, start: int, end: int) -> bool:
-    """Return True if the word beside a phrase may belong to it, whatever the parse says, as in `shooting guard
-    Plum`.
+    """Return True if the words from `start` to `end` would be torn from a word beside them that may belong to them,
+    whatever the parse says. If `Plum` is moved out of `shooting guard Plum`, its title stays behind.
     """
     before = doc[start - 1].tag_ if start else ""
     after = doc[end].tag_[:2] if end < len(doc) else ""

@@ -181,7 +181,9 @@ NUMBERS = ("no", "one", "two", "three", "four")
 
 @dataclass(frozen=True)
 class SceneFact:
-    """A true sentence about a picture. A fact with the same `kind` and `about` and another `state` would be false."""
+    """A true sentence about a picture. `about` names the things, and `state` says what is true of them. A fact with the
+    same `kind` and `about` but another `state` would be false of the picture.
+    """
 
     kind: str
     names: tuple[str, ...]  #: names of the things, as in the annotations
@@ -191,12 +193,13 @@ class SceneFact:
 
 
 def annotated_captions(path: str | Path, images: str | Path | None = None) -> Captions:
-    """Return the facts of all photographs as captions; each state of a fact comes from at most 40 photographs.
+    """Return the facts of all photographs as captions. At most 40 captions state the same, that is, have the same kind,
+    things and state.
 
-    Each caption has tags: what the fact is about and its state (`about`, `state`), the share of the picture that its
-    smallest thing covers (`least`), and the `evidence`. The evidence is `certain` if the dataset annotates every thing
-    of its categories, if annotators use the names strictly, and if the things are large enough and not cut off by the
-    border; otherwise it is `likely`.
+    Each caption has four tags: `about` (the things), `state` (what is true of them), `least` (the share of the picture
+    that the smallest of these things covers) and `evidence`. The evidence is `certain` if the dataset annotates every
+    thing of its categories, if annotators use the names consistently, and if the things are large enough and not cut
+    off by the border; otherwise it is `likely`.
     """
     loose = set(read_data("facts")["loose"])
     by_key: dict[tuple[str, ...], dict[str, list[SourceCaption]]] = {}
@@ -258,7 +261,9 @@ Group = Sequence[AnnotatedThing]
 
 
 def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) -> Iterator[SceneFact]:
-    """Yield the positions (left, above) that all things with one name have relative to all things with another name."""
+    """Yield facts about position: all things with one name are to the left of all things with another name, or above
+    them.
+    """
     phrases = _the(names[0], len(groups[0])), _the(names[1], len(groups[1]))
     for kind, side, extent in (("left", 0, image.width), ("above", 1, image.height)):
         spans = [(min(t.box[side] for t in g), max(t.box[side] + t.box[side + 2] for t in g)) for g in groups]
@@ -288,8 +293,8 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
 
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
-    """Yield a fact for each pair of kinds of things of which one is far more numerous: more than twice as many plus
-    one, so that an overlooked thing does not matter.
+    """Yield a fact for each pair of names of which one has far more things: more than 2n + 1 large enough ones, where
+    the other name has n. An overlooked thing then does not make the fact false.
     """
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):

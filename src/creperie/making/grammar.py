@@ -74,7 +74,7 @@ class Alternation:
         return abs(gaps(source.text, [foil], options.lm)[0]) <= options.band
 
     def _candidates(self, source: SourceCaption, event: GrammarEvent, simple: bool) -> Iterator[Candidate]:
-        """Yield all sentences of the event except the one that equals the source, which `items` adds."""
+        """Yield all sentences about the event except the source caption itself, which `items` adds."""
         name = self.name.removeprefix("grammar:")
         group = f"{name}-simplified" if simple else name
         roles: tuple[tuple[Role, GrammarEvent], ...] = (("positive", event), ("negative", event.exchanged()))
@@ -94,8 +94,8 @@ class Alternation:
                 yield Candidate(source.id, text, role, construction, self.name, change, group, tags)
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return items with two captions and two foils (or no foils). The two constructions always come in the same
-        order.
+        """Return items with two true captions, one per construction, and with two foils or none. The two constructions
+        always come in the same order.
         """
         items = []
         for group, members in grouped(accepted).items():

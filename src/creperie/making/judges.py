@@ -46,17 +46,19 @@ class JudgedByModel:
 
 
 def is_open(candidate: Candidate) -> bool:
-    """Return whether a candidate is a foil that rules leave open: none has decided that it is false, or that it is
-    plausible.
+    """Return True for a foil that rules leave open: no rule has decided that it is false, or no rule has decided that
+    it is plausible.
     """
     unsure = candidate.tags.get("evidence", OPEN) == OPEN or candidate.tags.get("plausible") == "unsure"
     return candidate.role == "negative" and unsure
 
 
 def what_a_judge_would_add(missing: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a note on the foils that were not made because no rule finds them plausible; empty if there are none.
+    """Return a note on the foils that a judge could add, that is, those that were not made because no rule finds them
+    plausible; empty if there are none.
 
-    `missing` maps each kind of foil to the reasons why captions have none of it, with the number of captions.
+    `missing` maps each kind of foil to the reasons why captions have no foil of this kind, and each reason to the
+    number of captions.
 
     >>> what_a_judge_would_add({"replace-object": {"nothing is known of it": 3, "nothing to change": 4}})
     'no rule vouches for the foils of 3 captions (3 replace-object); --judge URI asks a model'

@@ -61,10 +61,10 @@ class SpatialMiner(Maker):
         return _candidate(source, converse.said(), "converse", f"{scene.relation} ↔ {converse.relation}")
 
     def _foils(self, source: SourceCaption, scene: Spatial) -> list[Candidate]:
-        """Return the captions of other images that are most similar to the source; by default only those that
-        contradict it.
+        """Return the captions of other images that are most similar to the source. Only captions that contradict the
+        source are returned, unless `as_published`.
 
-        All captions that tie for the third place are candidates; those that contradict the source come first.
+        All captions that are as similar as the third are candidates too; those that contradict the source come first.
         """
         known = {source.text, *source.others}
         images = frozenset(source.images)
@@ -85,8 +85,11 @@ class SpatialMiner(Maker):
         return [self._foil(source, *foil) for foil in sorted(foils)]
 
     def _foil(self, source: SourceCaption, unlike: float, unproven: bool, text: str) -> Candidate:
-        """Return a foil, tagged with the evidence that it is false: `opposite` (it contradicts the caption), `people`
-        (people labelled it false) or `unsure`.
+        """Return `text` as a foil, tagged with why it is thought to be false: `opposite` (it contradicts the caption),
+        `people` (people labelled it false) or `unsure`.
+
+        `unlike` is minus its Jaccard similarity to the caption, and `unproven` says that it does not contradict the
+        caption.
         """
         false = any((image, text) in self.false for image in source.images)
         sure = "unsure" if unproven and not false else "people" if unproven else "opposite"

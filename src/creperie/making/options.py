@@ -17,7 +17,9 @@ TRIGRAM = "lm:pkg:pocketsphinx?reduce=sum"
 
 @dataclass(frozen=True)
 class JobOptions:
-    """The options of a generation job: which captions it uses, and what it may replace."""
+    """The options of a generation job: which captions it uses, and whether it may overwrite what is in the output
+    folder.
+    """
 
     images: str | None = option(None, "Where the images are: a folder, zip or Parquet file.", metavar="DIR")
     limit: int | None = option(None, "Only the first N captions.", minimum=1, metavar="N")

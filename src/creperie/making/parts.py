@@ -30,8 +30,8 @@ def parts_folder(out: Path) -> Path:
 
 @contextmanager
 def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
-    """Lock the folder with the partial results of this job and yield it. If it holds those of another job, raise a
-    UsageError, unless `force`.
+    """Lock the folder with the partial results of this job and yield it. If the folder has the partial results of
+    another job, raise a UsageError; with `force`, delete them instead.
     """
     folder = parts_folder(out)
     with locked(folder / "lock", "another process is making this", where=out):

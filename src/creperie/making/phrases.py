@@ -63,14 +63,16 @@ class GrammarEvent:
 
     @property
     def is_plain(self) -> bool:
-        """True if the event covers the caption word by word, so that parsing its sentence again would tell
-        nothing new.
+        """True if every word of the caption belongs to the event, so that a written sentence need not be parsed again
+        to confirm its roles.
         """
         return True
 
     @property
     def roles(self) -> dict[str, str]:
-        """The roles of the event. They are recorded, and a second parse must confirm them."""
+        """The roles of the event (role → word). They are stored with the candidate, and a second parse must find the
+        same ones.
+        """
         return {"first": self.first.head, "second": self.second.head, "verb": self.verb, "voice": self.voice}
 
 
@@ -166,7 +168,9 @@ def lacks_determiner(noun: Any) -> bool:
 
 
 def has_possessor(noun: Any) -> bool:
-    """Return True if the phrase contains a possessive (`his hat`), so that it cannot be moved before the owner."""
+    """Return True if the phrase contains a possessive (`his hat`). It cannot be moved before the noun to which the
+    possessive refers.
+    """
     return any(t.tag_ == "PRP$" for t in noun.subtree)
 
 

@@ -118,8 +118,8 @@ def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdi
 
 
 def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
-    """Return a verdict with the judge's evidence added that the foil is false, if the foil was accepted and rules left
-    this open; else the verdict unchanged.
+    """Return the verdict, with a tag that `judge` (a model URI) found the foil false, if the foil was accepted and
+    rules left it open; else the verdict unchanged.
     """
     candidate = verdict.candidate
     if verdict.reason or not is_open(candidate):
@@ -129,8 +129,8 @@ def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
 
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
-    """Return the verdicts with duplicates within an item rejected. If `whole`, one rejected candidate causes the rest
-    of its group to be rejected.
+    """Return the verdicts after rejecting duplicates within an item. If `whole`, all candidates of a group are rejected
+    as soon as one of them is.
     """
     keys = [(v.candidate.subset, word_key(v.candidate.text)) for v in verdicts]
     accepted = [k for k, v in enumerate(verdicts) if not v.reason]
@@ -275,7 +275,7 @@ def without_source(source: SourceCaption, accepted: Sequence[Candidate]) -> list
 
 
 def grouped(candidates: Sequence[Candidate]) -> dict[str, list[Candidate]]:
-    """Return the candidates in lists, one per item to which they belong, in order."""
+    """Return the candidates by subset, in order (subset → candidates). The candidates of one subset become one item."""
     groups: dict[str, list[Candidate]] = {}
     for c in candidates:
         groups.setdefault(c.subset, []).append(c)

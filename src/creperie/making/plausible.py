@@ -34,7 +34,9 @@ def frames() -> Any:
 
 
 def is_vouched(kind: str, old: Any, change: str) -> bool:
-    """Return True if rules find a change (`dog → cat`) of a token plausible. The corpus is not consulted."""
+    """Return True if rules alone find it plausible to replace the token `old` as in `change` (`dog → cat`). The corpus
+    is not consulted.
+    """
     what, new = kind.rpartition("-")[2], change.lower().partition(" → ")[2]
     if what == "count":
         return True
@@ -44,8 +46,10 @@ def is_vouched(kind: str, old: Any, change: str) -> bool:
 
 
 def _is_vouched_thing(old: Any, new: str) -> bool:
-    """Return True if one thing can replace another in any caption of this form: people who differ only in age, sex or
-    family, or two things of one kind that are merely held, carried or washed, stand somewhere, or are beside something.
+    """Return True if the noun `new` can replace this one in any caption of the same form.
+
+    That holds for people who differ only in age, sex or family role. It also holds for two things of one kind, if the
+    caption says no more than that the thing is held, carried or washed, stands somewhere, or is beside something.
     """
     base, kind = base_of(old), kind_of(base_of(old))
     singular = lemma(new, "NNS")
@@ -71,7 +75,9 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
 
 
 def _is_used_alike(old: Any, base: str, new: str) -> bool:
-    """Return True if two things can take the same verb or preposition: somebody who drinks tea could drink milk."""
+    """Return True if the noun `new` fits the verb or preposition of the token `old`, whose lemma is `base`: somebody
+    who drinks tea could drink milk.
+    """
     if any(c.dep_ == "amod" and not look_of(c) for c in old.lefts):
         return False  # an armoured truck
     link = old.head.lower_ if old.dep_ == "pobj" else base_of(old.head)
@@ -141,7 +147,9 @@ def _is_vouched_look(old: Any, new: str) -> bool:
 
 
 def is_made(noun: Any, senses: int = 1) -> bool:
-    """Return True for a man-made thing, by the noun's kind or by its first senses (those of an unlisted noun)."""
+    """Return True if a noun names a man-made thing. The kind of the noun in the word lists decides or, for a noun
+    without a kind, its first `senses` senses in WordNet.
+    """
     base, sort = base_of(noun), sort_of(noun)
     return sort in MADE or _ARTEFACT in topics(base)[: 1 if sort else senses]
 
@@ -169,8 +177,8 @@ def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:
 
 
 def holder_of(link: Any) -> Any | None:
-    """Return the noun whose place a preposition describes: the word on which it depends or, if that is a verb, its
-    subject; None if the verb has no subject.
+    """Return the noun that a prepositional phrase locates: the word on which the preposition depends or, if that is a
+    verb, the subject of the verb. Return None if the verb has no subject.
     """
     head = whole_preposition(link)[1]
     return next(iter(doers(head)), None) if head.tag_.startswith("VB") else head

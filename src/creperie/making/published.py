@@ -141,7 +141,7 @@ def for_object(noun: str) -> tuple[str, ...]:
     sense = next((s for s in senses[:2] if s.topic in SEEN), None)
     if sense is None:
         return ()
-    banned = {w for s in senses for w in _line(net, s)}
+    banned = {w for s in senses for w in _close_words(net, s)}
     candidates: dict[str, None] = {}
     for above in net.above(sense):
         candidates.update(dict.fromkeys(w for w in _below(net, above, "n", 2) if w not in banned))
@@ -172,7 +172,7 @@ def for_action(verb: str) -> tuple[str, ...]:
     if opposite:
         return _near(verb, opposite)
     senses = net.senses(verb, "v")
-    banned = net.synonyms(verb, "v") | {w for s in senses for w in _line(net, s)}
+    banned = net.synonyms(verb, "v") | {w for s in senses for w in _close_words(net, s)}
     siblings = (w for s in senses[:1] for up in net.follow(s, HYPERNYM) for w in _below(net, up, "v"))
     return _near(verb, (w for w in siblings if w not in banned))
 
@@ -187,15 +187,17 @@ def contrasts(groups: list[list[str]], word: str) -> tuple[str, ...]:
     return ()
 
 
-def _line(net: WordNet, synset: Synset) -> Iterable[str]:
-    """Yield the words that may not be replacements: those of a synset, of its hypernyms and of its direct hyponyms."""
+def _close_words(net: WordNet, synset: Synset) -> Iterable[str]:
+    """Yield the words that are too close to a synset to replace its words: those of the synset itself, of all its
+    hypernyms and of its direct hyponyms.
+    """
     for s in (synset, *net.above(synset), *net.follow(synset, HYPONYM)):
         yield from (w.lower() for w in s.words)
 
 
 def _below(net: WordNet, synset: Synset, part: str, depth: int = 1) -> Iterable[str]:
-    """Yield the words of a synset's hyponyms, down to `depth` levels, whose first sense this is; for nouns, only
-    visible things.
+    """Yield the words of a synset's hyponyms, down to `depth` levels. A word is included only if the hyponym is its
+    first sense. If `part` (the part of speech) is `n`, the hyponym must also be a visible thing.
     """
     for below in net.follow(synset, HYPONYM):
         if part != "n" or below.topic in SEEN:

@@ -114,8 +114,8 @@ def other_prepositions(preposition: str, noun: str) -> tuple[str, ...]:
 
 
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
-    """Return the tokens of a preposition, such as `in front of`, and the noun after it, or None if that noun cannot say
-    where something is.
+    """Return the tokens of a preposition, such as `in front of`, and the noun after it. If that noun cannot say where
+    something is, None takes its place.
     """
     doc, i = preposition.doc, preposition.i
     lowered = [t.lower_ for t in doc]
@@ -149,8 +149,11 @@ def _is_fixed(span: Sequence[Any]) -> bool:
 
 
 def _fits_there(span: Sequence[Any], new: str) -> bool:
-    """Return True if a thing at the new place would no longer be at the old one. Somebody who runs on a beach near the
-    ocean does not run in the ocean, but somebody who rows a boat is in it wherever the boat is.
+    """Return True if a thing at the new place could no longer be at the old one, so that the preposition `new` can
+    replace the old one.
+
+    Somebody who runs near the ocean does not run in the ocean, so `in` can replace `near`. Somebody in a boat who rows
+    stays in it wherever the boat is, so nothing can replace that `in`.
     """
     holder = holder_of(span[0])
     kind = sort_here(holder) if holder is not None else ""

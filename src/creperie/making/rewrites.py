@@ -83,8 +83,8 @@ Key = tuple[str, str]  #: a lemma, and the first letter of its part of speech (p
 
 
 def compare(doc: Any, other: Any) -> tuple[str, str]:
-    """Return the differences between two parsed captions, and why they may not mean the same; the reason is empty if
-    they do.
+    """Return the differences between two parsed captions, and the reason why the captions may differ in meaning. The
+    reason is empty if they mean the same.
 
     >>> compare(*parse(["A dog is leaping over a log.", "A dog jumps over the log."]))
     ('leap → jump', '')
@@ -180,10 +180,11 @@ def _share_first_sense(one: str, two: str, pos: str) -> bool:
 
 
 def _goes_with(token: Any, word: str) -> bool:
-    """Return whether a synonym can take a word's place. In a fixed name (`big wheel`, `ocean liner`) it cannot.
+    """Return True if the synonym `word` can replace a token here. In a fixed name (`big wheel`, `ocean liner`) it
+    cannot.
 
-    `little` and `small` are not exchanged if said of people or after `is`, and words of motion only beside words that
-    the table lists.
+    `little` and `small` do not replace each other if they describe people or stand after `is`. A verb of motion is
+    replaced only beside words that the table lists for it.
     """
     fixed = read_data("paraphrases")["fixed"].get(word)
     after = token.nbor(1) if token.i + 1 < len(token.doc) else None

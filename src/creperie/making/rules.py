@@ -110,8 +110,8 @@ RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
 
 @dataclass(frozen=True)
 class RuleProposer:
-    """A proposer of up to six foils per kind (or `foils`, if that is more), or of the reason why there are none. Foils
-    whose words occur together in the corpus come first, then the most plausible ones.
+    """A proposer of foils by rules. For each kind it proposes up to six foils (or `foils`, if that is more), or says
+    why there are none. Foils whose words occur together in the corpus come first, then the most plausible ones.
     """
 
     maker: str
@@ -173,8 +173,9 @@ class RuleProposer:
     def _true_ones(
         self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
     ) -> tuple[list[Candidate], str]:
-        """Return candidates made from the first ranked edits whose verdict by `truth` is as wanted. If there is a
-        judge, edits that `truth` leaves open are included. If there are no candidates, also return the reason.
+        """Return candidates made from the first of the `ranked` edits for which `truth` gives a verdict that a foil of
+        this kind may have. If there is a judge, edits that `truth` leaves open are included. If there are no
+        candidates, also return the reason.
         """
         wanted = WANTED.get(kind.split("-")[0], WANTED["replace"]) + ((UNKNOWN,) if options.judge else ())
         most = max(MOST_KEPT, options.foils)
@@ -243,8 +244,11 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 
 
 def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
-    """Return the verdict of `truth` on a foil. For a replacement, the parse of its caption is used. For a swap, the
-    words are exchanged in the caption's reading, and the text of the swap, parsed anew, must not be entailed either.
+    """Return the verdict of `truth` on a foil. For a replacement, the parse of the source caption is used with the word
+    replaced.
+
+    For a swap, the two words are exchanged in the reading of the source caption (`own`). The text of the swap is also
+    parsed anew, and the source must not entail that reading either.
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)
@@ -270,7 +274,9 @@ class _Ranked:
 
 
 def _spread(ranked: Sequence[_Ranked]) -> list[_Ranked]:
-    """Return the edits in their order, but alternating between different places in the caption."""
+    """Return the edits in an order in which they alternate between places of the caption. Edits of the same place keep
+    their order.
+    """
     used: Counter[int] = Counter()
     turns = []
     for one in ranked:

@@ -189,10 +189,12 @@ def proposed(
     force: bool = False,
     progress: Progress = silent,
 ) -> Iterator[Callable[[], Iterator[SourceOutcome]]]:
-    """Make the candidates for all sources, or continue an interrupted job; yield a function that reads the outcomes.
+    """Make the candidates for all sources, or continue an interrupted job. In the `with` block, the value is a function
+    that reads the outcomes from disk.
 
-    The outcomes contain all proposed foils, before the final choice. Their files are in a folder beside `folder` and
-    are removed at the end.
+    The outcomes contain all proposed foils, before the final choice. They are stored in a folder beside `folder`, which
+    is deleted at the end. With `force`, what is in `folder` may be replaced, and an interrupted job with other settings
+    is discarded.
     """
     check_target(folder, force or _is_empty(folder), WRITTEN)
     with opened(folder, job, force=force) as parts:
@@ -235,8 +237,8 @@ def finish(
     out: Path,
     ledger: Mapping[str, Any] | None = None,
 ) -> Made:
-    """Write the benchmark folder from the outcomes for all captions, and return the result. `ledger` is the cost, if
-    other processes paid it.
+    """Write the benchmark folder from the outcomes for all captions, and return the result. `ledger` is what the model
+    calls cost, if other processes made them; by default it is the maker's own ledger.
     """
     paid = maker.ledger if ledger is None else ledger
     cost = {"ledger": dict(paid)} if paid else {}

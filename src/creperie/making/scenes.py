@@ -122,7 +122,9 @@ class HalfTruthMaker(TwinMiner):
 
 
 def half_truths(name: str, options: MakerOptions, captions: Captions) -> HalfTruthMaker:
-    """Return the maker `mine:half-truths`. Its details are positions, because annotations are certain about these."""
+    """Return the maker `mine:half-truths`. The detail that makes a caption longer is always a position, because
+    annotations are reliable about positions.
+    """
     check_annotated(name, captions)
     details = read_data("facts")["details"]
     clear = [s for s in captions.sources if s.tags["evidence"] == "certain" and float(s.tags["least"]) >= SMALLEST]
@@ -142,8 +144,8 @@ def half_truths(name: str, options: MakerOptions, captions: Captions) -> HalfTru
 
 
 def _captions(source: SourceCaption, detail: Sequence[str], seed: int) -> tuple[Candidate, ...]:
-    """Return the three captions of a half-truth item. Which thing is named first is random, so that each detail is true
-    as often as false.
+    """Return the three captions of a half-truth item. Which thing is named first is random, so that each of the two
+    wordings in `detail` (`further left in it than`, `further right in it than`) is true as often as false.
     """
     things = str(source.tags["about"]).split(", ")
     dice_for(seed, HALF_TRUTHS, f"{source.id} order").shuffle(things)

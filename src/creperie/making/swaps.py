@@ -63,8 +63,8 @@ def _swaps(doc: Any, corpus: WordCounts, *, names: bool, absurd: bool = False) -
 
 
 def exchangeable(scene: ParsedScene, names: bool = False) -> Iterator[tuple[Any, Any, str]]:
-    """Yield pairs of things that can change places, each with the reason why the result would be absurd, or an empty
-    text.
+    """Yield (thing, other thing, reason) for each pair of things that can change places. The reason says why the result
+    would be absurd, and is empty if it would not be. With `names`, only the names of the things are exchanged.
     """
     bases, divided = Counter(map(named, scene.things)), any(map(picks_again, scene.doc))
     for left, right in combinations(scene.things, 2):
@@ -114,7 +114,9 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
 
 
 def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
-    """Return True if a pronoun would mean somebody else, or nobody, after the exchange."""
+    """Return True if exchanging two things would leave a pronoun that refers to somebody else or to nobody. With
+    `names`, only the names of the things are exchanged, not the whole phrases.
+    """
     own = [c for t in (left, right) for c in owners(t)]
     genders = {gender_of(base_of(t)) for t in (left, right)}
     beside = [t for t in left.doc if t.tag_ in ("PRP", "PRP$", "WP$") and t not in (left, right)]
@@ -136,9 +138,9 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
 
 
 def _is_mutual(fact: Stated, role: str, other: str) -> bool:
-    """Return True if exchanging two things in these roles of a fact would not change its meaning, or would make no
-    sense. This is so for mutual relations, for `wear` and `in`, and for relations that need many things, such as
-    `among`.
+    """Return True if there is no point in exchanging two things with these roles in a fact. The meaning stays the same
+    for mutual relations, and the result makes no sense for `wear`, for `in`, and for relations that need many things,
+    such as `among`.
     """
     fixed = ("wear", "have", "of", "with", "is with", "is in", "is inside", "is among")
     fixed += (*frames()["mutual"], *frames()["encircling"])

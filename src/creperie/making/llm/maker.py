@@ -54,8 +54,8 @@ class LLMMaker(Maker):
 
     @property
     def compose(self) -> str:
-        """The name of the step that writes the new caption. For additions, it is a step that keeps the number of words,
-        unless `as_published`.
+        """The name of the prompt step that writes the new caption. Additions use a step that keeps the number of words;
+        with `as_published` they use the same step as replacements.
         """
         matched = self.family == "add" and not self.options.as_published
         return "compose-matched" if matched else "compose"
@@ -94,8 +94,8 @@ class LLMMaker(Maker):
 
     @property
     def ledger(self) -> dict[str, Any]:
-        """The calls, tokens and cost of the job or, if no ledger file is kept, of this process. For a local model,
-        which need not be loaded for this, it is the sampling settings.
+        """What is recorded about the model. For a model on a server: the calls, tokens and cost of the job or, if no
+        ledger file is kept, of this process. For a local model: its sampling settings, for which it need not be loaded.
         """
         return {"sampling": self.sampling} if self.sampling else spent(generator(self.options.model))
 
@@ -172,8 +172,8 @@ CHARACTERS_PER_TOKEN = 4.0  #: for English text, approximately
 
 
 def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
-    """Return the calls, tokens and dollars that a maker needs: if every first answer is valid, and in the worst case,
-    with all retries.
+    """Return the calls, tokens and dollars that a maker needs in two cases: every first answer is valid, or every
+    question is repeated as often as allowed.
     """
     asked = [(step, s.text) for s in sources if not why_unfit(s.text) for step in usual_steps(maker)]
     rounds = ROUNDS if maker.family == "paraphrase" else 1

@@ -23,8 +23,8 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Ask:
-    """A question. `objection` is a function of the input and the parsed answer that says what is wrong with it, or
-    returns an empty text.
+    """A question to the model. `objection` is called with the input and the parsed answer, and returns what is wrong
+    with the answer, or an empty text.
     """
 
     step: PromptStep

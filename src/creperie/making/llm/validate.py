@@ -59,8 +59,8 @@ class CaptionPair:
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on a pair of captions. Its code is empty if they mean the same, or something different, as they
-    should, and `UNDECIDED` if that is unknown.
+    """The verdict on a pair of captions that should mean the same, or something different. The code is empty if they
+    do, and `UNDECIDED` if that is unknown.
     """
 
     pair: CaptionPair
@@ -72,8 +72,8 @@ class PairVerdict:
 
     @property
     def is_fault(self) -> bool:
-        """True if the captions do not mean the same, or something different, as they should, or if the model's answer
-        could not be parsed.
+        """True if the two captions should mean the same and do not, if they should differ and do not, or if the model's
+        answer could not be parsed.
         """
         return self.code not in ("", UNDECIDED)
 
@@ -107,7 +107,9 @@ class Validation:
 
     @property
     def undecided(self) -> set[tuple[str, str]]:
-        """The other items with a pair of captions about which `truth` cannot decide, as (subset, item)."""
+        """The (subset, item id) of every item that has not failed, but has a pair of captions about which `truth`
+        cannot decide.
+        """
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code == UNDECIDED} - self.failed
 
     @property
@@ -131,7 +133,8 @@ class Validation:
 
 
 def pairs_of(item: Item) -> Iterator[CaptionPair]:
-    """Yield pairs of the first true caption of every image and each other caption of the item, each pair once.
+    """Yield, for each image, its first true caption paired with every other caption of the item. No pair is yielded
+    twice.
 
     >>> item = Item("1", "s", (), ("a dog", "one dog", "a cat"), ((True, True, False),))
     >>> [(p.first, p.second, p.wanted) for p in pairs_of(item)]

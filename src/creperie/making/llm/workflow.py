@@ -23,11 +23,11 @@ from creperie.making.source import Captions, SourceCaption
 
 
 def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Ask the model to locate concepts, to propose new ones for some of them, and to write a caption with each; return
-    the proposal.
+    """Ask the model to find concepts in the caption, to propose a new concept for some of them, and to write one
+    caption for each new concept. Return the proposal.
 
-    An addition could be recognised by its length, so filler words are removed from the longer caption unless
-    `as_published`.
+    An addition could be recognised by its length. Unless `as_published`, the model is therefore also asked to remove
+    filler words from the longer caption.
     """
     located = (yield [Ask(maker.template["locate"], {"caption": source.text}, objection=_is_not_there)])[0]
     if located.fields is None:
@@ -105,8 +105,8 @@ def _is_nothing_new(given: Given, fields: Fields) -> str:
 
 
 def _may_stay_true(maker: LLMMaker, source: SourceCaption) -> Callable[[Given, Fields], str]:
-    """Return a function that objects to a new concept if the caption with it may be true of the same picture. The model
-    is then asked again.
+    """Return a function that checks a new concept. It returns an objection if the caption with this concept may be true
+    of the same picture, and the model is then asked for another concept; else it returns an empty text.
     """
 
     def objection(given: Given, fields: Fields) -> str:
@@ -119,8 +119,8 @@ def _may_stay_true(maker: LLMMaker, source: SourceCaption) -> Callable[[Given, F
 
 
 def _names_it_too(old: str, new: str) -> str:
-    """Return why the last nouns of two phrases, singular or plural, may name the same thing. Empty if they may not, or
-    if they are the same noun.
+    """Return why the last nouns of two phrases may name the same thing; empty if they may not, or if they are the same
+    noun in the singular or plural (`pipe`, `pipes`).
 
     >>> _names_it_too("yellow raincoat", "shoes"), _names_it_too("copper pipe", "steel pipes")
     ('may be true as well: both may be said of one thing', '')
@@ -156,8 +156,8 @@ def is_duplicate(first: str, second: str) -> bool:
 
 
 def is_superfluous(first: str, second: str) -> bool:
-    """Return True if the second text shares fewer than three words with the first (or, if the first is shorter, not all
-    of its words), so that it is not a version of it. Texts are split at blanks.
+    """Return True if the second text cannot be a version of the first, because they share too few words: fewer than
+    three, or not all words of a first text that is shorter. Texts are split at blanks.
 
     >>> is_superfluous("A dog on a mat", "Sure, here you are!"), is_superfluous("two dogs", "Two dogs there")
     (True, False)
@@ -176,12 +176,12 @@ def guard(first: str, second: str) -> str:
 
 
 def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Run Algorithms 1 and 2 of SugarCrepe++ for a bounded number of rounds, and return the proposal. It contains every
-    refused attempt with the reason, and the validator's corrections as alternatives.
+    """Run Algorithms 1 and 2 of SugarCrepe++ for a limited number of rounds, and return the proposal. The proposal also
+    contains every refused attempt with its reason, and the validator's corrections as alternatives.
 
-    After a duplicate, Algorithm 1 asks M{P1; P2}, that is, the first question followed by the duplicate answer. With
-    `duplicates="again"` it asks M{P1}, the first question alone, as it also does after unrelated output and after a
-    refusal by the validator.
+    If an answer repeats the caption, Algorithm 1 asks the first question again, followed by this answer (M{P1; P2} in
+    the paper). With `duplicates="again"` it asks the first question alone (M{P1}). After unrelated output or a refusal
+    by the validator, it always asks the first question alone.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
     kept: list[Candidate] = []
@@ -211,8 +211,9 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
 
 
 def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Proposal]:
-    """Ask the validator of Algorithm 2 about a text, and return an empty proposal if it accepts the text. Otherwise
-    `skipped` is set, and the candidate is the validator's correction, if usable, or its unreadable answer.
+    """Ask the validator of Algorithm 2 about a text. If it accepts the text, return an empty proposal. Otherwise return
+    a proposal with the reason in `skipped`. Its candidate is the validator's correction, if usable, or the validator's
+    answer if this cannot be parsed.
     """
     step = maker.validator
     reply = (yield [Ask(step, {"first": source.text, "second": text})])[0]
@@ -258,7 +259,7 @@ WORKFLOWS = {
 
 
 def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
-    """Return the maker `llm:NAME`, where NAME is that of its prompts."""
+    """Return the maker `llm:NAME`, where NAME is the name of a prompt template."""
     if not options.model:
         hint = "pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
         raise UsageError(f"the maker {name} needs a model that writes text", hint=hint)
