@@ -37,8 +37,10 @@ class Receipt:
 def answer(
     desk: Desk, token: str, key: str, given: Mapping[str, Any], comment: str, visible: float | None = None
 ) -> Receipt:
-    """Store the annotator's answer to the question in the slot with this token, and return a receipt. While a study is
-    paused, the current question can still be answered.
+    """Store the annotator's answer to the question in the slot with this token, and return a receipt. `given` holds the
+    fields of the form, and `visible` the seconds that the question was in view. `key` identifies the request: if it is
+    repeated, the first receipt is returned again. A question that the annotator already holds can be answered even
+    while the study is paused.
     """
     if isinstance(slot := _slot_held(desk, token, key, ANSWER), Receipt):
         return slot
@@ -155,9 +157,9 @@ def _add(
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Return the seconds that a question was in view, as measured by the page (`visible`), but at most the time since
-    it was shown. Without a measurement, return that time; if the server's clock was set back meanwhile, return the
-    measurement.
+    """Return the number of seconds that a question was in view: the page's measurement `visible`, but at most the time
+    since the question was shown. If `visible` is None, return the time since the question was shown. If that time is
+    negative because the server's clock was set back, return `visible` unchanged.
     """
     passed = desk.now - slot.shown if slot.shown is not None else -1.0
     if passed < 0:

@@ -42,8 +42,8 @@ DEFAULT_PLAN = ApplyPlan()
 
 
 class BrokenRulesError(CreperieError):
-    """Raised when annotators whose answers count break the study's rules. `document` says who they are and why, and how
-    many answers would be missing without theirs.
+    """Raised when annotators broke the study's rules but their answers still count. `document` names them with the
+    reasons, and says how many answers would be missing if their answers were left out.
     """
 
     def __init__(self, record: StudyRecord, breakers: Sequence[Json]) -> None:
@@ -183,8 +183,8 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
 
 
 def _without_columns(item: Item, columns: set[int]) -> Item | None:
-    """Return an item without the captions in `columns`, foils that turned out to be true. Return None if no foil is
-    left, or if several images share the item's captions.
+    """Return a copy of an item without the captions in `columns`; these are foils that people found to be true. Return
+    None if no foil is left, or if several images share the item's captions.
     """
     if len(item.images) > 1:
         return None
@@ -196,8 +196,8 @@ def _without_columns(item: Item, columns: set[int]) -> Item | None:
 
 
 def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | None:
-    """Return an item with its captions corrected and, if people chose one of its foils, without the others; None if
-    nothing changes.
+    """Return a copy of an item with people's corrections to its captions. If people chose one of its foils, only that
+    foil is kept. Return None if nothing changes.
     """
     captions, dropped = list(item.captions), set[int]()
     for one, settled in asked:
@@ -233,8 +233,8 @@ def _apply_ratings(bench: Benchmark, document: StudyRecord, questions: Sequence[
 
 
 def _values(one: Judged, name: str) -> list[Any]:
-    """Return people's values for the field `name` of a question, or only the adjudicated one; empty while answers are
-    missing.
+    """Return the values that people gave to the field `name` of a question. If an owner or adjudicator decided the
+    question, return only the value that they chose. Return an empty list while answers are missing.
     """
     if one.decision is not None:
         return [one.decision["value"][name]]
@@ -283,7 +283,9 @@ def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
 
 
 def bench_of(db: Database, name: str, spec: str | None = None, images: str | None = None) -> Benchmark:
-    """Load the benchmark on which a study is based, from `spec` if given, else from where the study was created."""
+    """Load the benchmark on which a study is based: from `spec` if given, else from the spec that was stored when the
+    study was created. `images` says where its images are, if not in their usual place.
+    """
     with db.read() as session:
         study = study_named(session, name)
     where = spec or study.bench.get("spec")
@@ -293,10 +295,10 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
 
 
 def write_applied(db: Database | None, done: Applied, plan: ApplyPlan) -> Json:
-    """Write the result of a study: the benchmark, with the study's record beside it, or the runs.
+    """Write the result of a study to files: either the benchmark, with the study's record beside it, or the runs.
 
-    Return the document of the result with the paths that were written. The event is recorded in the audit trail of
-    `db`, which is None for results of an exported file.
+    Return the result as a JSON document that includes the paths of the files. Add an event to the audit trail of `db`.
+    If the result comes from an exported file, `db` is None and no event is recorded.
     """
     folder = plan.out if done.bench is not None else None
     if done.bench is not None:

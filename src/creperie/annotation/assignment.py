@@ -63,7 +63,9 @@ CANDIDATES = 48
 
 
 def depth(overlap: int, arrived: int, expected: int) -> int:
-    """Return how many answers each question may have so far, now that `arrived` of the `expected` people have begun.
+    """Return the highest number of answers that a question may have at this moment. It rises to `overlap` while more
+    and more of the `expected` people begin, so that the first annotators do not use up all answers. `arrived` is the
+    number of people who have begun.
 
     >>> [depth(3, arrived, 25) for arrived in (1, 3, 9, 17, 25)], depth(2, 1, 2), depth(2, 2, 2)
     ([1, 1, 2, 3, 3], 1, 2)
@@ -72,7 +74,8 @@ def depth(overlap: int, arrived: int, expected: int) -> int:
 
 
 def pair_cap(questions: int, overlap: int, people: int) -> int:
-    """Return how many questions two annotators may have in common: twice what an even spread gives, plus two.
+    """Return how many questions any two annotators may share: twice the number that they would share if all answers
+    were spread evenly over the annotators, plus two. `overlap` is the number of answers per question.
 
     >>> pair_cap(200, 3, 25), pair_cap(100, 2, 2)
     (6, 202)
@@ -86,12 +89,12 @@ def preferred(
     common: Mapping[int, tuple[int, int]],
     cap: int,
 ) -> list[int]:
-    """Return questions in the order in which an annotator should get them.
+    """Return the questions in the order in which an annotator should get them.
 
-    `candidates` are pairs (copy, question) in random order, where the copy says which of the answers to the question is
-    requested: 0 is the first. `common` gives two numbers per question, computed over the people who already have it:
-    the largest number of questions that one of them shares with the annotator, and the sum of these numbers. Questions
-    whose largest number is `cap` or more are left out.
+    `candidates` are (copy, question) pairs in random order; copy 0 is the slot for a question's first answer, copy 1
+    the one for its second, and so on. Low copies come first. `common` maps a question to two numbers: for each person
+    who already has the question, count the questions that this person and the annotator share; the numbers are the
+    maximum and the sum of these counts. Questions whose maximum is `cap` or more are left out.
     """
     ranked = sorted((copy, *common.get(q, (0, 0)), place, q) for place, (copy, q) in enumerate(candidates))
     return [question for _, most, _, _, question in ranked if most < cap]
@@ -99,8 +102,8 @@ def preferred(
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """How far an annotator is: the number of questions done and in total. Attention checks are counted like other
-    questions.
+    """The progress of an annotator: how many questions the annotator has done, and how many there are in total for the
+    annotator. Attention checks count as questions.
     """
 
     done: int
@@ -145,12 +148,14 @@ class Desk:
         return slot
 
     def own_slot(self) -> Slot | None:
-        """Return the slot that the annotator holds, or their practice question or check that is due; else None."""
+        """Return the slot that the annotator holds. If there is none, return the slot of a practice question or
+        attention check that is now due. If nothing is due, return None.
+        """
         return self.locked(Slot.id == self.counts.next) if self.counts.next else None
 
     def _last_check(self) -> Slot | None:
-        """Return an attention check that the annotator has yet to answer, once all questions have been asked; else
-        None.
+        """Return an attention check that the annotator has not answered yet, to be asked when no main questions are
+        left. Return None if there is no such check, or if more main questions will open.
         """
         if self.waiting or self.counts.checked >= self.counts.checks:
             return None
@@ -158,20 +163,21 @@ class Desk:
         return self.locked(*own)
 
     def _block(self) -> int:
-        """Return the number of questions per attention check: `attention_every`, or fewer if the annotator is expected
-        to answer too few questions for all checks.
+        """Return the length of a block of questions, each of which contains one attention check. It is normally
+        `attention_every`. It is shorter if the annotator is expected to answer so few questions that otherwise not all
+        checks would be asked.
         """
         share = min(1.0, self.plan.overlap / self._people()[1])  # of the questions, if everybody answers equally many
         total = self.me.quota or int(share * self.counts.questions)
         return max(1, min(self.plan.attention_every, total // max(1, self.plan.attention)))
 
     def _begin(self) -> None:
-        """Create the annotator's slots for practice, which comes first, and for attention checks, one at a random place
-        in each block of questions.
+        """Create the annotator's slots for practice questions, which come first, and for attention checks, one at a
+        random position in each block of questions.
 
-        The rank of such a slot is the number of answers after which it is due. All known answers occur equally often,
-        in an order that only the database knows. An annotator who began under an earlier version of creperie, which had
-        no such slots, gets only those that are not due yet.
+        The rank of such a slot is the number of answers after which it is due. Among the checks, every known answer
+        occurs equally often, in a random order that is stored only in the database. If an annotator began under an
+        earlier version of creperie, which had no such slots, only slots that are not yet due are created.
         """
         asked = select(Question).where(Question.study_id == self.study.id, Question.kind != MAIN)
         asked = asked.where(Question.id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == self.me.id)))
@@ -192,8 +198,8 @@ class Desk:
         self.save()
 
     def hold(self, slot: Slot) -> None:
-        """Give a slot to the annotator for a limited time, or extend that time. A main question is shuffled whenever it
-        is given out anew.
+        """Give a slot to the annotator for a limited time, or extend that time. Whenever a main question is given out
+        anew, its captions get a new random order.
         """
         again = slot.annotator_id == self.me.id and slot.state != FREE
         if not again:
@@ -206,8 +212,8 @@ class Desk:
         self.session.flush()  # the numbers of done slots stay valid
 
     def release(self, slot: Slot) -> None:
-        """Release a slot that was not answered. A slot for a main question becomes free for everybody; others stay the
-        annotator's.
+        """Release a slot that was not answered. If it belongs to a main question, any annotator can then get it. A slot
+        for a practice question or an attention check stays reserved for this annotator.
         """
         slot.state, slot.lease_until, slot.token = FREE, None, None
         if slot.kind == MAIN:
@@ -249,8 +255,9 @@ class Desk:
         return None
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
-        """Return the slots, in random order, that are free or whose lease has expired, of questions that the annotator
-        has neither had nor skipped.
+        """Return up to a fixed number of slots that are free or whose lease has expired, in random order. Questions
+        that the annotator has already had or skipped are left out. A question's slots are used up to copy `bound` (see
+        `depth`).
         """
         own = {"study": self.study.id, "me": self.me.id, "bound": bound, "overlap": self.plan.overlap, "now": self.now}
         return self.session.execute(_OPEN, own).all()
@@ -362,8 +369,9 @@ def arrivals(session: Session, study: StudyRow, settings: StudySettings) -> tupl
 def _expected(counts: Row[Any], study: StudyRow, settings: StudySettings) -> tuple[int, int]:
     """Return how many people have begun a study, and how many are expected in total.
 
-    The expected number is the one that the owner set. Without one, it is the largest of the number of people with a
-    link, the number of listed ids, and the cap. For a crowd without list and cap it follows from the quota.
+    The expected number is the one that the owner set. If the owner set none, it is the largest of three numbers: people
+    who have begun or have a link, listed worker ids, and the cap on participants. If a crowd study has neither a list
+    nor a cap, it is computed from the number of questions per person (the quota).
     """
     if settings.expected is not None:
         return counts.arrived, max(counts.arrived, settings.expected)

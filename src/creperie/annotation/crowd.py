@@ -124,11 +124,11 @@ def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> t
 
 
 def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator, str]:
-    """Return the annotator whose worker id is in `query`, and the token of a personal link. Call it only after the
-    person has consented.
+    """Return the annotator whose worker id is in `query`, who is created at the first visit, and the token of a new
+    personal link. Call this only after the person has consented.
 
-    A signed id may be used again and then gets a new link. An id from the owner's list may be used only once, because
-    others could guess it.
+    A person with a signed id may come again and then gets another link. An id from the owner's list works only once,
+    because other people could guess it.
     """
     with db.write() as session:
         study = study_named(session, name)
@@ -152,17 +152,18 @@ def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator,
 
 
 def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterable[str] = ()) -> list[Json]:
-    """Return what each annotator is owed. `rows` come from `overview`; `workers` are the ids to look up by their stored
-    hashes.
+    """Return what each annotator is owed. `rows` are the annotators' rows from `overview`. `workers` are worker ids as
+    plain text; they are hashed and compared with the stored hashes, so that the result can name the workers.
     """
     known = {worker_hash(study, worker): worker for worker in map(str.strip, workers) if worker}
     return [_payment(settings_of(study.settings), row, known) for row in rows]
 
 
 def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str, str]) -> Json:
-    """Return the payment for one person: 0 unless they completed the study, were not excluded, and are not unverified.
+    """Return the payment for one person. It is 0 if the person did not complete the study, was excluded, or is
+    unverified. `known` maps stored hashes to worker ids.
 
-    Withdrawing after completion does not change the payment.
+    If the person withdraws after completing the study, the payment stays the same.
     """
     owed = (
         row["outcome"] == COMPLETED

@@ -117,7 +117,9 @@ def export_text(document: StudyRecord, kind: str) -> str:
 
 
 def export_study(db: Database, name: str, path: Path) -> Json:
-    """Write a study's record to a .json file, or its answers to a .csv file; return the digest and counts."""
+    """Write a study's record to a .json file, or its answers to a .csv file. Return the record's digest, the number of
+    answers and skips in it, and the number of erased ones.
+    """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("json", "csv"):
         raise UsageError("the file must end in .json (the whole record) or .csv (the answers)", where=str(path))

@@ -80,8 +80,8 @@ def _values_of(one: Judged, who: str) -> list[Value]:
 
 
 def _scores(task: str, payload: Payload, value: Value) -> np.ndarray:
-    """Return the score matrix of an answer: 1 for the chosen captions, 0 for others. If people were asked for the odd
-    caption, it is 0 for the chosen one and 1 for all others.
+    """Return an answer as a score matrix: the chosen captions have score 1, all others 0. If people were asked which
+    caption is false, the scores are reversed: 0 for the chosen caption, 1 for all others.
     """
     captions = np.eye(len(payload["captions"]))
     if task != FIND:

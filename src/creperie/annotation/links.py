@@ -63,7 +63,7 @@ class Visitor:
         return f"{self.link.kind}:{self.link.name}"
 
     def may(self, kind: str, study: int | None = None) -> bool:
-        """Return whether the person has the rights of an owner or, if `kind` is adjudicator, of an adjudicator of this
+        """Return True if the person is an owner, or if `kind` is adjudicator and the person is an adjudicator of this
         study.
         """
         own = kind == ADJUDICATOR == self.link.kind and self.link.study_id == study
@@ -186,9 +186,10 @@ def local_owner_link(db: Database) -> str:
 
 
 def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
-    """Revoke all links of an owner or adjudicator or, with `study`, of an annotator of this study; return how many.
+    """Revoke all links of a person, and return how many were revoked. With `study`, `name` is an annotator of that
+    study; without it, `name` is an owner or adjudicator.
 
-    The sessions of these links end at once. Answers stay.
+    Sessions that were opened with these links end at once. Answers are kept.
     """
     with db.write() as session:
         row = study_named(session, study) if study else None

@@ -39,8 +39,8 @@ class LastAnswer:
 
 @dataclass(frozen=True)
 class Judged:
-    """A question of a record and the answers to it, with the decision (`value`, `by`) of an owner or adjudicator if
-    there is one.
+    """One question of a record, with all answers to it. If an owner or adjudicator decided the question, `decision`
+    holds the decision as `value` and the name of that person as `by`.
     """
 
     ordinal: int
@@ -69,8 +69,8 @@ class Settled:
 
 
 def people_who_count(record: StudyRecord) -> set[str]:
-    """Return the people whose answers count: those who were invited or vouched for, were not excluded, and have not
-    withdrawn.
+    """Return the annotators whose answers count. They were invited, or came with an id that the owner listed or a
+    platform signed; they were not excluded and have not withdrawn.
     """
     return {p["annotator"] for p in record["people"] if not p["excluded"] and p["entry"] != UNVERIFIED}
 
@@ -112,11 +112,12 @@ def _answers_in_force(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
 
 
 def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None = None) -> Settled:
-    """Return the final value of a question: the decision on it, or else the answer that more than half of the people
-    gave.
+    """Return the final value of a question: the decision on it if there is one, else the answer that more than half of
+    the people gave.
 
-    `weighted` gives the posterior probability of each answer's code: with it, the most probable code wins instead, if
-    its probability is at least `SURE`. The value is None while answers are missing, or if nothing wins.
+    If `weighted` is given, it maps the code of each possible answer to its posterior probability. Then the most
+    probable answer wins in place of the majority's, if its probability is at least `SURE`. The value is None while
+    answers are missing, or if no answer meets the condition.
     """
     if one.decision is not None:
         return Settled(one.decision["value"], ADJUDICATED)
@@ -138,7 +139,9 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
 
 
 def _most_frequent(values: Sequence[Value]) -> Value | None:
-    """Return the most frequent of values with the same verdict; None if two corrections are equally frequent."""
+    """Return the most frequent of these values, which all have the same verdict but may hold different corrections.
+    Return None if two values are equally frequent.
+    """
     texts = [json.dumps(value, sort_keys=True) for value in values]
     ranked = Counter(texts).most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
@@ -147,8 +150,8 @@ def _most_frequent(values: Sequence[Value]) -> Value | None:
 
 
 def _disagree(task: StudyTask, one: Judged) -> bool:
-    """Return whether annotators disagree: their answers differ (ratings: widely), or no correction is the most
-    frequent.
+    """Return True if annotators disagree: they gave different answers, or ratings that are far apart, or two of their
+    corrections are equally frequent.
     """
     for dimension in task.dimensions:
         codes = [dimension.code(one.payload, s.value) for s in one.answers]

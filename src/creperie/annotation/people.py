@@ -119,10 +119,10 @@ def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
 
 
 def withdraw(db: Database, name: str, pseudonym: str, actor: str = "cli") -> int:
-    """Erase a person's answers and give their questions to others; return how many rows were erased.
+    """Erase a person's answers and give their questions to other annotators; return how many rows were erased.
 
-    The erased rows stay without content, and every export counts them. In a closed study, no question is given to
-    others.
+    The rows stay in the database without their content, and every export says how many there are. If the study is
+    closed, no question is given to others.
     """
     with db.write() as session:
         study, now = study_named(session, name), time.time()

@@ -25,7 +25,9 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """The setup of a study: the task, the number of answers per question, practice, checks, skips."""
+    """The setup of a study: the task, the number of answers per question, the numbers of practice questions and
+    attention checks, and how many questions may be skipped.
+    """
 
     task: str = option("", "What people are asked.", choices=TASK_NAMES)
     overlap: int = option(2, "Answers per question.", minimum=1)
@@ -51,7 +53,8 @@ class StudyPlan:
             raise UsageError(what, hint="give seconds, from 1 to thirty days (2592000)")
 
     def skips_allowed(self, answered: int) -> int:
-        """Return how many questions an annotator may have skipped after this many answers.
+        """Return how many questions an annotator may have skipped after this many answers: `skips` if it is set, else
+        five, and one more for every five answers.
 
         >>> StudyPlan("foil-check").skips_allowed(20), StudyPlan("foil-check", skips=3).skips_allowed(20)
         (9, 3)

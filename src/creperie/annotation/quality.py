@@ -175,8 +175,8 @@ def evidence_of(record: StudyRecord) -> AnswerEvidence:
 
 
 def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
-    """Return, for each question number, the probability of each code; annotators' answers are weighted by their
-    competence.
+    """Return, for each question number, the probability that each answer, given by its code, is right. Answers of more
+    competent annotators have more weight.
     """
     evidence = evidence_of(record)
     rows = zip(evidence.questions, evidence.estimate.posterior.tolist())
@@ -269,8 +269,8 @@ def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, l
 
 
 def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Return whether two annotators answered all common questions in the same order and at the same pace: perhaps they
-    are one person. `pairs` are the two times of each question.
+    """Return True if two annotators answered their common questions in the same order and at the same pace, so that
+    they may be one person. For each common question, `pairs` holds the times at which the two answered it.
     """
     ordered = sorted(pairs)
     gaps = [y - x for x, y in ordered]
@@ -279,11 +279,10 @@ def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def rule_breakers(record: StudyRecord) -> list[Json]:
-    """Return the people whose answers count although they break a rule of the study, each with the reason and the
-    round.
+    """Return the people who break a rule of the study although their answers count, each with the reason and the number
+    of the round in which this was found.
 
-    After each round, the remaining people are judged again without the answers of those found, until nobody breaks a
-    rule.
+    In each round, the people found so far are left out and all others are judged again, until nobody breaks a rule.
     """
     settings = settings_of(record["revisions"][-1]["settings"])
     breakers: list[Json] = []

@@ -198,8 +198,8 @@ class Slot(SchemaTable):
 
 
 class Answer(SchemaTable):
-    """An annotator's action on a slot. `given` is what the page sent, `value` what it means for the item, whatever
-    order was shown.
+    """An annotator's action on a slot. `given` is the answer as the page sent it. `value` is the same answer in terms
+    of the item's own captions, whatever the order in which the page showed them.
     """
 
     __tablename__ = "answer"

@@ -71,7 +71,9 @@ class StateError(CreperieError):
 
 
 class GuardedSession(Session):
-    """A session that refuses rows that the transition tables do not allow."""
+    """A database session that raises an error if a row to be stored changes its state in a way that is not in the
+    transition tables.
+    """
 
 
 @event.listens_for(GuardedSession, "before_flush")
@@ -176,10 +178,11 @@ class OldRevisionError(StateError):
 
 
 def change_settings(session: Session, study: StudyRow, actor: str, changes: Json, revision: int | None = None) -> None:
-    """Change settings or `instructions`, and store them as a new revision. The keys of `changes` are names of
-    StudySettings, or `instructions`.
+    """Change settings or the instructions of a study, and store the result as a new revision. The keys of `changes` are
+    names of StudySettings, or `instructions`.
 
-    `revision` is the one on which the changes are based: if it is no longer the study's, the changes are refused.
+    `revision` is the number of the revision on which the changes are based. If the study has another one by now,
+    nothing is changed and an OldRevisionError is raised.
     """
     before, others = changed(study.settings, {}), dict(changes)
     now = before | {"instructions": study.instructions}

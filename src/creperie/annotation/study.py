@@ -60,8 +60,9 @@ def store_study(
 ) -> StudyRow:
     """Create a study in the database: its questions, in random but balanced order, and one slot per requested answer.
 
-    `spec` names the benchmark, so that it can be loaded again when the answers are applied. With `pictures=False` it is
-    not checked that the images can be shown, for programs that answer in place of people.
+    `other` is the second benchmark of a task that compares two. `spec` names the benchmark, so that it can be loaded
+    again when the answers are applied. `pictures=False` skips the check that every image can be shown; use it if
+    programs answer in place of people.
     """
     if not NAME.fullmatch(name):  # it is part of URLs and file names
         raise UsageError(
@@ -159,8 +160,8 @@ def _sampled_items(bench: Benchmark, plan: StudyPlan) -> list[Item]:
 
 
 def _unsampled_drafts(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: random.Random) -> list[QuestionDraft]:
-    """Return questions about items outside the sample, which are used first for practice and checks; none if there is
-    no sample.
+    """Return questions about items that are not in the study's sample; none if there is no sample. Practice questions
+    and attention checks are made from these first.
     """
     if plan.sample is None or task.name == FOILS:
         return []
@@ -172,8 +173,9 @@ def _unsampled_drafts(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: 
 def _split_questions(
     task: StudyTask, drafts: list[QuestionDraft], spare: list[QuestionDraft], plan: StudyPlan, dice: random.Random
 ) -> list[QuestionDraft]:
-    """Return main questions, practice questions and attention checks. Practice and checks use no item of a main
-    question.
+    """Return one list of questions: the main questions, then the practice questions and the attention checks. Main
+    questions come from `drafts`. Practice questions and checks are made from `spare` first, and never from an item of a
+    main question.
     """
     wanted = plan.practice
     if wanted is None:
@@ -235,9 +237,10 @@ def _candidates(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Itera
 
 
 def contradicts(own: Json, other: Json) -> bool:
-    """Return whether the true captions of the item `other` are false of the picture of the item `own`.
+    """Return True if the true captions of the item `other` are false of the picture of the item `own`.
 
-    They are if `own` lists one of them as false, or if they share no content word with its true captions.
+    This is assumed if `own` has one of these captions as a foil, or if they share no content word with its own true
+    captions.
 
     >>> [contradicts({"true": "a red circle"}, {"true": text}) for text in ("a blue square", "two circles")]
     [True, False]
@@ -275,7 +278,8 @@ def _store_questions(session: Session, study: StudyRow, drafts: Sequence[Questio
 
 
 def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
-    """Return a random order of items in which every section has about the same share of each subset as the whole.
+    """Return the indices of `subsets`, which holds the subset of each item, in a random but balanced order: in any
+    section of the order, each subset has about the same share as in the whole.
 
     >>> order = balanced_order(["a"] * 4 + ["b"] * 4, random.Random(0))
     >>> sorted(order), [{"a" if n < 4 else "b" for n in order[i : i + 2]} == {"a", "b"} for i in (0, 2, 4, 6)]

@@ -50,10 +50,10 @@ SECONDS = 15.0  #: expected per question, until three people have answered
 
 
 def terms_of(session: Session, study: StudyRow, quota: int | None) -> list[tuple[str, str]]:
-    """Return (what, text) pairs on what taking part involves: the number of questions, the time, the pay.
+    """Return what taking part involves, as (heading, text) pairs: the number of questions, the time and the pay.
 
-    The time is based on the median of the study's answers, or on a fixed guess until three people have answered.
-    Without `quota`, the number is that of all questions.
+    The number of questions is `quota`, else the plan's number per annotator, else the number of all questions. The time
+    is computed from the median time of this study's answers; until three people have answered, a fixed guess is used.
     """
     questions = select(func.count()).select_from(Question).where(Question.study_id == study.id)
     number = quota or study.plan.get("per_annotator") or session.scalar(questions) or 0

@@ -170,8 +170,8 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
 
 
 def _order_blind(subset: str, audit: Document) -> str:
-    """Return the highest accuracies that a model which ignores word order can reach on a subset, as text. If they are
-    only known for all items, return those; if they are not known, return an empty text.
+    """Return, as text, the highest accuracies that a model which ignores word order can reach on a subset. If there are
+    only figures for all items, return those; if there are none at all, return an empty text.
     """
     ceilings = {c["subset"]: c for c in audit.get("ceilings", ())}
     ceiling = ceilings.get(subset) or (ceilings.get("all") if len(ceilings) == 1 else None)

@@ -114,7 +114,7 @@ def learns(attacker: Attacker) -> bool:
 
 
 def scored(function: Callable[[str], float]) -> ScoreTexts:
-    """Return a function that scores a list of captions with a function that scores one caption."""
+    """Return a function that scores a list of captions by calling `function`, which scores one caption, on each."""
 
     def score(texts: Sequence[str]) -> np.ndarray:
         return np.array([function(t) for t in texts], dtype=np.float32)

@@ -62,8 +62,8 @@ class AttackerModels:
         return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in uris.items() if uri}
 
     def asked_for(self, attackers: Iterable[str]) -> AttackerModels:
-        """Return the models that are needed: those that the user named, and of the installed ones those that one of
-        these attackers uses.
+        """Return a copy with only the models that are needed. Models that the user named are always kept. An installed
+        model is kept only if at least one of these attackers uses it.
         """
         needed = {entry_of(name).model for name in attackers}
         unasked: dict[str, Any] = {
@@ -298,9 +298,9 @@ def runnable_attackers(asked: Sequence[str], models: AttackerModels) -> tuple[li
     """Return the names of the attackers to run and, for each attacker of the standard battery that cannot be run, the
     reason.
 
-    Without names, the standard battery is run; "quick" stands for the part of it that answers in seconds, with which
-    the verdict is at best *incomplete*. Names that begin with + are added to the battery. Attackers that the user names
-    are always returned, even if a package is missing; that is an error when they are made.
+    If `asked` is empty, the standard battery is run. "quick" stands for the part of it that answers in seconds; the
+    verdict is then at best *incomplete*. Names that begin with + are added to the battery. Attackers that the user
+    names are returned even if a package that they need is missing; `make_attackers` then raises the error.
     """
     if any(not isinstance(name, str) for name in asked):
         raise UsageError(

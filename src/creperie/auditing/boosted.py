@@ -24,8 +24,8 @@ FIXED = {"learning_rate": 0.15, "max_leaf_nodes": 4, "max_bins": 32, "min_sample
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """Fitted trees, with the linear model and the directions of n-gram differences (`projection`) that compute their
-    features.
+    """Fitted trees. Their input features are computed with the linear model and with `projection`, the main directions
+    of the n-gram differences.
     """
 
     model: Any

@@ -74,8 +74,8 @@ class Corpus(MarginSource):
         return margins
 
     def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]:
-        """Return the captions of the pairs followed by those of the named source, and the indices in `pairs.texts` of
-        the former.
+        """Return the captions of the pairs followed by the captions of the named source, and an array with the index in
+        `pairs.texts` of each caption of the pairs.
         """
         numbers = np.unique(np.concatenate([pairs.left, pairs.right]))
         return [*pairs.said(numbers), *(text for _, text in self.captions)], numbers
@@ -83,9 +83,9 @@ class Corpus(MarginSource):
     def folds(self, pairs: Pairs, k: int, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield, for each fold, a mask of the held-out pairs, the captions to learn from, and the held-out captions.
 
-        Captions are given by their position in `texts`. A caption that equals a held-out one is left out, and so is an
-        image of the named source that has such a caption, with all its captions. Folds with too few captions are
-        skipped.
+        Captions are given by their position in `texts`. Captions that equal a held-out caption are not learned from. If
+        an image of the named source has such a caption, none of that image's captions is learned from. Folds with too
+        few captions are skipped.
         """
         fold = grouped_folds(pairs.cluster, k, self.seed) if pairs.fold is None else pairs.fold
         texts, numbers = self.texts(pairs)
@@ -187,8 +187,9 @@ class _Cooccurrences:
         self.code = np.unique(first * self.size + second, return_inverse=True)[1]
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
-        """Return for each `test` caption the mean of log (seen + 1) / (expected + 1) over its word pairs, where both
-        counts are of the `train` captions; 0 if it has no word pair.
+        """Return one score per `test` caption: the mean of log((seen + 1) / (expected + 1)) over its pairs of words.
+        `seen` is the number of `train` captions with both words, `expected` the number that would have both if the
+        words were independent. A caption without a pair of words has score 0.
         """
         learned = np.zeros(self.texts, dtype=bool)
         learned[train] = True

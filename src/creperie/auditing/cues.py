@@ -81,7 +81,7 @@ def blank(pairs: Pairs) -> AttackerMargins:
 
 @dataclass(frozen=True, eq=False)
 class StrongestCue:
-    """The strongest of the cues that an attacker tries, and the results that it reaches."""
+    """The strongest of the cues that an attacker tries, and the results of using that cue alone."""
 
     answers: AttackerMargins
     cue: str = ""  #: empty if it is the attacker's own score
@@ -93,8 +93,9 @@ class StrongestCue:
 def strongest_cue(
     attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0, progress: Progress = silent
 ) -> StrongestCue:
-    """Return an attacker's strongest cue: of the cues whose accuracy is above the threshold the most significant one,
-    else the most accurate one. For an attacker that does not try cues, return its own answers.
+    """Return the strongest of the cues that an attacker tries. If the accuracy of some cues is above the threshold, it
+    is the most significant of these; otherwise it is the most accurate cue. For an attacker that tries no cues, return
+    its own answers.
     """
     names: Sequence[str] = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
@@ -124,8 +125,9 @@ def strongest_cue(
 
 
 def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return the cues to list in a table, at most `most`. A cue is listed if it differs significantly from chance; if
-    its accuracy is above the threshold, only if that is so even after correction for all tests of the audit.
+    """Return the cues in `told` to list in a table, at most `most`. A cue whose accuracy is not above the threshold is
+    listed if it differs significantly from chance. A cue above the threshold is listed only if it also differs
+    significantly after correction for all `tests` of the audit.
     """
     sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
     return _without_overlaps(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
@@ -141,8 +143,8 @@ def _cue_of(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
 
 
 def _measured_cue(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.ndarray]:
-    """Measure a cue like an attacker, given its margins. Return the cue with its accuracy, upper limit and p-value, and
-    the margins.
+    """Compute the results of a cue from its margins, in the same way as those of an attacker. Return the cue with its
+    accuracy, upper limit and p-value filled in, and the margins.
     """
     there = pairs.per_item > 0
     wins, clusters = item_wins(pairs, margins)[there], pairs.cluster[there]
@@ -160,8 +162,8 @@ def _strongest(tested: Sequence[tuple[Cue, np.ndarray]], tried: int, threshold: 
 
 
 def _different_answers(answers: Iterable[np.ndarray]) -> int:
-    """Return the number of different cues. Cues that decide the same pairs, all in the same or all in the opposite
-    direction, count as one.
+    """Return how many cues are really different; `answers` holds the margins of each. Two cues count as one if their
+    margins have the same signs, or opposite signs, for all pairs.
     """
     signs = [np.sign(margins).astype(np.int8) for margins in answers]
     return len({(s * s[np.flatnonzero(s)[:1]].sum()).tobytes() for s in signs})

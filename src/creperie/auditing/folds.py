@@ -42,7 +42,9 @@ def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 def fold_count(items: int) -> int:
-    """Return the number of folds for this number of items."""
+    """Return the number of folds into which this many items are divided: more folds if the items are few, because each
+    model then learns from a larger share of them.
+    """
     return FOLDS_WHEN_SMALL if items < SMALL else FOLDS
 
 

@@ -110,11 +110,11 @@ class GruenScorer:
         return np.full(len(sentences), np.inf)
 
     def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return the logit (not the probability) of the label "acceptable" for each sentence.
+        """Return, for each sentence, the logit (not the probability) of the label "acceptable".
 
-        If a parser is used instead of the classifier, return SLOR (Lau et al. 2017), which is the language model's mean
-        log-probability minus that of the words by themselves, less a penalty for every word that the parser must leave
-        out. Wrong word order lowers SLOR even where the parser does not notice it.
+        If a parser is used instead of the classifier, return SLOR (Lau et al. 2017): the language model's mean
+        log-probability minus the mean log-frequency of the words. A penalty is subtracted for every word that the
+        parser must leave out. Wrong word order lowers SLOR even where the parser does not notice it.
         """
         if self.cola is None:
             words_alone = (np.array([mean_zipf(s) for s in sentences]) - PER_BILLION) * np.log(10)

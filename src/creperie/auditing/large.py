@@ -44,8 +44,9 @@ class ExactCount:
 
 @dataclass(frozen=True)
 class GapStage:
-    """An engine stage that returns one row per item: whether it can be attacked and can be solved, and the gap, win and
-    number of ties of every attacker that scores captions one by one.
+    """An engine stage that returns one row per item. A row says whether the item can be attacked, and whether it is
+    unsolvable. For every attacker that scores captions one by one, it also holds the gap, the win and the number of
+    ties.
     """
 
     names: tuple[str, ...]

@@ -64,7 +64,7 @@ class MarginSource:
 
 
 class Learner(MarginSource):
-    """Computes the margins of the n-gram models, which are out of fold and calibrated."""
+    """Computes the margins of the n-gram models. They are out of fold and calibrated."""
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         with_trees = name != "learned-linear"

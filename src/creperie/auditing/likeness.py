@@ -103,8 +103,8 @@ def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
 
 
 def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) -> dict[str, np.ndarray]:
-    """Return the similarities of the trees of each pair of captions. Pairs in which a caption has no tree
-    are left out.
+    """Return the similarities of the syntax trees of the caption pairs (`left[i]`, `right[i]`), as one array for each
+    of three measures. Pairs in which a caption has no tree are left out.
     """
     rows = [np.zeros((0, 3))]
     for a, b, alike in zip(left, right, character_similarity(left, right)):

@@ -82,8 +82,10 @@ EMBEDDING_SIZE = 3.0
 
 
 def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) -> float:
-    """Return the strength of the penalty with the smallest loss on held-out inner folds. Strengths are tried from
-    strong to weak, until two in a row bring no improvement.
+    """Return the inverse strength of the penalty that has the smallest loss on the inner folds in `tried`.
+
+    `answers(k, strength)` returns the margins of the pairs in inner fold k. Penalties are tested from strong to weak;
+    the search stops after two without improvement.
     """
     best, least, worse = STRENGTHS[0], np.inf, 0
     for strength in STRENGTHS:
@@ -97,7 +99,10 @@ def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) ->
 
 
 def _weights(turned: Any, side: np.ndarray, strength: float) -> np.ndarray:
-    """Return the weights of a logistic regression without an intercept, fitted with liblinear."""
+    """Return the weights of a logistic regression without an intercept, fitted with liblinear. `side` is the class of
+    each pair, 1 or −1, and `turned` the design matrix, in which the rows of class −1 are multiplied by −1. A larger
+    `strength` (liblinear's C) means a weaker penalty.
+    """
     from sklearn import config_context
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression

@@ -126,8 +126,8 @@ class Measure:
 def calibrated(
     pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0, learned: bool | None = None
 ) -> AttackerMargins:
-    """Return the margins together with their log-odds. For an attacker that is not directed, these are calibrated out
-    of fold, subset by subset.
+    """Return the margins together with their log-odds. If the attacker is directed, the margins are taken as log-odds;
+    otherwise the log-odds are calibrated out of fold, separately for each subset.
 
     A directed attacker is assumed to have learned from these pairs unless `learned` says otherwise.
     """
@@ -216,8 +216,9 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
 
 
 def smallest_detectable(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
-    """Return the smallest true accuracy at which a leak would be found among n items with this power. To be found, it
-    must differ significantly from chance after correction for `tests` tests, and be estimated above the threshold.
+    """Return the smallest true accuracy of a leak that an audit of n items finds with probability `power`. A leak is
+    found if its measured accuracy is above the threshold and differs significantly from chance after correction for
+    `tests` tests.
 
     >>> round(smallest_detectable(245, 50), 3), round(smallest_detectable(200_000, 50, 0.55), 3)
     (0.632, 0.551)

@@ -73,7 +73,7 @@ class Ensemble(MarginSource):
             yield fold == k, replace(pairs.of_items(fold != k), fold=None) if learning else None
 
     def train_members(self, pairs: Pairs) -> None:
-        """For every fold, train the members that learn on the other folds. Their answers are cached for `margins`."""
+        """For every fold, train on the other folds those members that learn. Their margins are cached for `margins`."""
         for _, part in self._parts(pairs.by_content[0]):
             if part is not None:
                 self._answers([a for a in self.members if learns(a)], part, silent)

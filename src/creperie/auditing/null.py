@@ -31,8 +31,8 @@ BOUND = math.sqrt(1 + 2 / math.pi)
 
 @lru_cache(maxsize=8)
 def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
-    """Return, for each item, how much more the accuracy varies by chance in its training block than it would for coin
-    flips, as a ratio of standard deviations.
+    """Return, for each item, by what factor the accuracy of a learned attacker on its training block varies more than
+    that of coin flips if true and false are exchanged at random. The factor is a ratio of standard deviations.
     """
     spreads = np.full(pairs.n_items, BOUND)
     ordered, items, _ = pairs.by_content
@@ -43,7 +43,9 @@ def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
 
 
 def _few_clusters(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
-    """Return the mask `keep` or, if it selects too many pairs, a mask of randomly drawn clusters of it."""
+    """Return the mask `keep` if it selects few enough pairs. Otherwise return a smaller mask that keeps only some of
+    the selected clusters, drawn at random.
+    """
     total = int(pairs.per_item[keep].sum())
     if total <= MOST:
         return keep

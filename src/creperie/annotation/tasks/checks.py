@@ -49,8 +49,9 @@ def _show_foil(payload: Payload, order: Order) -> PageForm:
 
 
 def _known_foil(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a true caption with its own picture (true) and another item's true caption with this picture (false), so
-    that the text alone does not reveal the answer.
+    """Return up to two questions with known answers, both about true captions, so that the text alone does not reveal
+    the answer. The first shows a true caption of `own` with its own picture (answer: true), the second a true caption
+    of `other` with the picture of `own` (answer: false).
     """
     if own["true"] is None:
         return []
@@ -90,8 +91,9 @@ def _say_positive(payload: Payload, value: Value) -> str:
 
 
 def _known_positive(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return the item itself, which is correct, and a wrong item: another item's captions with this picture or, without
-    pictures, a foil as the second caption.
+    """Return up to two questions with known answers: the item `own`, which is correct, and a wrong item. With pictures,
+    the wrong item is the picture of `own` with the captions of `other`. Without pictures, it is `own` with a foil as
+    its second caption.
     """
     known = [(dict(own), {"verdict": "accept"})]
     if not own["images"] and own["foil"]:
@@ -145,8 +147,9 @@ def _say_triplet(payload: Payload, value: Value) -> str:
 
 
 def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return the item itself, which is valid, and an invalid item: another item's captions with this picture or,
-    without pictures, the second true caption swapped with a foil.
+    """Return up to two questions with known answers: the item `own`, which is valid, and an invalid item. With
+    pictures, the invalid item has the picture of `own` and the captions of `other`. Without pictures, it is `own` with
+    its second true caption and a foil exchanged.
     """
     known = [_first_foil(own, "valid")]
     if own["images"] and other is not None:
@@ -159,7 +162,9 @@ def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _first_foil(payload: Payload, verdict: str) -> tuple[Value, Value]:
-    """Return a question and its known answer: the verdict and, if there are several foils, the first one."""
+    """Return a question and the answer that is known to be right. The answer is the verdict and, if the question offers
+    several foils to choose from, the first of them.
+    """
     foils = _foils_of(payload)
     return dict(payload), {"verdict": verdict} | ({"foil": str(foils[0])} if len(foils) > 1 else {})
 

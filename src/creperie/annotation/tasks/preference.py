@@ -32,7 +32,7 @@ STRONGEST = 5
 
 
 def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question about the first two different foils of an item, if it has as many."""
+    """Yield one question about the first two different foils of an item; yield nothing if it has fewer than two."""
     foils = list(dict.fromkeys(item.negatives))
     if len(item.match) == 1 and item.positives and len(foils) >= 2:
         yield _pair(item.positives[0], foils[:2], ["foil 1", "foil 2"])
@@ -45,8 +45,8 @@ def _pair(true: str, foils: list[str], sources: list[str]) -> Value:
 def foil_pairs(
     source: str, items: Sequence[Item], other_source: str, others: Sequence[Item]
 ) -> Iterator[QuestionDraft]:
-    """Yield questions that compare foils of two benchmarks with the same true caption and kind. Pairs of equal foils
-    are left out.
+    """Yield questions that each compare a foil of one benchmark with a foil of another. The two foils are of the same
+    kind and belong to the same true caption. Pairs of equal foils are left out.
     """
     trues = {(i.subset, i.id): i.positives[0] for i in items if i.positives}
     for pair in pair_foils(items, others):
@@ -59,8 +59,8 @@ def foil_pairs(
 
 
 def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionDraft]:
-    """Return at most `most` questions, equally many of every kind of foil. If a kind has too few, the other kinds fill
-    up.
+    """Return at most `most` questions, with equally many about each kind of foil. If there are too few about one kind,
+    more about the other kinds are taken.
     """
     piles: dict[str, list[int]] = {}
     for k, draft in enumerate(drafts):
@@ -109,9 +109,10 @@ def _with_disordered_copy(text: str) -> list[list[str]]:
 
 
 def _ask_bias(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question about the first true caption and the first foil.
+    """Yield one question about an item's first true caption and its first foil.
 
-    In an item with two images, neither caption is a foil, so the first one takes the place of the true one.
+    If the item has two images, each caption is true of one of them. Its first caption then takes the place of the true
+    one, and its second caption the place of the foil.
     """
     if len(item.match) == 1 and item.positives and item.negatives:
         yield {"images": [], "captions": [item.positives[0], item.negatives[0]]}
@@ -127,8 +128,8 @@ def _show_bias(payload: Payload, order: Order) -> PageForm:
 
 
 def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
-    """Return the rating independent of the order shown: above zero if the true caption was rated the more reasonable
-    text.
+    """Return the rating with its sign adjusted for the order in which the captions were shown: it is positive if the
+    true caption was rated as the more reasonable text, negative if the foil was.
     """
     return {"rating": read["rating"] if order[0] == 1 else -read["rating"]}
 

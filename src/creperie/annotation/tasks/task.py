@@ -111,10 +111,11 @@ def captions_as_options(captions: Sequence[str], order: Order) -> tuple[AnswerOp
 
 
 def caption_code(payload: Payload, chosen: Sequence[int]) -> float:
-    """Return a number for the chosen captions: their places in a permutation that depends on the question.
+    """Return a number that stands for the chosen captions when agreement is measured. The captions are renumbered by a
+    permutation that differs between questions.
 
-    In a benchmark the false caption may always be the last one. Everybody who is right would then give the same answer
-    everywhere, and a coefficient of agreement would take that for chance.
+    In some benchmarks the false caption is always the last one. Without the permutation, everybody who is right would
+    give the same answer to every question, and a coefficient of agreement would take such agreement for chance.
     """
     captions = payload["captions"]
     digests = [hashlib.sha256("\0".join((text, *captions)).encode()).digest() for text in captions]

@@ -29,8 +29,8 @@ Comment = Annotated[Text, Field(max_length=2000)]
 
 
 class StateOut(BaseModel):
-    """What the annotator has to do now. If `question` is empty, `progress` says whether the study is stopped or more
-    questions will open; otherwise the work is done.
+    """What the annotator has to do now: answer `question`. If it is empty, `progress` says whether the study is stopped
+    or more questions will open later; if neither is true, the work is done.
     """
 
     question: SlotView | None

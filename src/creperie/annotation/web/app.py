@@ -131,7 +131,7 @@ def shared_asset(request: Request) -> Response:
 
 @router.get("/health")
 def health(site: SiteHere) -> Response:
-    """Respond with status 200 if the database responds."""
+    """Respond with status 200 if the database answers a query."""
     with site.db.read() as session:
         session.execute(text("SELECT 1"))
     return JSONResponse({"status": "ok"})

@@ -106,7 +106,9 @@ def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") 
 
 
 def _consents(site: SiteHere, who: Participant, given: str) -> bool:
-    """Return whether the annotator accepts the current consent text, now or earlier. A new acceptance is stored."""
+    """Return True if the annotator has accepted the current consent text, either earlier or with this request, in which
+    `given` is the accepted version. A new acceptance is stored.
+    """
     if not who.consent_due:
         return True
     if given == who.consent_due:

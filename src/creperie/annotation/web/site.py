@@ -177,7 +177,9 @@ Known = TypeVar("Known", bound=Visitor | None)
 
 
 def recognised(request: Request, who: Known) -> Known:
-    """Return the visitor; if there is one, note that a valid link was used from this address (see `connections`)."""
+    """Return `who`. If it is a visitor, note that a valid link was used from the address of this request (see the
+    module `connections`).
+    """
     welcome = request.scope.get("state", {}).get(WELCOME)
     if who is not None and welcome is not None:
         welcome()
@@ -231,8 +233,9 @@ class StudyVisit:
 
 
 def _allowed(kind: str) -> Callable[..., StudyVisit]:
-    """Return a FastAPI dependency for visits to the study in the URL. It responds with 404 or 403 if the caller lacks
-    the right `kind`.
+    """Return a FastAPI dependency that gives a page the study in the URL. It responds with 404 if there is no such
+    study or the visitor has no rights in it, and with 403 if the visitor does not have the rights of `kind` (owner or
+    adjudicator).
     """
 
     def check(request: Request, site: SiteHere, name: Name) -> StudyVisit:

@@ -90,7 +90,7 @@ def _name_accounts(bind: sa.Connection) -> None:
 
 
 def _begin_revisions(bind: sa.Connection) -> None:
-    """Store the settings of every study as its first revision, without numbers that are not valid."""
+    """Store the settings of every study as its first revision. Settings whose values are invalid are left out."""
     studies = sa.table(
         "study", *(sa.column(n) for n in ("id", "created", "instructions")), sa.column("settings", sa.JSON)
     )
