@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from creperie.lang import words
 from creperie.making.candidate import Candidate, dice_for
@@ -161,11 +162,15 @@ def _most_of_all(kept: list[Option], rows: dict[int, list[Option]], kind: str, o
 
     best = _filled(kept, rows, options, lambda counts, _: within(counts, counts.total()))
     few = len(best) < min(SOME, len(rows))
-    for limit in range(12, 2, -1) if few and options.matched and len(rows) >= SOME else ():
-        varied = _filled([], rows, options, lambda counts, edit, limit=limit: counts[edit] <= limit)
+    for limit in range(12, 1, -1) if few and options.matched and len(rows) >= SOME else ():
+        varied = _filled([], rows, options, partial(_is_rare, limit))
         if len(varied) > len(best) and within(Counter(o.edit for o in varied), limit):
             return _filled(varied, rows, options, lambda counts, _: within(counts, counts.total()))
     return best
+
+
+def _is_rare(limit: int, counts: Counter[str], edit: str) -> bool:
+    return counts[edit] <= limit
 
 
 def _filled(

@@ -256,7 +256,7 @@ def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
         return False
     if look in ("material", "fabric", "pattern"):
         return made or sort_here(noun) == "place"
-    if look == "colour" and not made and senses[:1] in ((15,), (17,)):
+    if look == "colour" and not made and senses[:1] not in ((13,), (20,), ()):
         return False  # a blue field
     return look in ("colour", "shape", "") or attribute.tag_ in ("JJR", "JJS") or may_be(attribute.lower_, noun, corpus)
 

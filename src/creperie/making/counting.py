@@ -33,6 +33,8 @@ from creperie.making.wording import plain, reworded
 #: The largest number that changes places with `a`.
 MOST_TURNED = 6
 _ONE = ("a", "an", "one")
+#: WordNet's files of times and quantities.
+_MEASURES = ((28,), (23,))
 #: Nouns of what is not counted at a glance, by WordNet's file: acts, states, times, feelings, quantities.
 _UNCOUNTED = frozenset((4, 7, 9, 10, 11, 12, 14, 15, 19, 21, 22, 23, 24, 25, 26, 28))
 
@@ -51,10 +53,7 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     said = {t.lower_ for t in doc}
     for number in (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS" and not is_divided(doc, t)):
         count, noun = number_of(number), number.head
-        fixed = base_of(noun) in (*frames()["parts"], *frames()["paired"]) or topics(base_of(noun))[:1] in (
-            (28,),
-            (23,),
-        )
+        fixed = base_of(noun) in (*frames()["parts"], *frames()["paired"]) or topics(base_of(noun))[:1] in _MEASURES
         fixed = fixed or not set(frames()["of_pairs"]).isdisjoint(said)
         if 1 < count < 13 and not fixed and outer(noun) is noun:
             words = dict(zip(COUNTS.values(), COUNTS)) if number.text.isalpha() else {k: str(k) for k in range(13)}
@@ -71,7 +70,7 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         article = next((c for c in noun.lefts if c.lower_ in _ONE), None)
         place = article.i if article is not None else noun.left_edge.i
         rest = "" if article is not None else f" {changes.get(place) or plain(doc[place])}"
-        for word in ("two", "three"):
+        for word in ("two", "three") if _is_acting(noun) else ("two",):
             if word not in said:
                 first = word.capitalize() if doc[place].text[:1].isupper() else word
                 edit = f"{article or ''} {noun.text} → {word} {changes[noun.i]}".strip()
@@ -91,14 +90,13 @@ def _made_several(doc: Any, noun: Any) -> dict[int, str] | None:
         return None
     if base in (*frames()["parts"], *frames()["many"]) or is_divided(doc) or _refers_to_one(doc, noun, acts):
         return None
-    after = doc[noun.i + 1] if noun.i + 1 < len(doc) else None
+    after = doc[noun.i + 1 : noun.i + 2]
     tied = any(c.dep_ in ("appos", "poss", "case") or c.lower_ in ("of", "-") for c in noun.children)
-    if tied or (after is not None and (after.tag_[:2] == "NN" or after.text in ("-", "'s", "’s"))):
+    if tied or any(t.tag_[:2] == "NN" or t.text in ("-", "'s", "’s") for t in after):
         return None
     odd = {"most", "more", "first", "second", "same", *frames()["of_one"]}
-    if any(
-        c.lower_ in odd or c.tag_ in ("JJS", "JJR") or (c.tag_ == "CD" and c.lower_ not in _ONE) for c in noun.lefts
-    ):
+    numbered = (c for c in noun.lefts if c.tag_ == "CD" and c.lower_ not in _ONE)
+    if any(numbered) or any(c.lower_ in odd or c.tag_ in ("JJS", "JJR") for c in noun.lefts):
         return None
     if _has_one(noun) or not (_may_do_together(noun) if acts else _may_be_several(noun)):
         return None
@@ -144,7 +142,9 @@ def _may_do_together(noun: Any) -> bool:
         return False
     if any(t.tag_ == "VBZ" and t.i not in agrees and _is_about(t, noun) for t in doc):
         return False
-    if sort_here(noun) in ("person", "animal") and any(_is_for_one(t) for t in doc[noun.i + 1 :]):
+    if noun.dep_ == "ROOT" and any(doc[i].tag_ == "VBZ" and doc[i].dep_ in ("conj", "dobj", "advcl") for i in agrees):
+        return False  # `holding kitchen utensils and`, as some parsers tag it
+    if sort_here(noun) in ("person", "animal") and any(_is_for_one(t) or _is_bare(t) for t in doc[noun.i + 1 :]):
         return False
     plurals = [t for t in doc[noun.i + 1 :] if t.tag_[:2] == "NN" and t.lower_.endswith("s")]
     stray = [t for t in plurals if t.nbor(-1).tag_ in ("NN", "CC") or t.nbor(-1).dep_ == "compound"]
@@ -164,6 +164,12 @@ def _has_one(noun: Any) -> bool:
     return (worn and first.tag_[:2] in ("DT", "NN", "JJ")) or (link == "with" and first.lower_ in _ONE)
 
 
+def _is_bare(thing: Any) -> bool:
+    """Return True for a single piece of clothing without an article: `men with glasses and checkered shirt`."""
+    worn = thing.tag_ == "NN" and thing.dep_ in ("pobj", "dobj", "conj") and is_worn(base_of(thing))
+    return worn and not any(c.dep_ in ("det", "poss", "nummod", "conj") for c in thing.children)
+
+
 def _nouns_from(first: Any) -> list[Any]:
     """Return the nouns of the phrase whose first word is `first`, even if the parse attaches them elsewhere."""
     doc, end = first.doc, first.i + 1
@@ -177,9 +183,7 @@ def _nouns_from(first: Any) -> list[Any]:
 
 
 def _is_for_one(article: Any) -> bool:
-    """Return True if an article begins the name of a single thing that only one person or animal at a time wears, uses
-    or plays with.
-    """
+    """Return True if an article begins the name of a thing that only one at a time wears, uses or plays with."""
     things, before = _nouns_from(article), article.nbor(-1)
     done = before.tag_[:2] == "VB"
     if article.lower_ not in _ONE and not (article.lower_ == "the" and done):
@@ -203,7 +207,7 @@ def _is_shared(thing: Any, done: bool) -> bool:
     if sort in ("person", "animal", "vehicle", "furniture"):
         return not done
     built = any(is_above(whole, base) for whole in ("structure", "way", "area")) or base in frames()["for_many"]
-    return sort in ("place", "plant") or built or 6 not in topics(base)[:5]
+    return sort in ("place", "plant") or built or {6, 13}.isdisjoint(topics(base)[:5])
 
 
 def _is_about(verb: Any, noun: Any) -> bool:
@@ -320,7 +324,7 @@ def _counted(number: Any) -> Any | None:
     if noun is None:
         return None
     measured = base_of(noun) in frames()["paired"] or is_mass(base_of(noun)) or outer(noun) is not noun
-    return None if measured or noun.tag_ not in ("NN", "NNS") or topics(base_of(noun))[:1] in ((28,), (23,)) else noun
+    return None if measured or noun.tag_ not in ("NN", "NNS") or topics(base_of(noun))[:1] in _MEASURES else noun
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
@@ -333,12 +337,8 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
     refers = (t.tag_ in ("PRP", "PRP$", "WP$", "JJR", "JJS") or t.lower_ in ("ones", "both", "each") for t in doc)
     ones = (t.lower_ == "one" and t.dep_ not in ("nummod", "quantmod") for t in doc)
     many = (t.lower_ in frames()["of_many"] or lemma(t.text, "VBG") in frames()["of_many"] for t in doc)
-    if (
-        any(refers)
-        or any(ones)
-        or any(many)
-        or any(c.lower_ in frames()["of_one"] for t in (left, right) for c in t.lefts)
-    ):
+    alone = (c.lower_ in frames()["of_one"] for t in (left, right) for c in t.lefts)
+    if any((*refers, *ones, *many, *alone)):
         return False
     if joined(left, right) or (right.dep_ == "appos" and right.head == left):
         first = left

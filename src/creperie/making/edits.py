@@ -66,7 +66,8 @@ class CaptionEdit:
 def replaced(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
     """Return the edit that replaces the words of a span by `new`."""
     first = span[0]
-    fitted = new[:1].upper() + new[1:] if first.text[:1].isupper() else new
+    begins = first.text[:1].isupper() and not (first.i and first.text.isupper())  # not after `a TV`
+    fitted = new[:1].upper() + new[1:] if begins else new
     changes = {t.i: "" for t in span} | {first.i: fitted}
     word = fitted if len(span) == 1 and " " not in new else ""
     change = f"{' '.join(t.text for t in span)} → {new}"
@@ -101,7 +102,12 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             continue  # with a toilet
         aged = any(w in ("little", "small", "tiny") or dimension_of(w) == "age" for w in beside)
         for new in dict.fromkeys([*rivals(base), *used_alike(base)]):
-            if new in bases or age_of(new) == "baby" or new in paired or any(is_above(t, new) for t in named):
+            if (
+                new in bases
+                or age_of(new) == "baby"
+                or new in ("child", "kid", *paired)
+                or any(is_above(t, new) for t in named)
+            ):
                 continue  # knives, where there is cutlery
             if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
                 continue
@@ -271,6 +277,8 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
     base, dimension = base_of(noun), dimension_of(new)
     kind = kind_of(base)
     if (has_of(noun) and base in vague_nouns()) or new in frames()["half_opposites"]:
+        return False
+    if new in ("deserted", "empty") and any(sort_of(t) in ("person", "animal", "vehicle") for t in objects(noun.doc)):
         return False
     if dimension == "colour" and (kind == "person" or base in things()["inborn"] or new == "blonde"):
         return False

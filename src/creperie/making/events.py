@@ -14,6 +14,7 @@ from creperie.lang import (
     Reading,
     inflected,
     is_animate,
+    is_worn,
     knows_verb,
     read,
     recipient_preposition,
@@ -351,7 +352,8 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> st
     if any(t.dep_ not in ("prep", "advmod", "npadvmod") or t.head not in (verb, patient) for t in tops):
         return "words that belong elsewhere"
     held = [sort_of(c) for t in tops if t.lower_ in ("in", "on") for c in dependents(t, "pobj")]
-    aboard = is_animate(base_of(patient)) and not CARRIERS.isdisjoint(held)
+    dressed = any(is_worn(base_of(c)) for t in tops if t.lower_ == "in" for c in dependents(t, "pobj"))
+    aboard = is_animate(base_of(patient)) and (dressed or not CARRIERS.isdisjoint(held))
     loose = [c for c in dependents(patient, "prep") if c not in tops and c.lower_ in ("from", "in", "to", "on")]
     if (
         aboard

@@ -130,7 +130,7 @@ def sort_here(noun: Any) -> str:
         return "person"  # a queen is an insect, too
     if (acts and 18 in senses[:3] and 6 not in senses[:2]) or (not senses and base_of(noun).endswith(_DOERS)):
         return "person"  # a midfielder
-    if senses[:1] == (14,) and not has_of(noun):
+    if senses[:1] == (14,) and not has_of(noun) and noun.head.lower_ not in ("on", "in", "at"):
         return "person" if is_above("social group", base_of(noun)) else ""  # the police, not a queue
     return SORTS.get(senses[0], "") if senses and 18 not in senses[:2] else ""  # a trawler is a ship or a man
 

@@ -55,8 +55,7 @@ def _is_vouched_thing(old: Any, new: str) -> bool:
     singular = lemma(new, "NNS")
     if kind == "person":
         general = {*frames()["anybody"]}
-        told = general - {"child", "kid"}  # who else would be called so?
-        return base in general and singular in told and not general_pair(old.doc)
+        return base in general and singular in general and not general_pair(old.doc)
     if _is_used_alike(old, base, singular):
         return True
     if any(t.lower_ in ("under", "underneath", "beneath", "below") for t in old.doc):
@@ -118,7 +117,8 @@ def _is_vouched_look(old: Any, new: str) -> bool:
     if old.tag_ == "CD" or old.tag_[:3] == "PRP":
         return True
     own = base_of(noun)
-    named = is_name(f"{old.lower_} {own}") and look != "age" and kind_of(own) not in MADE  # a yellow jacket is a wasp
+    coloured = look == "colour" or new in ("open", "closed")  # a yellow jacket is a wasp
+    named = is_name(f"{old.lower_} {own}") and look != "age" and not (coloured and kind_of(own) in MADE)
     if (not worn and noun.tag_[:2] != "NN") or named:
         return False
     if any({old.lower_, new} == {*pair} and is_listed(noun, fit) for pair, fit in frames()["states"]):

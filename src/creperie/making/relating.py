@@ -68,7 +68,7 @@ def _without(link: Any) -> Iterator[CaptionEdit]:
     part = is_above("body part", base_of(thing)) or base_of(thing) in (*frames()["parts"], *vague_nouns())
     if len(told) + len(article) + len(named) < len(before) or list(thing.rights):
         return
-    if thing.i + 1 < len(doc) and doc[thing.i + 1].tag_ in ("IN", "CC", ",", "POS"):
+    if thing.i + 1 < len(doc) and doc[thing.i + 1].tag_ in ("IN", "CC", ",", "POS", "VBG", "VBN", "TO"):
         return  # what follows may belong to it
     if counted != bool(article) and not (counted and lacks_determiner(owner)):
         return

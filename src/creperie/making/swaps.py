@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from creperie.lang import Stated, age_of, facts, gender_of, is_above, is_reciprocal, kind_of
-from creperie.making.atoms import base_of, dependents, joined, named
+from creperie.making.atoms import base_of, joined, named
 from creperie.making.corpus import WordCounts
 from creperie.making.counting import picks_again
 from creperie.making.edits import CaptionEdit
@@ -123,7 +123,7 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
     if own or any(t.lower_.endswith(("self", "selves")) for t in beside):
         return True
     if any(t.lower_ in PRONOUNS for t in (left, right)):
-        return bool(beside) or any(dependents(t, "relcl") for t in (left, right))
+        return bool(beside) or any(list(t.rights) for t in (left, right))
     several = any(t.lower_ in ("they", "them", "their", "it", "its") for t in beside)
     if several and (not names and is_plural(left) != is_plural(right)):
         return True

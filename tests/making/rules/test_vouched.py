@@ -92,6 +92,12 @@ def test_what_rules_vouch_for(caption: str, foil: str, previewed: Callable[..., 
         ("A sheep stands under a fence.", "A horse stands under a fence."),
         ("A bathroom with a toilet.", "A kitchen with a toilet."),
         ("A dog plays with a toy on the beach.", "A dog plays with a book on the beach."),
+        ("A man in glasses and checkered shirt.", "Two men in glasses and checkered shirt."),
+        ("A nurse holding a slice of pizza.", "Two nurses holding a slice of pizza."),
+        ("A surfer in a wet suit waves.", "A surfer in a dry suit waves."),
+        ("A baker stands in front of a small TV.", "A baker stands in front of a small Computer."),
+        ("A bathroom with a toilet standing next to a tub.", "A bathroom without a toilet standing next to a tub."),
+        ("A busy street with cars.", "A deserted street with cars."),
     ],
 )
 def test_what_nobody_vouches_for(caption: str, never: str, previewed: Callable[..., Made], parser: str) -> None:
@@ -107,6 +113,7 @@ def test_what_nobody_vouches_for(caption: str, never: str, previewed: Callable[.
         ("A white plate beside a glass of wine.", ""),
         ("A small cat walks under a big dog.", ""),
         ("A horse stands next to a man.", ""),
+        ("A girl is playing tennis on a brown dirt court.", ""),
     ],
 )
 def test_swaps_that_rules_vouch_for(caption: str, swap: str, previewed: Callable[..., Made], parser: str) -> None:
