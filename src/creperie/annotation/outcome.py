@@ -69,8 +69,8 @@ class Settled:
 
 
 def people_who_count(record: StudyRecord) -> set[str]:
-    """Return the annotators whose answers count. They were invited, or came with an id that the owner listed or a
-    platform signed; they were not excluded and have not withdrawn.
+    """Return the annotators whose answers count: they were invited, or came with an id that the owner signed or listed;
+    they were not excluded and have not withdrawn.
     """
     return {p["annotator"] for p in record["people"] if not p["excluded"] and p["entry"] != UNVERIFIED}
 

@@ -90,8 +90,8 @@ class Pairs:
 
     @cached_property
     def balanced(self) -> np.ndarray:
-        """A mask of the balanced items. In these, every pair also occurs with true and false exchanged, so each caption
-        is true as often as it is false.
+        """A mask of the balanced items: those with several images in which every pair also occurs with true and false
+        exchanged, so that each caption is true as often as it is false.
         """
         several = np.zeros(self.n_items, dtype=bool)
         several[self.item[self.row > 0]] = True
@@ -113,8 +113,8 @@ class Pairs:
 
     @cached_property
     def own_group(self) -> np.ndarray:
-        """A group number for each item, like `group` but computed within each training block. The folds of a subset
-        therefore do not depend on the other subsets.
+        """A group number for each item, like `group`, but computed within each training block (see `training_blocks`).
+        The folds of a subset therefore do not depend on subsets outside its block.
         """
         groups = np.zeros(self.n_items, dtype=np.int64)
         for keep in training_blocks(self):
@@ -123,8 +123,8 @@ class Pairs:
 
     @cached_property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
-        """Two masks of items: those with a pair of captions that another item has in the same roles, and those with a
-        pair that another item has with true and false exchanged.
+        """Two masks of items. The first selects items with a (true, false) pair that also occurs in another item; the
+        second selects items with a pair that occurs in another item with true and false exchanged.
         """
         width = len(self.texts) + 1
         same, mirror = self.left * width + self.right, self.right * width + self.left
@@ -137,8 +137,8 @@ class Pairs:
 
     @cached_property
     def most_positives(self) -> int:
-        """The largest number of true captions in an item with at most one image; 0 if no such item has
-        more than one.
+        """The largest number of true captions in an item with at most one image; 0 if no such item has several true
+        captions.
         """
         one_row = ~np.isin(self.item, self.item[self.row > 0])
         keys = np.unique(np.stack([self.item[one_row], self.left[one_row]], axis=1), axis=0)
@@ -147,8 +147,8 @@ class Pairs:
 
     @cached_property
     def unsolvable(self) -> np.ndarray:
-        """A mask of the items in which the same text is both a true and a false caption, so that no model
-        can win them.
+        """A mask of the items in which the same text is both a true and a false caption, so that no model can get all
+        their pairs right.
         """
         mask = np.zeros(self.n_items, dtype=bool)
         mask[self.item[self.left == self.right]] = True
@@ -179,8 +179,8 @@ class Pairs:
 
     @cached_property
     def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
-        """The same pairs in an order that depends only on the captions, then the present index of each item and of each
-        pair in this order.
+        """The same pairs in an order that depends only on the captions, and two arrays that give, for each item and for
+        each pair in the new order, its index in the old order.
 
         What is drawn or learned in this order does not depend on the order of the items in a file.
         """
@@ -215,8 +215,8 @@ class Pairs:
         return same, items, pairs
 
     def folds_of(self, rows: np.ndarray, k: int, seed: int) -> np.ndarray:
-        """Return a fold number for each pair in `rows`. If the pairs have given folds (`fold`), return those, else k
-        random folds that keep groups together.
+        """Return a fold number for each pair in `rows`. If the pairs come with folds (`fold`), return those. Otherwise
+        return `k` random folds that keep groups together.
         """
         if self.fold is not None:
             return self.fold[self.item[rows]]
@@ -228,15 +228,15 @@ class Pairs:
 
 
 def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
-    """Return the pairs of a benchmark. With `positive`, only pairs with the true caption that has this index among the
-    true captions of its row.
+    """Return the pairs of a benchmark. With `positive`, return only pairs whose true caption has this index among the
+    captions that are true of the same image.
     """
     texts, shapes = caption_shapes(bench)
     return _pairs(bench, texts, shapes, clusters(bench, shapes), positive)
 
 
 def image_pairs_of(bench: Benchmark) -> Pairs:
-    """Return the pairs of a true and a false image of each caption. Their `texts` are the names of the images."""
+    """Return, for each caption, the pairs of a true and a false image. In the result, `texts` are names of images."""
     shapes = caption_shapes(bench)[1]
     offsets, images = bench.ragged("images")
     names, code = distinct(images)
@@ -251,8 +251,9 @@ def image_pairs_of(bench: Benchmark) -> Pairs:
 def _pairs(
     bench: Benchmark, texts: ArrowTexts, shapes: CaptionShapes, cluster: np.ndarray, positive: int | None = None
 ) -> Pairs:
-    """Return the pairs that the rows of the match matrices define. With `positive`, only those with the true caption of
-    this index.
+    """Return the pairs that the rows of all match matrices define. `texts` and `shapes` come from `caption_shapes`, and
+    `cluster` is the cluster number of each item. With `positive`, return only pairs with the true caption that has this
+    index.
     """
     parts = [np.zeros((4, 0), dtype=np.int64)]
     for items, matrix, mine in shapes:
@@ -269,9 +270,12 @@ def _pairs(
 
 
 def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positive: int | None = None) -> np.ndarray:
-    """Return the item, the true caption and the false caption of every pair that one row of a match matrix defines; for
-    a column, these are images. With `positive`, only the true caption with this index counts and, if every true caption
-    has a foil of its own, only that foil.
+    """Return an array with three rows: the item, the true caption and the false caption of every pair that one row of a
+    match matrix defines. `line` is this row, and `codes` holds the captions of each of the `items`. If `line` is a
+    column of the matrix, `codes` holds images instead.
+
+    With `positive`, use only the true caption with this index and, if every true caption has its own foil, only that
+    foil.
     """
     true, false = np.flatnonzero(line), np.flatnonzero(~line)
     if positive is not None:
@@ -289,7 +293,7 @@ def has_own_foils(line: np.ndarray) -> bool:
 
 
 def own_foils(bench: Benchmark) -> bool:
-    """Return whether every item with several true captions of an image has a foil for each of them."""
+    """Return whether, in every item with several true captions for an image, each true caption has its own foil."""
     rows = [np.array(row) for shape in shape_codes(bench)[1] for row in shape.match if sum(row) > 1]
     return bool(rows) and all(map(has_own_foils, rows))
 
@@ -315,14 +319,17 @@ def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
 
 
 def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Return the distinct texts in the order of their first appearance, and the index of each text among them."""
+    """Return the distinct texts in the order of their first appearance and, for each text in `texts`, its index among
+    the distinct ones.
+    """
     coded = texts.dictionary_encode()
     return coded.dictionary, coded.indices.to_numpy().astype(np.int64)
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return a cluster number per item. Image clusters are joined if the same two captions, in either order, occur in
-    both.
+    """Return a cluster number per item. `images` is the cluster of each item by its images; `item`, `left` and `right`
+    give the item and the two captions of each pair. Two of these clusters are joined if the same two captions, in
+    either order, occur in both.
 
     Clusters are not joined if the result would exceed a tenth of the items: very short captions, such as "red car" and
     "blue car", occur so often that they would join most of a benchmark.
@@ -335,8 +342,8 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
 
 
 def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return a number for each item that is the same for items connected by shared keys. Each link is an array of items
-    and an array with one key for each of them. Keys of different links are always different.
+    """Return a number for each item; items that are connected by shared keys have the same number. Each link is an
+    array of items and an array with one key for each of them. A key connects items only within its own link.
     """
     owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, dtype=np.int64)
     for _, key in links:
@@ -362,7 +369,9 @@ def clusters(bench: Benchmark, shapes: CaptionShapes) -> np.ndarray:
 
 
 def margins_of_scores(pairs: Pairs, scores: np.ndarray) -> np.ndarray:
-    """Return margins, given a score for each distinct caption: s(true) − s(false), in float32."""
+    """Return the margin s(true) − s(false) of each pair, in float32. `scores` holds one score for each distinct
+    caption.
+    """
     exact = np.asarray(scores, dtype=np.float32)
     return exact[pairs.left] - exact[pairs.right]
 
@@ -375,7 +384,9 @@ def item_mean(pairs: Pairs, values: np.ndarray) -> np.ndarray:
 
 
 def item_gaps(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
-    """Return the gap of every item. It is above zero if the attacker prefers the true captions."""
+    """Return the gap of every item: the mean margin over its pairs. It is above zero if the attacker prefers the true
+    captions.
+    """
     return item_mean(pairs, margins).astype(np.float32)
 
 
@@ -389,8 +400,8 @@ FEW = 100
 
 
 def training_blocks(pairs: Pairs) -> list[np.ndarray]:
-    """Return masks of the items that are attacked by one model each: one per subset with enough pairs, and one for all
-    small subsets together.
+    """Return the training blocks as masks of items; learned attackers are fitted separately in each block. Each subset
+    with enough pairs is a block, and all small subsets together form one more.
     """
     count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
     masks = [pairs.subset == s for s in np.flatnonzero(count >= FEW)]

@@ -93,11 +93,13 @@ def probe_order(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Score every true caption and four shuffles of it (Figure 1 of the paper).
+    """Score every true caption and four shuffles of it, and return the distributions of the scores (Figure 1 of the
+    SADE paper).
 
-    Models that can only compare captions (BERTScore, text encoders) compare them with a description of the image, which
-    the model `captioner` writes; by default this is the first vlm: or api: model among `models`. With `references`,
-    they compare them with another true caption of the same image, and only one caption of each image is used.
+    Models that can only compare two texts (BERTScore, text encoders) compare each caption with a description of the
+    image, which the model `captioner` writes; by default this is the first vlm: or api: model among `models`. With
+    `references`, they compare it with another true caption of the same image, and only one caption of each image is
+    used.
     """
     captions = captions_of(bench)
     items: list[Item] = []
@@ -156,7 +158,7 @@ def _described(
 
 
 def metric_of(run: Run) -> str:
-    """Return the name that the paper uses for the kind of score that a run holds."""
+    """Return the SADE paper's name for the kind of score in a run."""
     uri = parse_uri(run.model)
     if "image_text" in run.inputs:
         generative = {"visualgpt": "VisualGPTScore", "vqa": "VQAScore", "yesno": "P(yes)", "choice": "choice"}
@@ -209,8 +211,9 @@ def probe_cases(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Return accuracies in the three cases (Figure 3) on the same captions, and so how often a model prefers fluency to
-    content.
+    """Return accuracies in three cases on the same captions (Figure 3 of the SADE paper): a caption against shuffles of
+    itself, a caption against fluent captions of other images, and the content words of a caption against these fluent
+    captions. They show how often a model prefers fluency to content.
 
     The fluent captions come from `others` (a file or a benchmark) or are captions of other images. `shuffles` are the
     foils of the first case. Section 4.2 of the paper can also be read as meaning shuffle-trigrams, which moves groups

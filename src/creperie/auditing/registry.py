@@ -59,8 +59,8 @@ def family_of(attacker: str) -> str:
 
 
 def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
-    """Return the entries of the attackers that an audit with these names runs; without names, those of the standard
-    battery.
+    """Return the entries of the attackers that an audit runs if it is given these names; without names, those of the
+    standard battery. `cues` is always included.
 
     >>> [entry.name for entry in planned_battery(["surface"])]
     ['surface', 'cues']

@@ -76,11 +76,12 @@ def audit(
     benchmark, a spec or a path.
 
     Without names, the standard battery of attackers is run. Attackers that lack a package or a model are left out, and
-    the verdict is then at best *incomplete*. With an engine, attackers that score one caption at a time run there.
-    Unless `full` is set, slow attackers of the standard battery are run on a sample of the items that is as large as
-    the verdict needs; before that, `announce` is called with a summary of the quick attackers' results. If a benchmark
-    has more than `SAMPLE` items, a random sample is audited, and the attackers that score captions one by one are also
-    measured on all items (`counts`).
+    the verdict is then at best *incomplete*. With an engine, attackers that score one caption at a time run on it.
+
+    Quick attackers run first; `announce` is then called with a summary of their results. Unless `full` is set, slow
+    attackers of the standard battery run on a sample of the items that is as large as the verdict needs. If a benchmark
+    has more than `SAMPLE` items, a random sample is audited; attackers that score captions one by one are then also run
+    on all items (`counts`).
     """
     spec = str(bench) if isinstance(bench, (str, Path)) else ""
     everything = as_benchmark(bench)
@@ -145,8 +146,9 @@ def audit(
 def _attackers_to_run(
     options: AuditOptions, models: AttackerModels, language: str
 ) -> tuple[list[Attacker], dict[str, str], dict[str, str]]:
-    """Return the attackers to run, which include `cues`, and an ensemble if attackers of several families learn; then,
-    with the reasons, the attackers that cannot be run; and those that do not apply to captions in this language.
+    """Return three things: the attackers to run, which include `cues` and, if attackers of several families learn, an
+    ensemble; the names of attackers that cannot be run, with the reasons; and the names of attackers that do not suit
+    captions in this language, with the reasons.
     """
     names, not_sent = runnable_attackers(options.attackers, models)
     foreign = {}
@@ -191,7 +193,9 @@ class Attack:
         return [a for a in self.attackers if not entry_of(a.name).sampled]
 
     def counted(self, pairs: Pairs) -> Pairs:
-        """Return the pairs. If several attackers learn from them, their features are computed here once for all."""
+        """Return the pairs. If several attackers learn from them, compute the features of the pairs here, so that this
+        is done only once.
+        """
         return counted_once(pairs) if sum(map(learns, self.attackers)) > 1 else pairs
 
     def on(self, pairs: Pairs, view: str = "") -> tuple[list[AuditRow], Answers]:
@@ -232,9 +236,9 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """If items have several true captions, attack each of them separately against the false ones, and return the
-        rows of these views (P1-N, P2-N …). If every true caption has a foil of its own, attack it against that foil
-        only (P1-N1, P2-N2 …).
+        """If items have several true captions, run the attackers once for each true caption against the false captions,
+        and return the rows of these views (P1-N, P2-N …). If every true caption has its own foil, it is compared only
+        with that foil (P1-N1, P2-N2 …). Return no rows if no item has several true captions.
         """
         rows: list[AuditRow] = []
         own = own_foils(bench)
@@ -243,12 +247,11 @@ class Attack:
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
-        """Return the rows; those that leak say how the leak can be fixed. To find out, attackers are run again on
-        repaired captions.
+        """Return the rows, with a proposed fix for each leak. To find it, attackers are run again on repaired captions.
 
-        Slow attackers are run again only in subsets in which the repair stops all leaks of quick ones; in other subsets
-        the share of items that could be kept decides. The ensemble is not trained again: its leak counts as repairable
-        if all other leaks of the subset are.
+        Slow attackers are run again only in subsets in which the repair stops all leaks of quick ones. In other
+        subsets, the fix depends on the share of items that balancing would keep. The ensemble is not trained again: its
+        leak counts as repairable if all other leaks of the subset are.
         """
         leaking = [row for row in rows if row.leaks and row.view != IMAGES]
         styled = repaired(bench) if leaking else bench
@@ -288,8 +291,8 @@ class Attack:
     def _measured(
         self, attacker: Attacker, answers: AttackerMargins, view: str, sample: Sample | None
     ) -> tuple[list[AuditRow], AttackerMargins]:
-        """Return an attacker's rows, one per subset, and its answers. If the attacker tries several cues, they are
-        those of the strongest cue.
+        """Return an attacker's rows, one per subset, and its answers. If the attacker tries several cues, the rows and
+        answers are those of its strongest cue.
 
         A subset in which all margins are NaN gets no row.
         """
@@ -348,8 +351,8 @@ class Attack:
         )
 
     def _sampled(self, attackable: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """Return pairs of a number of items and the slow attackers that were run on so many. Attackers that were run on
-        all attackable items are left out.
+        """Return tuples (number of items, names of the slow attackers that were run on so many items). Attackers that
+        were run on all attackable items are left out.
         """
         by_count: dict[int, list[str]] = {}
         for name in (a.name for a in self.slow if self.sample):
@@ -385,8 +388,8 @@ def _summary_so_far(rows: Sequence[AuditRow]) -> str:
 
 
 def repaired(bench: Benchmark) -> Benchmark:
-    """Return the benchmark with the captions of each item brought into one style (case, spaces, marks). Words stay the
-    same.
+    """Return the benchmark with all captions of an item in the same style (case, spaces, punctuation). The words stay
+    the same.
     """
     offsets, captions = bench.ragged("captions")
     tidied: list[str] = []

@@ -69,8 +69,8 @@ def looks_of(items: int) -> int:
 
 
 def last_look(looks: int) -> float:
-    """Return the factor by which the p-values of the last test are multiplied if there may be `looks` tests, which
-    share the probability of error.
+    """Return the factor by which the p-values of the last test of a subset are multiplied. A subset may be tested up to
+    `looks` times while its sample grows, and all these tests together keep one probability of error.
 
     >>> round(last_look(3), 4)
     1.0417
@@ -102,10 +102,11 @@ def sample_for(
     seed: int,
     progress: Progress = silent,
 ) -> Sample:
-    """Run slow attackers on more and more items until every subset is decided or no further test is allowed. Return the
-    last sample.
+    """Run slow attackers on more and more items until every subset is decided (a significant leak, or certainly none)
+    or no further test is allowed. Return the last sample.
 
-    An ensemble decides nothing here, but its members are trained on the last sample.
+    `decided` are the subsets that the quick attackers have decided, and `tests` is the number of tests for which
+    p-values are corrected. An ensemble decides nothing here, but its members are trained on the last sample.
     """
     count = {name: int((pairs.subset == s).sum()) for s, name in enumerate(pairs.subsets)}
     looks = {name: last_look(looks_of(n)) for name, n in count.items()}
@@ -135,7 +136,7 @@ TURN = 0.0005
 
 
 def _run_together(attackers: Sequence[Attacker], sample: Sample, progress: Progress) -> None:
-    """Score captions with language models while the other attackers learn in a second thread; for an ensemble, its
+    """Score captions with language models while the other attackers learn in a second thread. Of an ensemble, only the
     members are trained. All answers are cached.
     """
     scoring = [a for a in attackers if isinstance(a, TextAttacker)]
@@ -168,8 +169,8 @@ def _ensemble(attacker: Attacker) -> Ensemble | None:
 
 
 def _is_decided(answers: Sequence[AttackerMargins], subset: int, looks: float, tests: int, threshold: float) -> bool:
-    """Return True if one attacker leaks significantly on a subset, or if all attackers certainly stay below the
-    threshold.
+    """Return True if at least one attacker shows a significant leak on a subset, or if all attackers certainly stay
+    below the threshold. p-values are multiplied by `looks` and by `tests`.
     """
     figures = [measure_attacker(margins.of_items(margins.pairs.subset == subset), looks) for margins in answers]
     if any(leaks(m, m.p * tests, threshold) for m in figures):

@@ -135,8 +135,8 @@ def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
 
 
 def _balance(asks: Sequence[np.ndarray]) -> tuple[SideBalance, np.ndarray]:
-    """Return the balance of captions or images, and the items with a pair that does not occur equally often with true
-    and false exchanged.
+    """Return the balance of captions or images, and the indices of the unbalanced items: those with a pair (a, b) that
+    does not occur as often as (b, a).
     """
     item, true, false = np.concatenate([np.zeros((3, 0), np.int64), *asks], axis=1)
     low, high = np.minimum(true, false), np.maximum(true, false)

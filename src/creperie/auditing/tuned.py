@@ -131,8 +131,8 @@ def _in_batches(lines: Sequence[tuple[int, ...]]) -> Iterator[Sequence[tuple[int
 
 
 def _scorer(body: Any, device: Any) -> Any:
-    """Return a copy of the model with a head. The class is defined inside the function so that torch is imported only
-    when needed.
+    """Return a copy of the language model with a layer that returns a score, as a `CaptionScorer`. This class is
+    defined inside the function so that torch is imported only when needed.
     """
     import torch
 

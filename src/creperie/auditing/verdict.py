@@ -89,8 +89,8 @@ def leaks(measure: Measure, p: float, threshold: float) -> bool:
 
 
 def balanced_share(gaps: np.ndarray) -> float:
-    """Return the proportion of items that remain after balancing: as many items with a gap above zero as below, and all
-    with a gap of zero.
+    """Return the proportion of items that balancing would keep: all items with a gap of zero, and as many items with a
+    gap above zero as below.
     """
     above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
     return (2 * min(above, below) + len(gaps) - above - below) / len(gaps) if len(gaps) else float("nan")
@@ -210,8 +210,8 @@ class Judgement:
 
     @property
     def families(self) -> str:
-        """A list, as text, of the families that leak. For each it says in how many subsets it leaks and in which one
-        most.
+        """A list, as text, of the families that leak, each with the number of subsets in which it leaks, and the subset
+        in which it leaks most.
         """
         by_family = self._by_family
         where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}
@@ -270,8 +270,8 @@ class Judgement:
 
 
 def unjudged(word: str, items: int = 0) -> Judgement:
-    """Return the verdict on a benchmark that was not audited. `word` is "not run" or, if it has no items, "nothing
-    left".
+    """Return the verdict on a benchmark that was not audited. `word` is "not run", or "nothing left" for a benchmark
+    without items; `items` is the number of its items.
     """
     return Judgement(Measurements(ALL, items), word)
 
@@ -411,11 +411,11 @@ def _is_above(row: AuditRow, threshold: float) -> bool:
 def _needed(row: AuditRow, threshold: float) -> int:
     """Return the number of items that would decide whether an attacker leaks; 0 if it is unknown.
 
-    With so many items, the upper limit of an attacker at chance would lie below the threshold. If there are that many
-    already, the attacker's own accuracy is assumed instead of chance. If that accuracy is above the threshold, the
-    result is the number of items with which its lower limit would lie above one half. The interval is that of the
-    audit, including its correction for repeated tests, ties and shared images: Wilson's limit u satisfies n (u − p)² =
-    z² u (1 − u).
+    It is the number of items with which the upper limit of an attacker at chance would be below the threshold. If there
+    are that many items already, the attacker's measured accuracy takes the place of chance. If the measured accuracy is
+    above the threshold, the result is the number of items with which the lower limit would be above one half. Intervals
+    are computed as in the audit, with its corrections for repeated tests, ties and shared images: Wilson's limit u
+    satisfies n (u − p)² = z² u (1 − u).
     """
     m, far = row.measure, _either_way(row)
     limit, aim, shares = _upper(row), threshold, (0.5, far)
@@ -433,8 +433,8 @@ def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
 
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
-    """Return the verdict on a whole benchmark, which is that of its worst subset. If that is a leak, all leaks of the
-    leaking subsets are listed, the strongest first.
+    """Return the verdict on a whole benchmark: that on its worst subset. `whole` is the verdict on all items together.
+    If the worst verdict is a leak, all leaks of the leaking subsets are listed, the strongest first.
     """
     if len(subsets) < 2:
         return whole

@@ -187,7 +187,7 @@ class Benchmark(Framed):
         return table
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return one column. Of a benchmark on disk, nothing else is read."""
+        """Return one column. If the benchmark is on disk, only this column is read."""
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             return self.source.read([name]).column(0)
         return self.table.column(name)
@@ -255,7 +255,7 @@ class Benchmark(Framed):
         return self.table
 
     def open(self, item: Item | int | str) -> list[Image.Image]:
-        """Return the images of an item, which is given itself, by its index or by its id.
+        """Return the images of an item. `item` is the item itself, its index or its id.
 
         The images are decoded, in RGB and upright, and cropped if the item refers to a region of them.
         """
@@ -331,7 +331,7 @@ class Benchmark(Framed):
     def keeping(self, keep: np.ndarray, op: str, **args: Any) -> Benchmark:
         """Return a benchmark of the items for which the mask `keep` is True; `op` and `args` become a provenance step.
 
-        A large benchmark on disk stays there.
+        A large benchmark on disk is not loaded into memory.
         """
         source = self.source
         if isinstance(source, Parquet) and "table" not in self.__dict__ and len(self) > HELD:
@@ -342,7 +342,7 @@ class Benchmark(Framed):
         return self.with_table(self.table.filter(pa.array(keep)), op, **args)
 
     def with_table(self, table: pa.Table | Parquet, op: str, **args: Any) -> Benchmark:
-        """Return a copy of the benchmark with other items; `op` and `args` become a provenance step.
+        """Return a copy of the benchmark with the items in `table`; `op` and `args` become a provenance step.
 
         The step also states how many items were left out.
         """
@@ -354,9 +354,10 @@ class Benchmark(Framed):
         self, condition: pc.Expression | Sequence[bool] | np.ndarray | Callable[[Item], bool], why: str = ""
     ) -> Benchmark:
         """Return a benchmark of the items that meet a condition: an Arrow expression over the columns, a boolean mask,
-        or a function of an item. `why` is recorded as the reason.
+        or a function that takes an item. `why` is recorded as the reason.
 
-        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow, for a benchmark on disk while it is read.
+        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow. If the benchmark is on disk, this happens
+        while it is read.
         """
         if isinstance(condition, pc.Expression):
             return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)

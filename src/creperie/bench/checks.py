@@ -129,7 +129,7 @@ def _repeated_items(view: View) -> Iterator[Finding]:
 
 
 def _vacuous(view: View) -> Iterator[Finding]:
-    """Yield findings for items without both true and false captions, in which there is nothing to rank."""
+    """Yield findings for items that have no true captions or no false ones, so that there is nothing to rank."""
     codes, shapes = shape_codes(view.bench)
     subset = view.table.column("subset").combine_chunks().dictionary_encode()
     of = subset.indices.to_numpy(zero_copy_only=False)
@@ -219,7 +219,9 @@ def _contradictions(view: View) -> Iterator[Finding]:
 def _across_items(
     view: View, code: np.ndarray, row: np.ndarray, true: np.ndarray, cell: np.ndarray
 ) -> Iterator[Finding]:
-    """Yield a finding for each caption that is false in one item and true of the same image in another item.
+    """Yield a finding for each caption that is false in one item and true of the same image in another item. The arrays
+    have one entry per cell of the match matrices: the `code` of its image and caption, the `row` of its item, whether
+    the caption is `true`, and the number of the `cell`.
 
     Contradictions within one item are left to other checks.
     """

@@ -44,7 +44,9 @@ def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benc
 
 
 def with_tag(bench: Benchmark, wanted: str) -> Benchmark:
-    """Return a benchmark of the items whose tag has one of the `wanted` values, written as NAME=VALUE,VALUE."""
+    """Return a benchmark of the items whose tag NAME has one of the given values. `wanted` is written as
+    NAME=VALUE,VALUE.
+    """
     name, equals, values = wanted.partition("=")
     tags = [column.removeprefix(TAG_PREFIX) for column in bench.columns if column.startswith(TAG_PREFIX)]
     if not equals:
@@ -57,7 +59,7 @@ def with_tag(bench: Benchmark, wanted: str) -> Benchmark:
 
 
 def without(bench: Benchmark, codes: Sequence[str], *, progress: Progress = silent) -> Benchmark:
-    """Return a benchmark of the items about which no check finds one of these finding codes."""
+    """Return a benchmark without the items for which a check reports a finding with one of these codes."""
     for code in codes:
         if code not in CODES:
             raise unknown("finding", code, CODES)

@@ -34,8 +34,8 @@ def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "fr
 
     `frame` is a pandas or polars data frame, an Arrow table, a `datasets.Dataset`, or a list or torch `Dataset` of
     items, dictionaries or tuples (image, caption, foil, …). Columns with usual names (image, caption, negative, subset,
-    id and so on) are found by themselves. An image is a PIL image, an array or tensor, encoded bytes, a path, or a key
-    in `images` (a folder, zip or Parquet file).
+    id and so on) are recognised; name others as `image=`, `positive=`, `negative=` and so on. An image is a PIL image,
+    an array or tensor, encoded bytes, a path, or a key in `images` (a folder, zip or Parquet file).
     """
     if (held := held_benchmark(frame)) is not None:
         return held
@@ -71,7 +71,7 @@ def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
 
 
 def _with_keys(columns: dict[str, list[Any]], name: str) -> dict[str, list[Any]]:
-    """Return the columns of a frame with creperie's own column names, in which keys take the place of images."""
+    """Return the columns of a frame that has creperie's own column names, with the images replaced by their keys."""
     return {**columns, "images": [[_picture_key(one, f"{name}['images']") for one in row] for row in columns["images"]]}
 
 
@@ -139,8 +139,8 @@ def _columns_of_records(records: Sequence[Any], name: str) -> dict[str, list[Any
 
 
 def _values(series: Any) -> list[Any]:
-    """Return the values in a column as Python objects; images and others that Arrow cannot represent stay as they
-    are.
+    """Return the values in a column as Python objects. Images and other objects that Arrow cannot represent are
+    returned unchanged.
     """
     if str(getattr(series, "dtype", "")) == "Object":  # of polars, which would give Arrow memory addresses
         return list(series)
@@ -185,9 +185,10 @@ def _picture_key(cell: Any, where: str) -> str | None:
 def _pictures(
     cells: Sequence[Any], where: str, images: str | Path | None
 ) -> tuple[list[str | None], ImageStore | NoImages]:
-    """Return the keys of images and their store: the one given, the cache, or the folder that contains all the files.
+    """Return the keys of the images and their store. The store is `images` if given; the cache if some images were in
+    memory; otherwise the folder that contains all the files.
 
-    If some of the paths exist and others do not, the keys of the latter are None, and a warning is issued.
+    If only some of the paths exist, the keys of the missing files are None, and a warning is issued.
     """
     keys = [_picture_key(cell, f"{where}[{i}]") for i, cell in enumerate(cells)]
     named = {key: split_reference(key) for key in keys if key is not None}

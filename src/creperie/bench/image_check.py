@@ -98,7 +98,9 @@ def _open_all(data: bytes, references: list[str]) -> dict[str, ImageError]:
 def _bad_references(
     bench: Benchmark, offsets: np.ndarray, coded: pa.DictionaryArray, bad: dict[str, ImageError]
 ) -> Iterator[Finding]:
-    """Yield a finding for each image of an item that cannot be opened (those in `bad`)."""
+    """Yield a finding for each use of an image that cannot be opened. `bad` maps the references of these images to
+    their errors.
+    """
     names = coded.dictionary.to_pylist()
     broken = np.array([name in bad for name in names], bool)
     codes = coded.indices.to_numpy(zero_copy_only=False)

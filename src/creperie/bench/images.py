@@ -115,7 +115,7 @@ def image_reference(key: str, box: Box | None = None) -> str:
     >>> image_reference("7.jpg", (10, 20.5, 64, 48))
     '7.jpg#xywh=10,20.5,64,48'
 
-    If the key itself ends like a reference, an empty fragment is added, so that it is not parsed as one:
+    If the end of the key could be taken for a fragment, an empty fragment is added, so that the key stays whole:
 
     >>> image_reference("a#")
     'a##'

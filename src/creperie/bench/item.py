@@ -117,7 +117,8 @@ class Item:
 
 
 def choice(positives: int, negatives: int) -> Match:
-    """Return the match matrix of one image, of which the first captions are true and the others false.
+    """Return the match matrix of an item with one image: its first `positives` captions are true and its other
+    `negatives` captions are false.
 
     >>> choice(2, 1)
     ((True, True, False),)

@@ -40,8 +40,8 @@ class PartOptions(ImageOptions):
 
     @property
     def typed(self) -> str:
-        """The images and subsets, written as options for the next command. The limit is left out, so that it uses all
-        items.
+        """The images and subsets, written as options for the next command. The limit is left out, so that the next
+        command uses all items.
 
         >>> PartOptions(subsets=("swap", "add"), limit=9).typed
         ' --subset swap,add'

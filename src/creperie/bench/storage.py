@@ -117,7 +117,9 @@ def save(
 
 
 def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
-    """Write a benchmark's manifest and the documents that describe it into a folder."""
+    """Write a benchmark's manifest and the documents that describe it into a folder. The manifest names `images` as the
+    place of the images.
+    """
     from creperie.bench.cards import write_cards
 
     manifest = manifest_of(bench, images)
@@ -126,7 +128,7 @@ def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
 
 
 def item_files(folder: Path) -> list[str]:
-    """Return the paths, relative to its folder, of the files with the items of a saved benchmark."""
+    """Return the item files of the saved benchmark in `folder`, as paths relative to it."""
     return sorted(f"data/{path.name}" for path in (folder / "data").glob("*.parquet"))
 
 

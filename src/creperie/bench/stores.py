@@ -359,7 +359,9 @@ def images_listed(sample: bytes) -> list[str]:
 
 
 def parquet_shards(folder: Path) -> tuple[Path, ...]:
-    """Return the Parquet files in a folder, or in its subfolder `data`, if they have an image column."""
+    """Return the Parquet files in a folder or, if it has none, in its subfolder `data`. Return none if the first of
+    them has no image column.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -371,8 +373,8 @@ def parquet_shards(folder: Path) -> tuple[Path, ...]:
 
 
 def image_columns(schema: Any) -> list[str]:
-    """Return the image columns of an Arrow schema: those of type struct<bytes, path>, as `datasets` has it, or lists of
-    it.
+    """Return the names of the image columns of an Arrow schema. They have the type struct<bytes, path>, which
+    `datasets` uses for images, or are lists of that type.
     """
     import pyarrow as pa
 
@@ -433,7 +435,7 @@ class ParquetStore(Archive):
             self._names[column].append(names)
 
     def _leaf(self, f: int, g: int, column: str, leaf: str) -> Any:
-        """Return the bytes or the paths (`leaf`) of the images in one column of a row group."""
+        """Return one field (`leaf`: bytes or path) of the images in a column, for row group `g` of file `f`."""
         schema = self._readers[f].schema
         paths = [schema.column(i).path for i in range(len(schema))]
         chosen = [p for p in paths if p.split(".")[0] == column and p.endswith(f".{leaf}")]

@@ -216,7 +216,7 @@ def _move(db: Database, study: str, state: str) -> CommandResult:
 
 @study_command
 def stop(study: str, db: Database) -> CommandResult:
-    """Stop giving out questions of STUDY until `annotate go`. A closed study is reopened, but stopped."""
+    """Stop giving out questions of STUDY until `annotate go`. If STUDY is closed, it is reopened, but stays stopped."""
     return _move(db, study, "paused")
 
 
@@ -248,9 +248,10 @@ def go(study: str, db: Database) -> CommandResult:
 def apply(
     study: str, bench: str | None, images: str | None, record: Path | None, place: str | None, plan: ApplyPlan
 ) -> CommandResult:
-    """Write the result of the answers: a new version of the benchmark, runs of people, or a table of ratings.
+    """Turn the answers of STUDY into results: a new version of the benchmark, runs in which people take the place of
+    models, or a table of ratings, depending on the task.
 
-    If people break the rules of the study, nothing is written and the exit code is 3, unless --as-is is given.
+    If annotators break the rules of the study, nothing is written and the exit code is 3, unless --as-is is given.
     """
     from creperie.annotation import (
         BrokenRulesError,

@@ -60,7 +60,7 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
 
 
 def show_breakers(breakers: Sequence[dict[str, Any]], missing: int) -> None:
-    """Print who breaks the rules of a study, and how many answers would be missing if they were left out."""
+    """Print which annotators break the rules of a study, and how many answers would be missing without theirs."""
     for one in breakers:
         say("  {}: {}", one["annotator"], one["why"])
     say(f"without them {counted(missing, 'answer')} would be missing")

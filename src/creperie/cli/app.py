@@ -27,7 +27,7 @@ from creperie.core import CreperieError, UsageError, as_flags, cache_home, missi
 
 
 def listed_commands(group: str) -> dict[str, tuple[str, str, str]]:
-    """Return the commands of a group by name: (module, attribute, help)."""
+    """Return the commands of a group: for each name, the module and the attribute of the command, and its help text."""
     rows = packaged_toml("creperie.cli", "commands.toml")[group].items()
     return {name: (f"creperie.cli.{module}", attribute, summary) for name, (module, attribute, summary) in rows}
 

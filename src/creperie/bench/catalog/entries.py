@@ -85,8 +85,8 @@ class CatalogSource:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """A benchmark's row in the taxonomy: the properties of compositionality it tests, the minimal difference, and the
-    phenomena.
+    """A benchmark's row in the taxonomy: the properties of compositionality that it tests, the smallest difference
+    between a true and a false caption, and the linguistic phenomena.
     """
 
     properties: Mapping[str, tuple[str, ...]]

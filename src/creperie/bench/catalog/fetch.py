@@ -29,8 +29,8 @@ class Fetched:
 
 
 def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch text files, with progress in bytes, and return the result. If a required file is missing, raise its
-    error.
+    """Fetch text files and return the result; progress is counted in bytes. If a required file cannot be fetched, raise
+    the error of that file.
     """
     label = f"download {counted(len(files), 'file')}"
     with progress(label, total_size(files), "bytes") as advance, fetching_into(folder):
@@ -38,7 +38,9 @@ def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress:
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch images, with progress in files, and return the result. A missing image does not stop the others."""
+    """Fetch images and return the result; progress is counted in files. If an image is missing, the others are still
+    fetched.
+    """
     with progress("fetch images", len(files), "images") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 

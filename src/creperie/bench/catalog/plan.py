@@ -52,8 +52,8 @@ def missing(files: Iterable[File], folder: Path) -> list[File]:
 
 
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
-    """Raise a UsageError if a download of `needed` bytes does not fit on the disk, or is larger than `LARGE` without
-    `large_ok`.
+    """Raise a UsageError if a download of `needed` bytes does not fit on the disk, or if it is larger than `LARGE` and
+    `large_ok` is not set.
     """
     if needed > LARGE and not large_ok:
         raise UsageError(

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Published:
-    """The published files of a benchmark. `path` is the file or folder to read; `files` are name, size and checksum of
-    each.
+    """The published files of a benchmark. `path` is the file or folder to read; `files` lists the name, size and
+    checksum of each file.
     """
 
     path: Path
@@ -54,7 +54,7 @@ def downloaded(entry: CatalogEntry) -> Published:
 def own_copy(entry: CatalogEntry, copy: Path) -> Published:
     """Return the files in the user's copy, which is the published folder or the repository that contains it.
 
-    Its notes list the files that differ from the pinned release, and those that are missing.
+    The notes of the result list the files that differ from the pinned release and the files that are missing.
     """
     if not copy.exists():
         raise UsageError("does not exist", where=copy, hint="pass the folder or file you downloaded as `from=`")
@@ -72,8 +72,8 @@ def own_copy(entry: CatalogEntry, copy: Path) -> Published:
 
 
 def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
-    """Return the folder of the user's copy that has the files: the copy itself, its `data`, or the repository's folder
-    for them.
+    """Return the folder with the files in the user's copy: the copy itself, its subfolder `data`, or the folder that
+    contains the files in the published repository.
     """
     expected = [f.saved_as for f in entry.files] or ([entry.read] if entry.read else [])
     if not expected:

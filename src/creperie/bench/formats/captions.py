@@ -101,7 +101,9 @@ def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecor
 
 
 def _split_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row for an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}."""
+    """Return the row for an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}; a skipped
+    record if it has no captions.
+    """
     sentences = record.fields.get("sentences")
     if not isinstance(sentences, list):
         raise record.error(f"'sentences' is {kind_of(sentences)}, expected a list")
@@ -114,8 +116,8 @@ def _split_row(record: Record, name: str) -> Row | SkippedRecord:
 
 
 def _listed_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row for a record in retrieval files that were made from Karpathy's: {"image", "caption": text or
-    texts}.
+    """Return the row for a record in the retrieval files that were derived from Karpathy's split files: {"image",
+    "caption"}, where the caption is a text or a list of texts. Return a skipped record if the list is empty.
     """
     several = isinstance(record.fields.get("caption"), list)
     captions = texts_of(record, "caption", least=0) if several else [text_of(record, "caption")]

@@ -36,8 +36,8 @@ class _Strict(string.Formatter):
 
 
 def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
-    """Return a template with a record's fields filled in; several texts if it refers to a field with a list
-    (`*name`).
+    """Return the template with a record's fields filled in; `values` are the elements of a record that is a list. If
+    the template refers to a field that is a list (as `*name`), return one text per element of the field.
     """
     before, star, name = template.partition("*")
     try:

@@ -49,8 +49,11 @@ def reader(
     deep: bool = False,
     subset: Callable[[str, Path], str] = lambda name, path: stem_of(name),
 ) -> Callable[[FormatSource], Benchmark]:
-    """Return a function that reads a format in which every file (if `wanted`) is a subset and every record is an
-    item.
+    """Return a function that reads a format in which each file is a subset and each record is an item.
+
+    `wanted` selects files by their names, `what` describes them in errors, `kind` says how records are stored, and
+    `item` makes an item from a record and its subset. With `deep`, subfolders are searched, too. `subset` returns the
+    subset of a file.
     """
 
     def read(source: FormatSource) -> Benchmark:
@@ -130,8 +133,8 @@ def lines_writer(row: Callable[[Item], Mapping[str, Any]]) -> Callable[[Benchmar
 
 
 def texts_by_truth(item: Item, positives: int, negatives: int | None) -> tuple[list[str], list[str]]:
-    """Return an item's true and false captions; raise a UsageError unless there are `positives` and `negatives` of
-    them.
+    """Return an item's true and false captions; raise a UsageError unless it has exactly `positives` true and
+    `negatives` false captions, and one image.
 
     `negatives=None` allows any number of false captions.
     """

@@ -99,7 +99,9 @@ def _table_records(path: Path, kind: str) -> list[Record]:
 
 
 def _parquet_records(path: Path, first: int) -> list[Record]:
-    """Return one record per row of a Parquet file. Of images in the table, only the paths are read."""
+    """Return one record per row of a Parquet file. For image columns, only the paths are read, not the images. `first`
+    is the number of records in earlier files of the same data set.
+    """
     import pyarrow as pa
 
     from creperie.bench.stores import image_columns

@@ -50,7 +50,8 @@ def _plugin(name: str, loaded: object) -> Format:
 def read_format(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
     """Return the benchmark in a file or folder, which is given as `PATH?option=value`.
 
-    Without `images`, images beside the files are used: those in `images` or `images.zip`, or at the paths in the items.
+    If no image store is given, the images beside the files are used: those in a folder `images`, in `images.zip`, or at
+    the paths that the items name.
     """
     source = parse_source(format, path)
     bench = format.read(source)

@@ -108,7 +108,7 @@ def _object(value: Any, where: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _parquet(path: Path) -> TableSource:
-    """Return the table in a Parquet file. Of images in the table, only the paths are read."""
+    """Return the table in a Parquet file. For image columns, only the paths are read, not the images."""
     from creperie.bench.stores import ParquetStore, image_columns
 
     with reading_parquet(path):

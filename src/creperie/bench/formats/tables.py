@@ -156,8 +156,8 @@ def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false
 
 
 def resolve(roles: Roles, table: TableSource) -> Roles:
-    """Return the roles with the columns of this table: those given, and for other roles the columns with usual
-    names.
+    """Return the roles, completed for this table: a role without a given column gets the columns that have the usual
+    names for it. Raise an error if a given column is missing or no column holds true captions.
     """
     given = {f.name: _existing(getattr(roles, f.name), f.name, table) for f in fields(Roles)}
     # If captions are named, only the image, subset and id columns are guessed.

@@ -19,10 +19,10 @@ def file_digest(path: Path) -> str:
 
 
 def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
-    """Return the files of a benchmark whose names are `wanted`, sorted, as (relative path, path). A `path` to a file is
-    the only one.
+    """Return the files of a benchmark whose names are `wanted`, sorted, as (relative path, path). If `path` is a file,
+    return only that file. `what` describes the files in errors; with `deep`, subfolders are searched, too.
 
-    If the folder contains none, its subfolder `data` is searched, where repositories usually have them.
+    If the folder contains no such file, its subfolder `data` is searched, where repositories usually keep them.
     """
     try:
         if path.is_file():
@@ -46,9 +46,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _names(root: Path, deep: bool) -> Iterator[str]:
-    """Yield the relative paths of the files in a folder, except hidden ones; with `deep`, also of those in
-    subfolders.
-    """
+    """Yield the relative paths of the files in a folder, except hidden ones; with `deep`, include subfolders."""
     if not root.is_dir():
         return
     for folder, subfolders, files in os.walk(root):
