@@ -35,7 +35,7 @@ from creperie.making.phrases import GrammarEvent
 from creperie.making.pipeline import ParsedMaker, grouped, with_source
 from creperie.making.rules import RULES, RuleProposer, gaps
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.swaps import turns
+from creperie.making.swaps import may_be_reversed
 
 FIXED_ROLES = "the roles cannot be exchanged: a second positive without foils"
 
@@ -122,7 +122,7 @@ def _is_reversible(event: GrammarEvent) -> bool:
         return False
     if isinstance(event, TwoComplements):
         return {kind_of(word) for word in both} == {"person"}
-    return not is_reciprocal(event.verb) and turns(event.verb, *both)
+    return not is_reciprocal(event.verb) and may_be_reversed(event.verb, *both)
 
 
 ALTERNATIONS = {

@@ -156,7 +156,9 @@ def _has_own(scene: ParsedScene, thing: Any, other: Any) -> bool:
 
 
 def _are_apart(left: Any, right: Any) -> bool:
-    """Return False if one noun phrase contains the other, as in `a cup of tea`."""
+    """Return False if the phrase of `right` contains `left` as a possessive or as part of a compound, as `a dog's toy`
+    contains `dog`; else True.
+    """
     return left.i not in {t.i for c in right.children if c.dep_ in ("poss", "compound", "nmod") for t in c.subtree}
 
 
@@ -164,8 +166,9 @@ def _are_apart(left: Any, right: Any) -> bool:
 
 
 def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> str:
-    """Return why nobody would expect two things in each other's places; empty if this is plausible; `NO_SWAP` if
-    nothing that the caption says about them could be exchanged.
+    """Return why it would be absurd for two things to exchange their places in the caption. The reason is empty if the
+    exchange is plausible, and `NO_SWAP` if the caption says nothing about the two that could be exchanged. `links` are
+    the facts that connect them; with `names`, only their names are exchanged.
     """
     sorts = sort_here(left), sort_here(right)
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
@@ -203,8 +206,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
 
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
-    """Return what two people do to each other (`be` if one is only somewhere relative to the other); without `links`,
-    what each of them does.
+    """Return the verbs of the facts that connect two people (`links`), such as `chase`; the verb is `be` if one of them
+    is only somewhere relative to the other. Without `links`, return the verbs of what each of them does.
     """
     chosen = [f for f, *_ in links] or [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"]
     events = {f.token: f.name for f in scene.reading.facts if not f.is_relation}
@@ -223,11 +226,14 @@ def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
     return all(doers) and not within and not same and not several and not (joined(left, right) and len(doers) < 2)
 
 
-def turns(verb: str, first: str, second: str, sort: str = "") -> bool:
-    """Return True if each of two animate nouns could do this action to the other.
+def may_be_reversed(verb: str, first: str, second: str, sort: str = "") -> bool:
+    """Return True if an action can be reversed: both nouns are animate, and each could be the one who does it to the
+    other. `sort` is the kind of both; if it is empty, their kinds are looked up.
 
-    >>> turns("chase", "dog", "cat"), turns("hit", "player", "ball"), turns("carry", "man", "girl")
-    (True, False, False)
+    >>> may_be_reversed("chase", "dog", "cat"), may_be_reversed("hit", "player", "ball")
+    (True, False)
+    >>> may_be_reversed("carry", "man", "girl")
+    False
     """
     kinds = (sort or kind_of(first), sort or kind_of(second))
     if not set(kinds) <= {*ANIMATE, "name"} or any(
@@ -242,7 +248,7 @@ def turns(verb: str, first: str, second: str, sort: str = "") -> bool:
 
 
 def is_beside(relation: str) -> bool:
-    """Return True for a relation such as `behind` that any two things can have, whichever of them comes first."""
+    """Return True for a relation, such as `behind`, that can hold between any two things in either order."""
     return relation.removeprefix("is ") in frames()["beside"]
 
 
@@ -255,8 +261,8 @@ def _is_bare(scene: ParsedScene, fact: Stated) -> bool:
 
 
 def _is_same_place(scene: ParsedScene, left: Any, right: Any) -> bool:
-    """Return True if two things have the same role in two separate facts with the same name, such as two hats that two
-    people wear, two chairs that two cats are on, or books on a bed and shirts on a desk.
+    """Return True if the caption says the same of two things, in two separate facts with the same name. Examples are
+    two hats that two people wear, two chairs that two cats are on, and books on a bed beside shirts on a desk.
     """
     own, theirs = ([(f, role) for f, role in scene.facts_of(t)] for t in (left, right))
     shared = [(f, g) for f, role in own for g, other in theirs if f.name == g.name and role == other and f is not g]

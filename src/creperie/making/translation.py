@@ -18,7 +18,9 @@ ROWS, LONGEST = 16, 96
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BackTranslator:
-    """Return the back-translator at a URI. The option `back` names the model that translates back."""
+    """Return the back-translator at a URI, on the device and with the precision of `place`. The option `back` names the
+    model that translates back.
+    """
     if "back" not in options:
         hint = "write mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en"
         raise UsageError("the model that translates back is missing", where=str(uri), hint=hint)

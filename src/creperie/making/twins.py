@@ -72,8 +72,8 @@ class TwinPair:
 
 @dataclass(frozen=True)
 class TwinMiner(Maker):
-    """A maker that proposes for each caption its twins among the captions of other images, found by a search
-    beforehand.
+    """A maker that proposes the twins of each caption, which are captions of other images. They are searched for once,
+    before the first caption is proposed.
     """
 
     mined: Mapping[str, Sequence[Candidate]]  #: candidates by the id of the first caption
@@ -93,7 +93,9 @@ class TwinMiner(Maker):
                 yield Proposal(skipped=self.skipped.get(source.id) or "no caption of another image is almost the same")
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return items of two images and two captions, each true of its own image."""
+        """Return one item for each accepted twin of the caption. An item has two images and two captions, and each
+        caption is true only of its own image.
+        """
         items = []
         for c in accepted:
             tags = dict(c.tags)
@@ -148,8 +150,8 @@ class TwinSearch:
         return self._matched(self._of_distinct_images(weighed))
 
     def note(self, pairs: Sequence[TwinPair]) -> str:
-        """Return a sentence with the number of twins that have the same words, so that no model of single words can
-        tell them apart; empty if there are no twins.
+        """Return a sentence with the number of twins whose captions have the same words in another order, so that no
+        model that ignores word order can tell them apart; empty if there are no twins.
         """
         kept = [pair for pair in pairs if not pair.reason]
         same = sum(self._has_same_words(pair) for pair in kept)
@@ -160,7 +162,9 @@ class TwinSearch:
         return one == two
 
     def _joined(self) -> list[tuple[int, int, int]]:
-        """Return neighbouring captions as (left, right, kind of key). Captions of the same image are excluded later."""
+        """Return the pairs of neighbouring captions, each as the numbers of its left and right caption and the kind of
+        the key that they share. Pairs from the same image are still included, and are excluded later.
+        """
         pairs = {(left, right): kind for left, right, kind in reversed(neighbours(self._texts()))}
         return [(*pair, kind) for pair, kind in sorted(pairs.items())]  # once, even if joined by order and by a phrase
 
@@ -184,7 +188,9 @@ class TwinSearch:
                 self.skipped[source.id] = "the same caption belongs to several images"
 
     def _read(self, joined: Sequence[tuple[int, int, int]]) -> None:
-        """Store the sources of these pairs with their words, and the words of all true captions of their images."""
+        """Store the captions that occur in these pairs, and the words of each. For each of their images, also store the
+        words of all true captions.
+        """
         wanted = {number for left, right, _ in joined for number in (left, right)}
         self.sources = {number: s for number, s in enumerate(self.captions.sources) if number in wanted}
         self.words = {number: words_of(source.text) for number, source in self.sources.items()}
@@ -196,8 +202,8 @@ class TwinSearch:
                 self.true_captions.setdefault(source.images[0], {})[source.text] = words
 
     def _screened(self, left: int, right: int, kind: int) -> TwinPair:
-        """Return the pair with a judgement by its words alone. If this gives neither a kind nor a reason, a parse must
-        decide.
+        """Return the pair, judged by its words alone: with a contrast or an edit if the two may be twins, or with a
+        reason if they are not. If there is neither a contrast nor a reason, a parse must decide.
         """
         one, two = self.sources[left], self.sources[right]
         if one.images[0] == two.images[0]:
@@ -213,8 +219,8 @@ class TwinSearch:
         return TwinPair(left, right, edit=differing.edit, contrast=contrast)
 
     def _spatial(self, pair: TwinPair, one: Spatial, two: Spatial) -> TwinPair:
-        """Return a pair of captions of the form "the X is … the Y" with a judgement by the table of spatial
-        relations.
+        """Judge a pair of captions of the form "the X is … the Y" by the table of spatial relations, and return the
+        pair with the result. `one` and `two` are the parsed left and right captions.
         """
         own_view = depends_on_viewpoint(one.relation)
         swapped = one.relation == two.relation and (one.subject, one.object) == (two.object, two.subject)
@@ -252,8 +258,8 @@ class TwinSearch:
         return replace(pair, kind=kind, reason=reason)
 
     def _crossed(self, pair: TwinPair) -> tuple[tuple[str, str], tuple[str, str]]:
-        """Return the caption of each image's twin with this image: (left image, right caption) and (right image, left
-        caption).
+        """Return the two crossed pairs, in which each image is combined with the caption of its twin: (left image,
+        right caption) and (right image, left caption).
         """
         left, right = self.sources[pair.left], self.sources[pair.right]
         return (left.images[0], right.text), (right.images[0], left.text)
@@ -279,8 +285,8 @@ class TwinSearch:
         return replace(pair, evidence=evidence, reason=reason)
 
     def _of_distinct_images(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return all pairs, with those of near-duplicate photographs rejected. If there are no images, they are
-        unchanged.
+        """Return all pairs. A pair is rejected if its two images are near-duplicates or if one of them cannot be read.
+        If there are no images, the pairs are unchanged.
         """
         if not self.captions.images.location:
             return pairs

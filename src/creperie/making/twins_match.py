@@ -28,8 +28,8 @@ WITNESSES = 2
 
 @dataclass(frozen=True)
 class CrossedCell:
-    """A caption together with its twin's image: the label that people gave, and the other true captions of
-    that image.
+    """A caption combined with the image of its twin: the label that people gave this combination, and the other true
+    captions of that image.
     """
 
     label: bool | None  #: whether people found it true; None if they were not asked
@@ -89,8 +89,8 @@ EXACT_NODES = 1_500
 
 
 def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
-    """Return 256 bits that describe a photograph: for each of 16 × 16 patches, whether the next one is brighter. None
-    if the image is unreadable.
+    """Return 256 bits that describe a photograph: for each of 16 × 16 patches, whether it is darker than the patch to
+    its right. None if the image is unreadable.
     """
     try:
         image = open_image(store, reference)
@@ -152,7 +152,10 @@ Triple = tuple[int, int, int]
 
 
 def neighbours(texts: Iterable[str]) -> list[Triple]:
-    """Return the pairs of captions that share a key, as (left number, right number, kind of key), sorted."""
+    """Return the pairs of captions that share a key, that is, that differ only in word order or in a few neighbouring
+    words. Each is a triple of the left caption's number, the right caption's number and the kind of key. The triples
+    are sorted.
+    """
     numbers: dict[str, int] = {}
     keys, fillers, captions = (array("q") for _ in range(3))
     for caption, text in enumerate(texts):
@@ -172,8 +175,8 @@ def neighbours(texts: Iterable[str]) -> list[Triple]:
 
 
 def _keys(words: list[int]) -> Iterator[Triple]:
-    """Yield (kind, hash of the key, hash of the filler) for each key of a caption. The filler is the words that the key
-    leaves open.
+    """Yield (kind, hash of the key, hash of the filler) for each key of a caption. A key is the sorted words, with the
+    words in their order as the filler, or the caption without a few neighbouring words, with these words as the filler.
     """
     yield ORDER, hash(tuple(sorted(words))), hash(tuple(words))
     for span in SPANS:
@@ -183,8 +186,9 @@ def _keys(words: list[int]) -> Iterator[Triple]:
 
 
 def _pairs(rows: list[list[int]]) -> Iterator[Triple]:
-    """Yield the pairs of captions that share a key but have different fillers. If there are many, each caption is
-    compared only with those next to it.
+    """Yield (left number, right number, kind of key) for captions that share a key but have different fillers. `rows`
+    are the sorted (key, filler, caption number) of one key. If many captions share it, each is compared only with those
+    after it that are nearest in this order.
     """
     few = [row for k, row in enumerate(rows) if k < PER_FILLER or rows[k - PER_FILLER][1] != row[1]]
     reach = max(PER_FILLER, PER_KEY // len(few))

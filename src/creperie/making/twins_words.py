@@ -32,7 +32,9 @@ class CaptionWord:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Two words that cannot both be true in the same place of a caption."""
+    """Two words that exclude each other: a caption that is true with one of them is false with the other in the same
+    position.
+    """
 
     name: str  #: their class, such as "colour" or "disjoint nouns"
     kind: str  #: the kind of item; empty if the parse decides
@@ -42,8 +44,8 @@ class Contrast:
 
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
-    """Return a table from word to exclusion class to a pair: the kind of item for this class, and the class's groups
-    that contain the word.
+    """Return a table from word to exclusion class to a pair: the kind of item that this class makes, and those groups
+    of the class that contain the word. Words of different groups of a class exclude each other.
     """
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in read_data("twins")["classes"].items():
@@ -90,7 +92,8 @@ def words_of(text: str) -> tuple[CaptionWord, ...]:
 
 
 def table_contrast(left: str, right: str) -> Contrast | None:
-    """Return the contrast between two words according to the exclusion classes; None if no class excludes them.
+    """Return the contrast between two words that exclude each other because they are in different groups of an
+    exclusion class; None if there is no such class.
 
     >>> table_contrast("black", "white").name, table_contrast("girl", "kid"), table_contrast("snow", "grass").kind
     ('colour', None, 'replace_obj')
@@ -127,7 +130,8 @@ def depends_on_viewpoint(relation: str) -> bool:
 
 @cache
 def disjoint_nouns(left: str, right: str) -> bool:
-    """Return True if both nouns name things of one kind, but neither can name what the other does.
+    """Return True if two nouns name different things of the same kind, such as `dog` and `horse`. Return False if one
+    thing can be both, as a man is a person, or if the kinds differ.
 
     >>> disjoint_nouns("dog", "horse"), disjoint_nouns("man", "person"), disjoint_nouns("dog", "idea")
     (True, False, False)
@@ -214,7 +218,9 @@ def replaced_kind(differing: Difference, contrast: Contrast, docs: tuple[Any, An
 
 
 def _is_phrase(side: Sequence[Any], kind: str) -> bool:
-    """Return True if the words form one phrase: a single word, or a word after its preposition or modifier."""
+    """Return True if the words form one phrase: a single word, or a last word with only its own prepositions or
+    modifiers before it. Only in items of the kinds `replace_obj` and `replace_att` may a preposition come before it.
+    """
     *before, last = side
     for token in before:
         governs = token.pos_ in ("ADP", "SCONJ", "PART", "ADV") and kind in ("replace_obj", "replace_att")

@@ -29,8 +29,8 @@ def has_passive(verb: str, thing: str) -> bool:
 
 
 def takes_particle(verb: str, particle: str) -> bool:
-    """Return True if the verb and the word form a verb with a particle, as in `pick up a ball`; in `drive down a road`
-    it is a preposition.
+    """Return True if `particle` is a particle of this verb, as `up` is in `pick up a ball`. In `drive down a road`,
+    `down` is a preposition.
 
     >>> takes_particle("pick", "up"), takes_particle("turn", "off"), takes_particle("drive", "down")
     (True, True, False)
@@ -70,9 +70,7 @@ def is_solid(noun: str) -> bool:
 
 
 def is_name(words: str) -> bool:
-    """Return True if WordNet has these words as the name of one thing, as it has `hot dog` but not `red car` or `young
-    man`.
-    """
+    """Return True if WordNet lists these words as one term. It lists `hot dog`, but not `red car` or `young man`."""
     return bool(topics(words.lower()))
 
 

@@ -31,8 +31,8 @@ def reworded(doc: Any, changes: Mapping[int, str], *, repair: bool = True) -> st
 
 
 def written(pieces: Sequence[Piece], *, like: str = "") -> str:
-    """Return the pieces joined. With `like`, articles are adjusted and the first letter gets the case of the first
-    letter of `like`.
+    """Return the text of the pieces, which are words with the blank after each. With `like`, `a` and `an` are adjusted,
+    and the first letter gets the case of the first letter of `like`.
     """
     words = [w for w, _ in pieces]
     fitted = fit_articles(words, like) if like else words

@@ -91,8 +91,8 @@ class ItemSpool:
         return items
 
     def _read(self) -> pa.Table:
-        """Return all items, memory-mapped. A tag with values of several types becomes text, as it does within one
-        table.
+        """Return all items, memory-mapped. A tag that has values of several types, here in several files, becomes text,
+        just as it would if all items were in one table.
         """
         mixed = [name for name, kinds in self._kinds.items() if len(kinds) > 1]
         tables = []
@@ -107,8 +107,8 @@ class ItemSpool:
 
 
 class CandidateFile:
-    """The file of all candidates, accepted or not, one row each. A source without candidates has a row with the reason,
-    and so does every kind of foil of which a source has none.
+    """The file of all candidates, accepted or not, one row each. If a source has no candidates, or none of some kind of
+    foil, a row gives the reason.
     """
 
     def __init__(self, path: Path) -> None:

@@ -148,8 +148,9 @@ def krippendorff_alpha(
 
 
 def _ordinal_distance(each: np.ndarray) -> np.ndarray:
-    """Return the squared distance between every two values, where `each` is the number of ratings with each value. The
-    distance of two values is the number of ratings between them, each value counted to its middle.
+    """Return the matrix of squared distances between the values of an ordinal scale, where `each` is the number of
+    ratings with each value. The distance between two different values is the number of ratings with values between
+    them, plus half of the ratings with either of the two values.
     """
     middle = np.cumsum(each, axis=-1) - each / 2
     return (middle[..., :, None] - middle[..., None, :]) ** 2

@@ -36,7 +36,8 @@ class OneThreshold:
 def one_threshold(
     layout: Layout, scores: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> OneThreshold:
-    """Classify all image–caption pairs with one threshold, and return how many items are then entirely right.
+    """Classify all pairs of image and caption by one threshold, and return the fraction of items in which every pair is
+    classified correctly, at the best threshold.
 
     >>> from creperie.metrics.layout import layout_of
     >>> result = one_threshold(layout_of([[[1, 0]]] * 4), np.array([0.8, 0.1, 0.9, 0.2, 0.7, 0.3, 0.2, 0.1]))
@@ -153,8 +154,8 @@ def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0)
 
 
 def scores_blind_to(layout: Layout, keys: np.ndarray) -> np.ndarray:
-    """Return the best possible image × caption scores for a model that cannot tell an item's captions with equal keys
-    apart.
+    """Return the best image × caption scores that a model can give if it cannot distinguish an item's captions with
+    equal keys.
 
     `keys` holds one number per caption, item after item. If captions with the same bag of words have the same number,
     `evaluate` on these scores gives the highest accuracy that a model without word order can reach; ties count by the

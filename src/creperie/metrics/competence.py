@@ -96,12 +96,12 @@ def _with_known(posterior: np.ndarray, votes: Votes) -> np.ndarray:
 
 
 def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
-    """Return, for each person, the log-odds that the answers follow a habit which ignores the questions, against honest
-    work.
+    """Return, for each person, the log-odds that the answers come from a habit that ignores the questions, and not from
+    honest work.
 
-    Honest work is right at nearly the usual accuracy or at a higher one, whichever fits best. Where all people agree, a
-    habit therefore explains the answers no better than honest work. The right answer is the known one or is inferred
-    from the other people's answers.
+    The accuracy of an honest person is taken to be a little below the usual one or higher, whichever fits the answers
+    best. Answers on which all people agree are therefore no evidence of a habit. The right answer is the known one or
+    is inferred from the other people's answers.
     """
     logs = np.log(np.maximum(estimate.posterior[votes.question], 1e-12)) - _likelihood(votes, estimate.accuracy)
     others = _softmax(logs)

@@ -68,9 +68,9 @@ def integration_gap(
     (composed) item.
 
     `whole` holds one outcome per composed item, `parts` one per decomposed caption, and `owner` the index of the
-    composed item that each part belongs to. The parts of an item are right together if all are hits; if none is a miss
-    and some are ties, together they are a tie. By chance, all parts are right less often than the whole, so a gap above
-    0 is not due to chance.
+    composed item that each part belongs to. The parts of an item count as one outcome: a hit if all are hits, a miss if
+    any is a miss, else a tie. With random scores, all parts are right less often than the whole, so a gap above 0 is
+    not due to chance.
 
     >>> integration_gap(np.array([HIT, MISS]), np.array([HIT, HIT, HIT, HIT]), np.array([0, 0, 1, 1])).difference
     0.5

@@ -116,8 +116,9 @@ def ranks_of(values: np.ndarray) -> np.ndarray:
 
 
 def _fisher(value: float, n: int, kind: str, level: float, p: float) -> tuple[float, float]:
-    """Return the interval on Fisher's z scale, transformed back. If interval and p-value disagree on whether the
-    correlation differs from 0, the end nearer to 0 is computed again with the standard error that the p-value implies.
+    """Return the confidence interval of a correlation of this kind (Pearson or Spearman), computed on Fisher's z scale.
+    If the interval and the p-value `p` disagree on whether the correlation differs from 0, the end nearer to 0 is
+    computed again with the standard error that the p-value implies.
     """
     if n < 4 or (kind == "pearson" and abs(value) >= 1):
         return (value, value) if n > 3 else (math.nan, math.nan)

@@ -23,24 +23,28 @@ def lower(sums: np.ndarray) -> np.ndarray:
 
 
 def precision(sums: np.ndarray) -> np.ndarray:
-    """Return the fraction of captions above the threshold that are true; NaN if none is above it."""
+    """Return the fraction of true captions among all captions and foils above the threshold; NaN if there are none
+    above it. `sums` is as in `balanced`.
+    """
     return over(sums[..., 0], sums[..., 0] + sums[..., 3] - sums[..., 1])
 
 
 def f1(sums: np.ndarray) -> np.ndarray:
-    """Return the harmonic mean of precision and recall; NaN if no caption is true and none is above the threshold."""
+    """Return the harmonic mean of precision and recall; NaN if there is no true caption and nothing is above the
+    threshold. `sums` is as in `balanced`.
+    """
     return over(2 * sums[..., 0], sums[..., 0] + sums[..., 3] - sums[..., 1] + sums[..., 2])
 
 
 def coin_precision(sums: np.ndarray) -> np.ndarray:
-    """Return the precision of a coin flip for every caption, which is the fraction of true captions; `sums` holds
-    (captions, foils).
+    """Return the precision of judging every caption by a coin flip, which is the fraction of true captions. `sums`
+    holds (captions, foils).
     """
     return over(sums[..., 0], sums[..., 0] + sums[..., 1])
 
 
 def coin_f1(sums: np.ndarray) -> np.ndarray:
-    """Return the F1 of a coin flip for every caption; `sums` holds (captions, foils)."""
+    """Return the F1 of judging every caption by a coin flip. `sums` holds (captions, foils)."""
     share = coin_precision(sums)
     return over(share, share + 0.5)
 

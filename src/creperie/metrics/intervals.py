@@ -125,15 +125,15 @@ def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
 
 
 def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: MetricSettings) -> Interval:
-    """Return the interval of sum(right) / sum(n) over the items, where each value of `right` lies between 0 and that of
-    `n`.
+    """Return the interval of the proportion sum(right) / sum(n). Both arrays have one value per item, with 0 ≤ right ≤
+    n. If `clusters` is None, the items are independent.
     """
     return share_confidence(right, n, clusters).interval(how.level)
 
 
 def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None = None) -> Confidence:
-    """Return sum(right) / sum(n) with its interval. Fractions (ties) make the variance smaller than the
-    binomial one.
+    """Return the proportion sum(right) / sum(n) with its interval. If `right` has fractions (ties), the variance is
+    smaller than the binomial one, and the interval allows for that.
     """
     covered = n > 0
     own = np.arange(len(n)) if clusters is None else clusters
@@ -147,10 +147,10 @@ def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | No
 
 
 def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
-    """Return a proportion with its interval. `answers` holds (right, n) of each item, and the variance is `spread`
-    times the binomial one.
+    """Return the proportion `share` with its interval. `answers` holds (right, n) of each item. The variance is the
+    binomial one times `spread`, and `what` names the method by which `spread` was found.
 
-    If `what` is "jackknife", the degrees of freedom are reduced if a few clusters contribute most of the variance.
+    If `what` is "jackknife" and a few clusters contribute most of the variance, the degrees of freedom are reduced.
     """
     sums = cluster_sums(answers, clusters)
     count, items, total = len(sums), len(answers), float(answers[:, 1].sum())
@@ -178,7 +178,9 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
 
 
 def _wider(clustered: Ends, alone: Ends) -> Ends:
-    """Return intervals that contain both given ones. Sharing images can then never make an interval narrower."""
+    """Return, for every confidence level, the smallest interval that contains both the clustered interval and the one
+    for independent items. Clusters can then never make an interval narrower.
+    """
 
     def ends(level: float) -> tuple[float, float]:
         (low, high), (lowest, highest) = clustered(level), alone(level)
@@ -273,7 +275,9 @@ def pulled_confidence(
 
 
 def scaled(ends: Ends | None, least: float, span: float) -> Ends | None:
-    """Return the interval ends of least + span × p, given those of the proportion p; None if `ends` is None."""
+    """Return the interval function of the value least + span × p, where `ends` is the interval function of the
+    proportion p; None if `ends` is None.
+    """
     if ends is None:
         return None
     return lambda level: (least + span * ends(level)[0], least + span * ends(level)[1])
@@ -303,8 +307,8 @@ def mean_over_groups(
     """Return the unweighted mean of several groups' values, with its interval. `pulled` holds the influence of each
     item on its group's value, and `clusters` the items' clusters.
 
-    If a group has few clusters, its variance cannot be estimated; `_score_mean` then assumes the variance of right and
-    wrong answers.
+    If a group has too few clusters to estimate its variance, `_score_mean` computes the interval from the binomial
+    variance of right and wrong answers.
     """
     if len(parts) == 1:
         return parts[0]
@@ -328,12 +332,12 @@ def _score_mean(
     clusters: Sequence[np.ndarray],
     bounds: tuple[float, float],
 ) -> Confidence:
-    """Return the mean over groups of which some have few clusters, with a score interval. The mean is varied by adding
-    one shift to the logits of all groups.
+    """Return the mean over groups with a score interval, for the case that some groups have few clusters. To vary the
+    mean, the same number is added to the logit of every group's value.
 
-    The variance is that of right and wrong answers, times the variance ratio that is observed over all answers
-    together. Negative correlations between groups count as 0: a few clusters cannot prove them, and with them the
-    variance could vanish. Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
+    The variance is the binomial one, times the ratio of the observed variance to the binomial one over all answers
+    together. Negative correlations between groups count as 0: a few clusters cannot prove them, and they could make the
+    variance vanish. Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
     """
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
     sizes = np.array([len(pull) for pull in pulled])
@@ -416,11 +420,14 @@ def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) ->
 
 
 def tango(gap: np.ndarray, group: np.ndarray, widening: float = 1.0, freedom: int = 0) -> Ends:
-    """Return Tango's score interval of a difference (per item: 1 for a win, −1 for a loss), averaged over groups. It
-    contains the differences that a test does not reject, where the test uses the variance that each difference implies.
-    At a difference of 0 this is McNemar's test without correction.
+    """Return Tango's score interval of a difference, averaged over groups. `gap` holds 1 for each item that is won, −1
+    for each that is lost and 0 for the others, and `group` the number of each item's group.
 
-    All groups are tested as if they had the same difference. `widening` is the variance ratio that clusters cause.
+    The interval contains every difference that a test does not reject, if the test takes the variance to be the one
+    that this difference implies. At a difference of 0 this is McNemar's test without correction.
+
+    All groups are tested as if they had the same difference. `widening` is the factor by which clusters increase the
+    variance. With `freedom`, Student's quantiles with so many degrees of freedom are used.
     """
     wins, losses, n = (np.bincount(group, some) for some in (gap > 0, gap < 0, np.ones(len(gap))))
     weight = 1 / n / len(n)

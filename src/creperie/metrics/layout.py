@@ -29,8 +29,8 @@ class ShapeGroup:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The match matrices of many items. `rows` and `columns` are the sizes of each, and `match` holds all cells in
-    row-major order.
+    """The match matrices of many items. `rows` and `columns` hold the number of rows and of columns of each matrix, and
+    `match` holds the cells of all matrices, one matrix after another, in row-major order.
 
     >>> layout = layout_of([[[1, 0]], [[1, 0], [0, 1]], [[1, 0]]])
     >>> [(g.match.tolist(), g.items.tolist()) for g in layout.groups]
@@ -112,7 +112,8 @@ class Layout:
             )
 
     def fill(self, needs: Input, present: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return a flat array with a value for every item: those in `values` where `present` is True, else NaN.
+        """Return the flat array of the scores of all items. Items for which `present` is True get their scores from
+        `values`, in order; all scores of the others are NaN.
 
         >>> layout_of([[[1, 0]], [[1, 0]]]).fill("text", np.array([False, True]), np.array([0.5, 0.25])).tolist()
         [nan, nan, 0.5, 0.25]
@@ -148,8 +149,8 @@ def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
 
 
 def _by_pattern(dense: np.ndarray) -> list[np.ndarray]:
-    """Return arrays of the positions of items with equal columns in `dense` (cells × items), one array per distinct
-    column; those whose first cell is true come first.
+    """Group the items by their column in `dense` (cells × items), and return the positions of the items of each group.
+    Groups whose first cell is true come first.
     """
     width, count = dense.shape
     if width == 0:

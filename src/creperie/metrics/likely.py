@@ -68,9 +68,9 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
     all answers in each cluster.
 
     Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less; the variance is
-    multiplied by `widened`. Each tail gets half of the error probability. But if a proportion makes it more likely than
-    that half that all answers are right (or all wrong), no data can reject it on that side, and the other tail gets
-    more, at most the whole error probability (Blaker 2000).
+    multiplied by `widened`. Usually each tail gets half of the error probability. But suppose that at some proportion
+    all answers are right (or all wrong) with a probability above that half. Then no data can reject this proportion on
+    that side, and the other tail gets more, at most the whole error probability (Blaker 2000).
 
     >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
     >>> round(low, 2), round(high, 2)
@@ -95,8 +95,8 @@ def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends
     counts in each cluster.
 
     The difference is d · (2w − 1), where d is the proportion of items on which the models differ and w is the
-    proportion of these that are won. The likelihood of a pair (d, w) is the product of both likelihoods. The likelihood
-    of a difference is the highest one of all pairs that give this difference.
+    proportion of these that are won. The likelihood of a pair (d, w) is the likelihood of d times that of w. The
+    likelihood of a difference is the highest likelihood of any pair (d, w) that gives this difference.
     """
     differ = wins + losses
     some = differ > 0
@@ -156,8 +156,8 @@ def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correl
 
 
 def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: the places 0, 1, 2 …, and how many clusters have an answer of this kind at each place (a first
-    one, a second one …). A fraction of an answer counts as that fraction. Large counts are grouped.
+    """Return two arrays: the numbers k = 0, 1, 2 …, and how many clusters have more than k answers of this kind. A
+    fraction of an answer counts as that fraction of a cluster. Large k are grouped.
     """
     whole = np.floor(counts + 1e-9).astype(np.int64)
     most = int(whole.max(initial=0)) + 1
@@ -183,8 +183,8 @@ def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, f
 
 
 def _inflation(n: np.ndarray, correlation: float) -> np.ndarray:
-    """Return, for each cluster, how many times larger the variance of its mean is than that of as many independent
-    answers.
+    """Return a factor for each cluster: the variance of the mean of its answers, divided by what this variance would be
+    if the `n` answers were independent.
     """
     return 1 + np.maximum(n - 1, 0) * correlation
 

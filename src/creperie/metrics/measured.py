@@ -45,8 +45,8 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The measurements of a task whose value is a function (`statistic`) of column sums over the items. `share` says
-    whether that is the proportion right / n.
+    """The measurements of a task whose value the function `statistic` computes from column sums over the items. `share`
+    is True if the value is the proportion right / n.
     """
 
     task: str
@@ -164,7 +164,9 @@ def of_outcomes(
     applied: np.ndarray | None = None,
     how: MetricSettings = DEFAULT,
 ) -> Sums:
-    """Return outcomes from any source, such as people's answers, in the form that `summarise` takes."""
+    """Return outcomes from any source, such as people's answers, in the form that `summarise` takes. `judged` holds one
+    outcome per item, `chance` the chance level, and `applied` says to which items the task applies (by default to all).
+    """
     n = judged != VOID
     counts = np.stack([judged == HIT, judged == TIE, n], axis=1).astype(np.int64)
     return _shares(name, "items", np.ones(len(judged), bool) if applied is None else applied, counts, chance, how)

@@ -52,8 +52,8 @@ def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
 
 
 def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that computes the median of `values`, which are sorted, from an array (…, values) of how often
-    each occurs; NaN if all counts are 0.
+    """Return a function that computes a median. Its argument is an array (…, values) that says how often each of
+    `values`, which are sorted, occurs; its result is their median, or NaN if all counts are 0.
     """
 
     def median(sums: np.ndarray) -> np.ndarray:
@@ -90,8 +90,8 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays of chance levels, each summed over an item's rows: the expected rank, the number of rows, and
-    the probability of each rank.
+    """Return three arrays with sums over the rows of each item: the rank that random scores would give on average, the
+    number of rows, and the probability of each rank under random scores.
     """
     longest = max((g.match.shape[1] for g in layout.groups), default=1)
     expected, rows = np.zeros((2, len(layout)))

@@ -86,8 +86,8 @@ class NthPositive:
 
 @dataclass(frozen=True)
 class NthCandidate:
-    """Contests between the n-th true caption (from 0) and the false captions, with each other true caption as the
-    query. Only items with one row have them.
+    """Contests between an image's n-th true caption (from 0) and its false captions. There is one contest for each
+    other true caption, which is its query. Only items with one image have such contests.
     """
 
     n: int
@@ -311,9 +311,9 @@ def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rank, from 1, of each row's best true caption among the false ones. There are two arrays (rows,
-    items): in the first, ties count in favour of the true caption, in the second against it. A third array says which
-    items are void. Rows with nothing to compare are left out.
+    """Return the rank, from 1, of the best true caption of each row, compared with the false captions. The result is
+    three arrays: the ranks (rows, items) if ties count in favour of the true caption, the ranks if ties count against
+    it, and which items are void. Rows with nothing to compare are left out.
     """
     contests = along_rows(match)
     best = np.ones((len(contests), cells.shape[1]), np.int64)
@@ -348,7 +348,9 @@ class CountRule(Protocol):
 
 @dataclass(frozen=True)
 class Sides:
-    """Counts cells on the right side of a threshold: true cells above it (part 0) and false cells below it (part 1)."""
+    """Counts the cells that a threshold classifies correctly: true cells above it (part 0) and false cells below it
+    (part 1).
+    """
 
     threshold: float
     parts: int = 2

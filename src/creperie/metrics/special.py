@@ -62,8 +62,9 @@ def sign_flip_p(values: np.ndarray) -> float:
 
     The distribution of the sum under random signs is computed, not sampled: the characteristic functions of the values,
     cos(v·t), are multiplied and the product is inverted by a Fourier transform. The p-value is exact if all values are
-    multiples of a common step, as for differences of hits with ties as halves. Otherwise up to 200 values are rounded
-    to multiples of 2**-15 of their total, and for more values their sum is taken as normal.
+    multiples of a common step, as for differences of hits with ties as halves. If they are not, it is approximate: up
+    to 200 values are rounded to multiples of 2**-15 of their total, and the sum of more than 200 values is taken as
+    normal.
 
     >>> sign_flip_p(np.array([1.0, 2.0, 1.0]))  # all for one side: 2 of 8
     0.25
@@ -90,8 +91,8 @@ def sign_flip_p(values: np.ndarray) -> float:
 
 
 def _common_step(sizes: np.ndarray) -> float:
-    """Return the largest simple fraction of which all values are multiples. If there is none, return 2**-15 of their
-    sum, or 0 for more than 200 values.
+    """Return the largest of a few simple fractions (1, 1/2 … 1/60) of which all values are multiples. If there is none,
+    return 2**-15 of the sum of up to 200 values, and 0 if there are more.
     """
     for parts in (1, 2, 4, 6, 12, 60):
         if np.allclose(sizes * parts, np.rint(sizes * parts), rtol=0, atol=1e-9):

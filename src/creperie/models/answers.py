@@ -151,8 +151,8 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
 
 
 def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
-    """Parse an answer that names no option. It may say that no option, or that every option, fits; others are
-    unparsable.
+    """Parse an answer that chooses no option by its label. It may say that no option fits, or that every option does;
+    any other answer is unparsable. `denied` are the options that the answer rules out.
     """
     if denied:
         return Parsed(UNPARSABLE, why="it says which option is not meant")
@@ -179,8 +179,8 @@ def _in_range(chosen: set[int], options: Sequence[str]) -> Parsed:
 
 
 def _number(label: str, count: int) -> int:
-    """Return the index of the option that a label such as "b" or "second" means; "former" and "latter" need two
-    options.
+    """Return the index of the option that a label such as "b" or "second" means. "former" and "latter" have a meaning
+    only for two options; for another number they give `count`, which is the index of no option.
     """
     if label in ("last", "final"):
         return count - 1

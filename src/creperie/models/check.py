@@ -112,7 +112,9 @@ def _ability_checks(model: Any, ability: Ability, rates: dict[str, float]) -> li
 
 
 def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
-    """Call a method once with the test inputs of these numbers, and return its result."""
+    """Call a method once with some of the test inputs, and return its result. `places` are the indices of these inputs,
+    `takes` says what kind of input the method needs, and `asks` which questions it can answer.
+    """
     texts, pictures = [CAPTIONS[k] for k in places], drawings()
     if takes == "captions":
         return method(texts)
@@ -128,7 +130,10 @@ def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places
 
 
 def _further_checks(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
-    """Return further tests for a model that encodes images or captions, or compares captions; none for others."""
+    """Return the results of the tests that apply only to a model that encodes images or captions, or compares captions;
+    none for other models. `together` holds its outputs for all test inputs in one batch, and `tolerance` the largest
+    difference allowed.
+    """
     if ability.takes == "images":
         return _image_checks(model, together, tolerance)
     if ability.method == "encode_texts":
@@ -199,8 +204,8 @@ def _text(answers: Sequence[str]) -> Check:
 
 
 def _vectors(what: str, vectors: np.ndarray, count: int) -> list[Check]:
-    """Test the shape, the dtype and the length of vectors, that they are finite, and that different inputs have
-    different ones.
+    """Test that there are `count` float32 vectors, that all numbers are finite, that all vectors have length one, and
+    that different inputs give different vectors. `what` names the vectors in the results.
     """
     finite = bool(np.isfinite(vectors).all())
     lengths = np.linalg.norm(vectors, axis=-1)

@@ -43,9 +43,10 @@ PERMUTED = 4
 
 @dataclass(frozen=True)
 class ChoiceQuestion:
-    """A question about an image: its captions in the order in which they are offered, and what is asked.
+    """A question about an image, with the captions in the order in which they are offered.
 
-    `asks` is "match" (which one fits) or "odd" (which one does not). `subset` selects the demonstrations shown before.
+    `asks` is "match" (which caption fits the image) or "odd" (which caption does not fit it). `subset` selects the
+    demonstrations that are shown before the question.
     """
 
     image: Image.Image
@@ -56,9 +57,11 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class Chosen:
-    """An answer: the probability of each option (1 or 0 if the model named one); NaN if it could not be parsed.
+    """An answer, as the probability of each option. If the model named an option, it has 1 and the others have 0. If
+    the answer could not be parsed, all are NaN.
 
-    `answer` is the generated text, with the reasoning if it is a `GeneratedText`; empty if likelihoods were read.
+    `answer` is the generated text, with the reasoning if it is a `GeneratedText`. It is empty if the probabilities come
+    from likelihoods.
     """
 
     shares: np.ndarray

@@ -142,8 +142,8 @@ class _Hasher:
         self.complete = False
 
     def add(self, value: Any) -> None:
-        """Hash a value, in the way of its type, with everything that it contains; a repeated value is hashed as its
-        number.
+        """Hash a value with everything that it contains; its type decides how. If the value was hashed before, the
+        number of its first occurrence is hashed instead.
         """
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes, type(...))):
             self._put(type(value).__name__, len(repr(value)), repr(value))
@@ -291,8 +291,8 @@ class _Hasher:
             self._names(function.__globals__, loaded, {name for one in code for name in one.co_names})
 
     def _names(self, space: Mapping[str, Any], names: set[str], attributes: set[str]) -> None:
-        """Hash the values of `names`; for a module that is not from a library, only those attributes that the code
-        uses.
+        """Hash the values that `names` have in the namespace `space`. If such a value is a module that is not from a
+        library, only those of its `attributes` that the code uses are hashed.
         """
         for name in sorted(names & space.keys()):
             if (id(space), name) in self._named:

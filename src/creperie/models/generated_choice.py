@@ -70,7 +70,8 @@ class Asking:
         return [texts[at : at + self.settings.samples] for at in range(0, len(texts), self.settings.samples)]
 
     def combined(self, samples: Sequence[GeneratedText], read: Callable[[str], Parsed], count: int) -> Chosen:
-        """Return the probability of each option over the samples of an answer, by majority vote or as the mean.
+        """Combine the sampled answers to one prompt, by majority vote or as the mean, and return the probability of
+        each of `count` options.
 
         `read` parses a sample. A sample that cannot be parsed counts for no option; if any is cut off, the whole answer
         counts as cut off.

@@ -17,7 +17,8 @@ SKIP = [
 def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool = False) -> Path:
     """Return the folder of a model.
 
-    `name` is a path, `pkg:MODULE`, or a name on the hub, whose files are downloaded unless they are in its cache.
+    `name` is a path, `pkg:MODULE`, or the name of a repository on the hub. The files of a repository are downloaded
+    unless they are in the local cache.
     """
     if name.startswith("pkg:"):
         return package_folder(name.removeprefix("pkg:"), uri=uri)
@@ -75,8 +76,8 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
 
 
 def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] | None:
-    """Return the names of the files in a repository on the hub; None if the hub cannot be reached (its cache is used
-    then).
+    """Return the names of the files in a repository on the hub. Return None if the hub cannot be reached; the caller
+    then uses the local cache. `hint` is the hint of the error if there is no such repository.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError

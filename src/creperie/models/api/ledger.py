@@ -36,8 +36,8 @@ class SpendLedger:
     answered yet.
 
     The counts are those of this process or, after `keep_in`, those of a generation job. A cached answer contains the
-    name of the job that paid for it. So if a process dies after it has cached an answer and before it has counted it,
-    the next process that finds the answer counts it.
+    name of the job that paid for it. A process may die after an answer was cached and before it was counted; the next
+    process that finds this answer in the cache then counts it.
     """
 
     endpoint: Endpoint
@@ -111,8 +111,8 @@ class SpendLedger:
             setattr(self, name, getattr(self, name) + int(entry.get(name, 0)))
 
     def reserve(self, request: Mapping[str, Any]) -> float:
-        """Reserve the highest possible cost of a request, and return it; raise a BudgetError if the budget does not
-        suffice.
+        """Reserve the highest possible cost of a request, and return this cost in dollars. Raise a BudgetError if the
+        budget does not suffice.
         """
         most = self.endpoint.cost(estimated_tokens(request), float(request.get("max_tokens") or 0))
         most /= 2 if self.endpoint.batch else 1

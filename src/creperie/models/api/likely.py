@@ -28,11 +28,11 @@ _AROUND = " \t\n\"'`*()[]{}.:"
 
 
 def probabilities(reply: GeneratedText, answers: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the probability of each possible answer, summed over its spellings; 0 if none is among the tokens that are
-    listed.
+    """Return the probability of each possible answer, summed over its spellings. A spelling that is not among the
+    likely tokens in the reply counts as 0.
 
-    If an opening bracket or a blank comes first as a token of its own, the answer's probability is multiplied by that
-    of this token.
+    If the reply begins with an opening bracket or a blank as a token of its own, the answer is read from the next
+    token, and its probability is multiplied by the probability of the first.
 
     >>> reply = GeneratedText("(1)")
     >>> reply.top = ({"(": math.log(0.8), "none": math.log(0.1)}, {"1": math.log(0.75), "2": math.log(0.25)})
@@ -96,7 +96,9 @@ class ServedChooser(ReadsFirstTokens, GeneratedChooser):
 
 
 class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
-    """A pair scorer: P(yes) / (P(yes) + P(no)) or, with a `vqa` prompt, the probability of its answer (VQAScore)."""
+    """A pair scorer: P(yes) / (P(yes) + P(no)). With a `vqa` prompt, the score is the probability of the answer that
+    the prompt names (VQAScore).
+    """
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
         vqa = self.prompt.kind == "vqa"
@@ -106,7 +108,7 @@ class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
 
 
 def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
-    """Return the scorer for the option `score`, reading log-probabilities."""
+    """Return the scorer that the option `score` names. It reads log-probabilities from the server's replies."""
     way = options["score"]
     if way == "choice":
         asked = asking(model, options, uri)
@@ -123,8 +125,8 @@ def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
 
 
 class ReadsPrompts:
-    """The base class of scorers that use the mean log-probability of a caption's tokens in a prompt, which vLLM
-    returns.
+    """The base class of scorers that use the mean log-probability of a caption's tokens. The caption is part of the
+    prompt, and a vLLM server returns the log-probabilities of the prompt's tokens.
     """
 
     def __init__(self, model: ApiModel, prompt: PromptText | None = None) -> None:

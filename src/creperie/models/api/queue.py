@@ -419,8 +419,8 @@ def ask_all(queue: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
 
 
 def first_of(failures: Sequence[BaseException], requests: int) -> BaseException:
-    """Return the error to raise, with the number of failures: an exhausted budget if there is one, else the first
-    error.
+    """Return the error to raise if some of `requests` requests failed: a BudgetError if there is one, else the first
+    error. If several requests failed, a message about the first error also says how many.
     """
     first = next((f for f in failures if isinstance(f, BudgetError)), failures[0])
     if len(failures) < 2 or not isinstance(first, CreperieError) or isinstance(first, BudgetError):

@@ -33,9 +33,10 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, Any], place: Place) -> Model:
-    """Return the adapter to a transformers model, in a folder or in memory.
+    """Return the adapter for a transformers model that is in a folder or in memory.
 
-    `given` are the options that the user set; raise a UsageError if one of them has no effect on this model.
+    `options` has the values of all options, and `given` the names of those that the user set; raise a UsageError if one
+    of these has no effect on this model.
     """
     config = source.config()
     loader, takes = _choose(config.model_type, options["score"], source.uri)

@@ -46,7 +46,9 @@ def positions(config: Any) -> int | None:
 
 
 def pooling(pool: str) -> EmbedTexts:
-    """Return a function that runs the encoder and pools its hidden states. Batches are padded on the right."""
+    """Return a function that runs a text encoder and pools its hidden states by the method `pool`, a key of `POOLS`.
+    Batches are padded on the right.
+    """
     if pool not in POOLS:
         raise ModelError(f"unknown pooling {pool!r}", hint=f"choose one of: {', '.join(POOLS)}")
 

@@ -18,8 +18,8 @@ from creperie.models.hub import model_folder
 
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
-    """Return the folder of a language model. `name` is a folder, a name on the hub, or a GGUF file or package to
-    convert.
+    """Return the folder of a language model. `name` is a folder, the name of a repository on the hub, a GGUF file, or
+    `pkg:MODULE` for a package that contains a GGUF file. A GGUF file is converted into a folder.
     """
     if name.startswith("pkg:") or name.endswith(".gguf"):
         return converted(gguf_file(name, uri), uri)
@@ -27,8 +27,8 @@ def language_model_folder(name: str, *, uri: str, revision: str | None = None) -
 
 
 def gguf_file(name: str, uri: str) -> Path:
-    """Return the path of a GGUF file. `name` is its path or, as `pkg:MODULE`, a package that has it, which is not
-    imported.
+    """Return the path of a GGUF file. `name` is this path itself or, as `pkg:MODULE`, the package that contains the
+    file. The package is not imported.
     """
     if not name.startswith("pkg:"):
         if not (file := Path(name).expanduser()).is_file():

@@ -39,7 +39,9 @@ def load_likelihood(uri: ModelURI, options: Mapping[str, Any], place: Place) -> 
 
 
 def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place) -> Model:
-    """Return the adapter to a transformers language model, in a folder or in memory."""
+    """Return the adapter that scores captions by their likelihood under a transformers language model. The model is in
+    a folder or in memory.
+    """
     config = folder.config()
     masked = _is_masked(config)
     model = folder.model(_model_class(masked), place)
@@ -123,8 +125,8 @@ class CausalLM(LanguageModel):
         return all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(packed, rows))
 
     def _packed(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Return one array of log-probabilities per caption. Prefixes that captions share are read once, as prefix
-        trees.
+        """Return one array of log-probabilities per caption. Captions are combined into prefix trees, so that the model
+        reads a prefix that they share only once. `before` are the tokens that precede every caption.
         """
         import torch
 
@@ -315,7 +317,8 @@ class TokenTree:
     def sees(self, width: int) -> np.ndarray:
         """Return the attention mask of the inner tokens (width × width).
 
-        A token attends to itself and its ancestors, padding only to itself.
+        A token attends to itself and its ancestors. Rows after the inner tokens are padding, which attends only to
+        itself.
         """
         visible = np.eye(max(width, len(self)), dtype=bool)
         for i, parent in enumerate(self.parent[1:], 1):
