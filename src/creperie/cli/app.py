@@ -38,7 +38,9 @@ REMOVED: dict[str, str] = packaged_toml("creperie.cli", "commands.toml")["remove
 
 
 def removed_name(words: str) -> CreperieError | None:
-    """Return the error for a command or option that has been removed; None if there never was one of this name."""
+    """Return the error that says what to use instead of a removed command or option. `words` is what the user typed,
+    such as `creperie world show`. Return None if no command or option with this name was removed.
+    """
     name = words.removeprefix("creperie ")
     return UsageError(f"`{words}` was removed", hint=REMOVED[name]) if name in REMOVED else None
 
@@ -53,7 +55,7 @@ HINTS = {
 
 
 class CommandGroup(click.Group):
-    """A group of commands. For an unknown name, its error suggests the most similar command."""
+    """A group of commands. If the name of a command is unknown, the error suggests the most similar command."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         known = self.list_commands(ctx)
@@ -114,7 +116,7 @@ CLOSED = 141
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run a command. Every outcome becomes an exit code, and every error one line."""
+    """Run a command and exit. The exit code tells the outcome, and an error is printed as one line."""
     signal.signal(signal.SIGTERM, _terminate)
     if args is None:  # our own process: fewer garbage collections during imports, none at exit
         gc.set_threshold(50_000)
@@ -175,7 +177,7 @@ def _line(error: Exception) -> str:
 
 
 def _within(name: object, folder: Path) -> bool:
-    """Return whether a path is this folder, is inside it, or is one of its parents."""
+    """Return whether the path `name` is `folder`, lies inside it, or is one of the folders that contain it."""
     if not isinstance(name, str):
         return False
     path = Path(name).absolute()
@@ -183,8 +185,8 @@ def _within(name: object, folder: Path) -> bool:
 
 
 def _somewhere(error: OSError) -> str:
-    """Return a place to name in the message of an error without a file name, such as a full disk while a
-    file is open.
+    """Return the place to name in the message of an error that has no file name. For example, an error has none if the
+    disk becomes full while an open file is written.
     """
     return "the disk of the output or of the cache" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
 

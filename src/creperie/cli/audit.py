@@ -59,8 +59,8 @@ ci_options = options_of("ci", CiOutputs)
 
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
-    """Write the files for continuous integration and return the result of an audit. With a baseline, the exit code says
-    whether the audit is worse than the baseline.
+    """Write the files that `ci` asks for, and return `answer`, the result of an audit. With a baseline, the exit code
+    says whether the audit is worse than the baseline. `place` is the benchmark, to which the files refer.
     """
     from creperie.reporting import against_baseline, badge_svg, junit_xml, markdown_summary, sarif_log
 
@@ -117,8 +117,8 @@ def audit(
 ) -> CommandResult:
     """Attack BENCH with models that do not see its images, and say through which cues it leaks.
 
-    Exit codes: 0 clean, 1 leaks, 3 not shown (too few items) or incomplete (some attackers could not be run). With two
-    benchmarks made from the same captions, compare their false captions.
+    Exit codes: 0 clean, 1 leaks, 3 no verdict (too few items, or some attackers could not be run). If two benchmarks
+    made from the same captions are given, their false captions are compared.
     """
 
     if len(bench) > 2:

@@ -118,8 +118,8 @@ def _likeness_table(audit: Audit) -> None:
 
 
 def show_comparison(first: str, second: str, rows: Sequence[PairwiseRow]) -> None:
-    """Print a comparison of two benchmarks as in Table 4 of SugarCrepe: the mean scores of their foils, and how often
-    the second benchmark's foil is better.
+    """Print a comparison of two benchmarks as in Table 4 of SugarCrepe: for each score, such as fluency, its mean over
+    the foils of each benchmark, and how often the second benchmark's foil has the better score.
     """
     columns = ["kind", "score", "n", first, second, f"{second} better, %", "95 %", "ties"]
     print_table(

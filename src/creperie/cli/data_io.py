@@ -155,8 +155,8 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
 
 
 def _item_rows(item: Item) -> list[list[str]]:
-    """Return the rows of an item in the table, one per caption. If the item has several images, a row names those of
-    which the caption is true.
+    """Return the rows that show an item in the table, one per caption. If the item has several images, each row names
+    the images for which its caption is true.
     """
     rows = []
     for j, caption in enumerate(item.captions):
@@ -197,9 +197,9 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
     """Write a benchmark in a published format.
 
     The formats of the five papers and of Winoground, and tables, contain no images; `data import` reads them back. The
-    formats for other tools contain the images: `datasets` writes Parquet for `datasets.load_dataset`,
-    `webdataset` writes tar files, and `lmms-eval` and `inspect` write a task folder that asks about every image in
-    every order of its captions; `runs import` reads the logs.
+    formats for other tools contain the images. `datasets` writes Parquet for `datasets.load_dataset`, and `webdataset`
+    writes tar files. `lmms-eval` and `inspect` write a folder with a task for these tools, which asks one question for
+    every image and every order of its captions; `runs import` reads the logs that they write.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe

@@ -195,9 +195,10 @@ def _value(value: object) -> str:
 @click.option("--examples", default=5, show_default=True, help="How many findings of each kind to print.")
 @answers
 def check(bench: str, part: PartOptions, no_images: bool, examples: int) -> CommandResult:
-    """Find items that are repeated, contradictory, empty or impossible to win, and images that cannot be opened.
+    """Find items that are repeated, contradictory or empty, items that no model can get right, and images that cannot
+    be opened.
 
-    The exit code is 1 if there is a finding of severity error. Notes (severity info) are only printed.
+    The exit code is 1 if a finding has the severity `error`. Notes (severity `info`) do not change the exit code.
     """
     loaded = load_part(bench, part)
     findings = run_checks(loaded, images=not no_images, progress=bar)

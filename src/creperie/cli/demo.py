@@ -98,7 +98,10 @@ Tell = Callable[[], AbstractContextManager[object]]
 
 
 def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) -> tuple[Benchmark, int, list[Row]]:
-    """Run steps 1 and 2. Return the benchmark, the number of errors in it, and the accuracies of blind attackers."""
+    """Run steps 1 and 2 of the demo: make a benchmark of drawn scenes, with an overview of its pictures in `sheet`,
+    check it, and run blind attackers on it. Return the benchmark, the number of errors that the check found, and the
+    accuracies of the attackers.
+    """
     with tell():
         say("[bold]1. A world.[/bold] Drawn scenes; a caption is true or false only where the scene proves it.\n")
     bench = story.make_world_of(out / "world", items, seed, bar)
@@ -114,7 +117,7 @@ def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) 
 
 
 def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
-    """Run step 4. Return the results of training a small CLIP with and without hard negatives."""
+    """Run the training step of the demo: train a small CLIP with and without hard negatives. Return the results."""
     with tell():
         say(TRAINING)
     study = story.train_small(out, seed, bar)
@@ -124,7 +127,9 @@ def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
 
 
 def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell) -> tuple[list[Row], list[str]]:
-    """Run the last step. Return the scores of the models, and the names of packages that are not installed."""
+    """Run the last step of the demo: score models. Return the scores, and the names of packages that some models need
+    but that are not installed.
+    """
     with tell():
         number = 5 if study else 4
         say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
@@ -135,8 +140,8 @@ def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell)
 
 
 def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str) -> CommandResult:
-    """Build a benchmark from captioned photographs, with a study of people, refinement, scores and a report, and return
-    the result.
+    """Run the demo on captioned photographs: build a benchmark, ask people about it, refine it, score models and write
+    a report. Return the result of the command.
     """
     start = time.monotonic()
     served = story.cook_photographs(photos, out, items, seed, models, llm, bar, tell_stage)

@@ -46,15 +46,15 @@ def items(
     """Compute item difficulty and discrimination, and find suspicious items, from many models' runs on a benchmark.
 
     A model that does not know an answer is assumed to guess, and to be right with the chance level of the task. The
-    difficulty of an item is the ability at which half of the models know the answer. A suspicious item is one that
-    models, above all the better ones, get wrong more often than guesses would: its label is wrong, or right but
-    misleading. With fewer than eight runs, it is an item that correlates negatively with the other items. If every run
-    has a blind twin among the runs (`score --image noise`), items are divided into those that models know from the text
-    and those that need the picture.
+    difficulty of an item is the ability at which half of the models know the answer. An item is suspicious if models,
+    above all the better ones, get it wrong more often than by guessing: its label is wrong, or right but misleading.
+    With fewer than eight runs, an item is suspicious if it correlates negatively with the other items. If every run has
+    a blind twin among the runs (`score --image noise`), items are divided into those that models know from the text and
+    those that need the picture.
 
-    The short form is a small selection of items that should rank models as the whole benchmark does. How well it does
-    so is measured on models that were not used to choose it, and compared with as many random items. The exit code is 3
-    if the item response model did not converge.
+    The short form is a small selection of items that should rank models as the whole benchmark does. The quality of
+    this ranking is measured on models that were not used to choose the items, and compared with that of as many random
+    items. The exit code is 3 if the item response model did not converge.
     """
     from creperie.reporting import item_map, runs_in, save_figure
 

@@ -128,8 +128,8 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
 
 
 def _estimate(maker: Maker, captions: Captions, *, announce: bool) -> dict[str, Any]:
-    """Return the expected cost of a maker that asks a language model, and nothing for other makers. With `announce`,
-    print it before any request is sent.
+    """Return the expected cost if the maker asks a language model, else an empty dictionary. With `announce`, print the
+    cost before any request is sent.
     """
     if not maker.name.startswith("llm:"):
         return {}

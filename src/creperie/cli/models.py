@@ -50,7 +50,7 @@ def list_models(kind: str | None) -> CommandResult:
 @options_of("place", PrecisionOptions)
 @answers
 def check(uri: str, place: PrecisionOptions) -> CommandResult:
-    """Load a model and check its outputs: finite, normalised, and the same whatever the batch."""
+    """Load a model and check that its outputs are finite, normalised, and independent of how inputs are batched."""
     from creperie.models import check_model
 
     report = check_model(uri, device=place.device, dtype=place.dtype)

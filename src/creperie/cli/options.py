@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
-    """Return the values of a repeatable option NAME=VALUE by their names. `form` is how to write the option, for
-    errors. With `last`, texts are split at the last equals sign, as URIs contain others.
+    """Return a dictionary of the values of an option that is given as NAME=VALUE and may be repeated. `option` (its
+    name) and `form` (how it is written) appear in errors. Texts are split at the first equals sign or, with `last`, at
+    the last one, for names that are URIs and contain equals signs themselves.
     """
     pairs = {}
     for text in texts:

@@ -23,9 +23,10 @@ SHORT = 20  #: characters of a cell that stay on one line
 
 @dataclass(frozen=True)
 class CommandResult:
-    """The result of a command. `show` prints it for people, and `ok` is False if the answer is no (exit code 1).
+    """The result of a command. `show` prints it for people. The exit code is 0 if `ok` is True and 1 if it is False,
+    for example if a check found errors.
 
-    `code` replaces this exit code: 2 if something went wrong, 3 if the question remains open.
+    If `code` is given, it is the exit code: 2 for a failure, 3 if the command could not reach an answer.
     """
 
     document: dict[str, Any]
@@ -103,12 +104,11 @@ def print_table(
     title: str = "",
     brief: str = "",
 ) -> None:
-    """Print a table. Columns of figures are aligned to the right. Cells are plain text, without markup, or whole
-    numbers.
+    """Print a table. A cell is a whole number or a text without markup. Columns of numbers are aligned to the right.
 
-    No word is broken, and no cell of up to `SHORT` characters is wrapped. Columns for which there is no room beside the
-    first one are printed below. Longer cells share the remaining width. Cells of the column `brief` are cut to one
-    line.
+    No word is broken, and no cell of up to `SHORT` characters is wrapped. If the table is too wide, the columns that do
+    not fit are printed below, again with the first column. Longer cells share the remaining width. In the column named
+    `brief`, cells are cut to one line.
     """
     from rich.console import Console
     from rich.table import Table
@@ -152,7 +152,8 @@ FIGURES = re.compile(r"([\W\de]| to )*([kMGT]?B|s|min|h|nan)?")
 
 
 def _are_figures(cells: Sequence[str]) -> bool:
-    """Return whether the cells of a column hold figures, some of them with a digit.
+    """Return whether a column holds numbers: every cell is a number, a dash or empty, and at least one cell has a
+    digit.
 
     >>> _are_figures(["1,204", "12.5 %", "", "–"]), _are_figures(["first", "2"]), _are_figures(["–"])
     (True, False, False)
@@ -162,8 +163,8 @@ def _are_figures(cells: Sequence[str]) -> bool:
 
 @contextmanager
 def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Show a progress bar on stderr, with the rate and the remaining time. Without a terminal, print a line now and
-    then.
+    """Show a progress bar on stderr during the block, with the rate and the remaining time. Yield a function that
+    advances the bar. If stderr is not a terminal, print a line from time to time instead.
     """
     if not sys.stderr.isatty():
         with _lines(label, total, unit) as advance:
@@ -193,7 +194,9 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 @contextmanager
 def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Report progress as lines for a log: one every ten seconds, and none for work that takes less time."""
+    """Report progress during the block as lines for a log: one line every ten seconds. Yield a function that counts
+    what is done. Work that takes less than ten seconds prints nothing.
+    """
     start = last = time.monotonic()
     done = 0
     lock = threading.Lock()

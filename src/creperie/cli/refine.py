@@ -49,8 +49,8 @@ def refine(
     """Remove items from BENCH until blind attackers have no advantage, and keep as many items as possible.
 
     At the end the remaining items are audited, also by attackers that the selection did not use. The last lines and the
-    exit code are those of this audit (0 clean, 1 leaks or nothing left, 3 not shown, incomplete or --no-audit). Every
-    removed item is in removed.parquet, with the reason.
+    exit code are those of this audit: 0 clean; 1 leaks, or no items are left; 3 no verdict (too few items, some
+    attackers could not be run, or --no-audit). Every removed item is in removed.parquet, with the reason.
     """
     out = output.out
     if out is None and not output.dry_run:

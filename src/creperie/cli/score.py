@@ -109,7 +109,9 @@ def score(
 
 
 def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:
-    """Return the models and benchmarks to score, and whether they come from a zoo file, whose runs are resumed."""
+    """Return the models and benchmarks to score, and whether a zoo file lists them. Runs of a zoo file are resumed if
+    they are incomplete.
+    """
     from creperie.recipes import Zoo, ZooEntry, is_zoo, read_zoo
 
     files = [spec for spec in benchmarks if is_zoo(spec)]

@@ -41,9 +41,9 @@ def stats(
 ) -> CommandResult:
     """Fit mixed models over items, models and constructions: what makes models choose a caption?
 
-    RUN… are folders that `score` wrote, and FOLDER stands for the runs in it. Instead, one TABLE (.parquet, .csv, .tsv)
-    with one row per observation may be given. Random intercepts may be crossed. The exit code is 1 if a fit did not
-    converge.
+    Each RUN is a folder that `score` wrote, or a folder that contains such folders. Instead of runs, one table
+    (.parquet, .csv, .tsv) with one row per observation may be given. Random intercepts may be crossed. The exit code is
+    1 if a fit did not converge.
 
     \b
     creperie stats runs/* --bench BENCH --fixed 'longer*subset + model' --random image,caption --family logistic
@@ -114,7 +114,9 @@ def _analyses(
 
 
 def _changed(analysis: Analysis, question: AnalysisOptions) -> Analysis:
-    """Return the analysis with the settings that the command line gives in place of its own."""
+    """Return a copy of `analysis` in which the settings given on the command line (`question`) replace those of the
+    analysis.
+    """
     kinds = [text.partition("=") for text in question.contrasts]
     general = [name for name, sign, _ in kinds if not sign]
     return replace(

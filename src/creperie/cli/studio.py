@@ -32,11 +32,12 @@ from creperie.core import UsageError, missing_extra
 def studio(
     folder: Path, port: int, export: Path | None, benches: tuple[str, ...], images: tuple[Path, ...], as_json: bool
 ) -> int:
-    """Open FOLDER (default: this one) in the browser: benchmarks, audits, foils, runs and studies. Ctrl-C ends it.
+    """Open FOLDER (default: the current folder) in the browser: benchmarks, audits, foils, runs and studies. Ctrl-C
+    ends it.
 
-    The studio answers only on this machine, and only to the link that it prints. Pictures outside FOLDER are shown only
-    if they are in a DIR named with --images. With --export DIR nothing is served. Instead, the leaderboard of FOLDER's
-    runs and one report per benchmark are written as files that any web host can show.
+    The studio can be reached only from this machine, and only with the link that it prints. Pictures outside FOLDER are
+    shown only if they are in a folder given with --images. With --export DIR no server is started. Instead, the
+    leaderboard of FOLDER's runs and one report per benchmark are written to DIR, as files that any web host can serve.
     """
     if export is not None:
         return _export(folder, export, benches, as_json)

@@ -42,10 +42,12 @@ class ValidateOptions(ImageOptions):
 @engine_options
 @answers
 def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> CommandResult:
-    """Check that the true captions of an item are true and agree with each other, and that its false ones are false.
+    """Check that the true captions of an item are true and agree with each other, and that its false captions are
+    false.
 
-    --model, --nli and --truth compare captions; --with judges every caption of an item with every image. The exit code
-    is 1 if something is in doubt. The validator's corrections are written beside its verdicts.
+    --model, --nli and --truth compare the captions of an item with each other. --with shows a vision-language model
+    every image of an item with each of its captions. The exit code is 1 if a caption is in doubt. The validator's
+    corrections are written beside its verdicts.
     """
     from creperie.making import all_pairs, cost_sentence, estimate_pairs
     from creperie.making import validate as validate_benchmark
@@ -77,7 +79,9 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
 def _judged(
     document: dict[str, Any], failed: int, unanswered: int, bench: str, show: Callable[[dict[str, Any]], None]
 ) -> CommandResult:
-    """Return the result of the check, with a verdict that decides the exit code."""
+    """Return the result of a validation with its verdict. `failed` is the number of items with a caption that is
+    refuted (exit code 1), `unanswered` the number of items that were not decided (exit code 3).
+    """
     from creperie.auditing import judge_validation
 
     verdict = judge_validation(document["items"], failed, unanswered, bench)
@@ -91,7 +95,9 @@ def _judged(
 
 
 def _look(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResult:
-    """Let a vision-language model judge every caption of an item with every image, and return the result."""
+    """Let a vision-language model judge, for every item, whether each caption is true of each image, and return the
+    result.
+    """
     from creperie.scoring import expected_look, look
 
     chosen = bench.filter([k < options.limit for k in range(len(bench))]) if options.limit else bench

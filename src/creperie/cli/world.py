@@ -116,7 +116,7 @@ def render(scene: str, out: Path, size: int, turn: float, studio: RenderOptions)
 @click.argument("bench")
 @answers
 def check(bench: str) -> CommandResult:
-    """Parse every caption again and check it against the scene that its picture is named after."""
+    """Parse every caption again and check whether it is true of its scene, which the name of its picture identifies."""
 
     source = load(bench)
     findings = check_world(source, bar)

@@ -31,7 +31,8 @@ def sha256_of(path: Path) -> str:
 
 
 def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return a JSON document with its own checksum and those of the `files` beside it (name → checksum) added.
+    """Return a copy of a JSON document to which checksums are added: its own, and those of `files` (name → checksum),
+    which are in the same folder.
 
     >>> marked = with_checksums({"accuracy": 0.5})
     >>> checked(marked, "run.json")
@@ -46,11 +47,12 @@ def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None 
 
 
 def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[str, str] | None]:
-    """Verify the checksum of a document. Return the document without checksums, and those of the files beside it.
+    """Verify the checksum of a document. Return the document without checksums, and the checksums of the files in the
+    same folder by name.
 
     If the content does not match, raise a DataError that names the document as `where`; its hint says how to make the
-    file again: the command stored in the document, or else `again`. A document without checksums is not verified: the
-    second value is None.
+    file again: with the command stored in the document, or else as `again` says. A document without a checksum is not
+    verified; the second value is then None.
     """
     # Damage to one of the two names must not make the document look like one of an older version.
     marked = isinstance(document, dict) and (

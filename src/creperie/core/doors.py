@@ -20,15 +20,18 @@ _LINE = re.compile(r"^(?:# )?from (\S+) import (\w+) as (\w+)\r?$", re.MULTILINE
 
 
 def late(package: str, name: str) -> Any:
-    """Return a public name of a package, imported only now: for use where an import at the top would be circular."""
+    """Return the object that a package exports under a name. The package is imported only when this function is called:
+    for use where an import at the top of the file would be circular.
+    """
     return getattr(import_module(package), name)
 
 
 def front_door(
     package: str, *, public: bool = False
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` for a package. With `public`, its functions name a wrong argument
-    in their errors.
+    """Return `__all__`, `__getattr__` and `__dir__` for a package, so that its public names are imported only when they
+    are used. With `public`, calling one of its functions with a wrong argument raises an error that names this
+    argument.
 
     >>> names, get, _ = front_door("creperie.metrics")
     >>> "wilson" in names, get("wilson").__module__
@@ -61,8 +64,8 @@ def _explained(function: FunctionType, package: str) -> Callable[..., Any]:
 
 
 def _listed(package: str) -> dict[str, tuple[str, str]]:
-    """Return where each public name of a package is defined, as (module, name in it). A submodule's module is the
-    package.
+    """Return, for each public name of a package, the module that defines it and its name in that module. For a
+    submodule, these are the package and the name of the submodule.
     """
     stub = pkgutil.get_data(package, "__init__.pyi") or b""
     return {public: (module, name) for module, name, public in _LINE.findall(stub.decode())}

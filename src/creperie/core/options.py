@@ -129,8 +129,8 @@ def _field(name: str, hint: Any, default: Any, about: dict[str, Any]) -> OptionF
 
 
 def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = None, where: str = "") -> T:
-    """Return an instance of the dataclass `kind` with the `given` values, which are checked. Other fields come from
-    `base` or, without one, are the defaults.
+    """Return an instance of the dataclass `kind` with the values in `given`, which are checked. All other fields are
+    copied from `base`; without `base`, they have their default values.
 
     >>> @dataclass(frozen=True)
     ... class Bake:

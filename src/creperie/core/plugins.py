@@ -83,25 +83,30 @@ def _register(group: str, plugin: Any, name: str) -> Any:
 
 
 def register_model(plugin: Any = None, name: str = "") -> Any:
-    """Register a kind of model URI. The plug-in is a function of (uri, options, place) that returns a model in any form
-    that `score` accepts. It can be used as a decorator.
+    """Register a kind of model URI. `plugin` is a function of (uri, options, place) that returns a model in any form
+    that `score` accepts. `register_model` can also be used as a decorator.
     """
     return _register("creperie.models", plugin, name)
 
 
 def register_maker(plugin: Any = None, name: str = "") -> Any:
-    """Register a function of (name, options, captions) that returns a maker. It can be used as a decorator."""
+    """Register `plugin`, a function of (name, options, captions) that returns a maker. `register_maker` can also be
+    used as a decorator.
+    """
     return _register("creperie.makers", plugin, name)
 
 
 def register_attacker(plugin: Any = None, name: str = "") -> Any:
-    """Register a function of `AttackerModels` that returns an attacker. It can be used as a decorator."""
+    """Register `plugin`, a function that takes an `AttackerModels` and returns an attacker. `register_attacker` can
+    also be used as a decorator.
+    """
     return _register("creperie.attackers", plugin, name)
 
 
 def register_format(plugin: Any = None, name: str = "") -> Any:
-    """Register a format that benchmarks can be read from: a `bench.Format`, or a function of one argument, a source
-    with `path` and `options`, that returns a benchmark. It can be used as a decorator.
+    """Register a format that benchmarks can be read from. `plugin` is a `bench.Format`, or a function that takes a
+    source with the attributes `path` and `options` and returns a benchmark. `register_format` can also be used as a
+    decorator.
     """
     return _register("creperie.formats", plugin, name)
 
@@ -114,8 +119,9 @@ def installed_plugins(group: str) -> dict[str, EntryPoint | RegisteredPlugin]:
 
 
 def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
-    """Return the plug-in called `name` (upper or lower case); if there is none, raise an error that lists the known
-    names (`own` are the built-in ones).
+    """Return the plug-in called `name` in `group`, in upper or lower case. If there is none, raise an error that lists
+    the known names: those of the plug-ins, and the built-in ones in `own`. `kind` is the word for such a plug-in in
+    this error, such as "maker".
     """
     points = {known.lower(): point for known, point in installed_plugins(group).items()}
     name = name.lower()

@@ -28,8 +28,8 @@ def with_interval(
     high: float | None,
     form: Callable[[float | None], str] = percent,
 ) -> str:
-    """Return a fraction as a percentage, with its interval if it has one. Another `form` formats values that are not
-    fractions.
+    """Return a fraction as a percentage, followed by its interval unless a bound is missing or NaN; a dash if there is
+    no value. Values that are not fractions need another function as `form`.
 
     >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6), with_interval(None, 0.4, 0.6)
     ('50.0 [40.0, 60.0]', '50.0', '–')
@@ -65,9 +65,8 @@ _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2
 
 
 def printable(text: str, *, escaped: bool = False) -> str:
-    """Return text without characters that move a terminal's cursor, change its colours or reverse the text direction.
-
-    With `escaped`, each becomes a JSON escape, otherwise a replacement character.
+    """Return the text with every character replaced that moves a terminal's cursor, changes its colours or reverses the
+    text direction: by a JSON escape if `escaped`, else by U+FFFD.
 
     >>> printable("a\\x1b[31mred", escaped=True), len(printable("\\r\\x9b"))
     ('a\\\\u001b[31mred', 2)

@@ -30,8 +30,8 @@ STORE_BYTES = 200 << 20
 
 @dataclass(frozen=True)
 class Ray:
-    """An engine on a Ray cluster: the one at `address` or, by default, a local one with `workers` cores, which is shut
-    down when the session ends.
+    """An engine on a Ray cluster. With `address`, it uses that cluster. Otherwise it starts a local cluster with
+    `workers` cores, and shuts it down when the session ends.
     """
 
     workers: int = 2

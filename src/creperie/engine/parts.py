@@ -24,8 +24,8 @@ _PIECE, _WRITTEN = b"creperie.piece", b"creperie.written"
 def write_parts(
     stage: Stage, pieces: Pieces, numbers: Iterable[int], folder: Path, *, engine: Engine | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Let workers write the results of the pieces in `numbers` into `folder`; yield the number and rows of each
-    part.
+    """Let workers write the results of the pieces in `numbers` to files in `folder`. For each file, yield the number of
+    the piece and the number of rows in its result.
     """
     folder.mkdir(parents=True, exist_ok=True)
     sign = folder / f".sign-{uuid4().hex}"  # workers that see it share this file system

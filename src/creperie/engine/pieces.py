@@ -126,7 +126,9 @@ Numbered = Iterator[tuple[int, pa.Table]]
 
 @runtime_checkable
 class Opening(Protocol):
-    """A stage that loads something heavy, such as a model: `open`, called once per worker, returns its function."""
+    """A stage that loads something heavy, such as a model. `open` is called once per worker and returns the function
+    that makes a piece's result.
+    """
 
     def open(self) -> Work: ...
 

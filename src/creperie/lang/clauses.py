@@ -57,8 +57,8 @@ def verb_base(verb: Any) -> str:
 
 
 def doers(verb: Any) -> list[Any]:
-    """Return the subjects of a verb: its own or, if it has none, the noun that it modifies, or the subjects of the verb
-    to which it is joined.
+    """Return the subjects of a verb. A verb without a subject of its own gets the noun that it modifies or, if it is
+    joined to another verb, the subjects of that verb.
     """
     own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") and c.tag_[:1] != "W" for t in joined_nouns(c)]
     if own:

@@ -121,7 +121,9 @@ class ReadingComparison:
         return None
 
     def _exchanges(self) -> bool:
-        """Return whether the names that differ between aligned things are the same in both captions, only exchanged."""
+        """Return whether the aligned things have exchanged their names: the names that differ between aligned things
+        occur in both captions, but for different things.
+        """
         pairs = [(self.own.entities[o].head, self.other.entities[t].head) for t, o in self.aligned.items()]
         apart = [pair for pair in pairs if noun_likeness(*pair) == "apart"]
         return sorted(a for a, _ in apart) == sorted(b for _, b in apart)
@@ -154,14 +156,16 @@ class ReadingComparison:
         self._compare_counts(old, new, edit)
 
     def _is_stated(self, number: int) -> bool:
-        """Return whether the second caption asserts something about a thing, or only mentions the thing. It is False if
-        everything it says about the thing is denied.
+        """Return True if the second caption asserts something about a thing, or does no more than mention it. Return
+        False if it denies everything that it says about the thing.
         """
         own = [f.denied for f in self.other.facts if number in {i for _, i in f.roles}]
         return not own or min(own) < 0
 
     def _unmatched(self, new: Entity) -> None:
-        """Record a thing of the second caption that the first lacks, and whether it is certainly a new thing."""
+        """Record a thing of the second caption that matches nothing in the first, and whether it certainly differs from
+        every thing that the first caption mentions.
+        """
         free = [e for i, e in self.own.entities.items() if i not in self._reversed and not e.denied]
         known = bool(kind_of(new.head))
         alone = all(noun_likeness(e.head, new.head) in ("apart",) or kind_of(e.head) != kind_of(new.head) for e in free)
@@ -330,7 +334,9 @@ class ReadingComparison:
         return None
 
     def _of_same_event(self, own: Stated, new: Stated) -> bool:
-        """Return whether two phrases may belong to the same action in both captions."""
+        """Return whether the phrase `own` of the first caption and the phrase `new` of the second may describe the same
+        action.
+        """
         here, there = ({f.token: f.name for f in r.facts if not f.is_relation} for r in (self.own, self.other))
         name = there.get(new.event)
         return name not in here.values() or here.get(own.event) == name
@@ -409,7 +415,8 @@ class ReadingComparison:
                 self.clashes.append(Unmatched("it says what the caption denies", edit, (), "denial"))
 
     def _says_all(self, own: Reading, new: Reading, opener: int, group: list[Stated]) -> bool:
-        """Return whether the caption `own` says all the words that `new` denies, with no participant in another role.
+        """Return whether the caption `own` contains all the words that `new` denies, without giving a participant
+        another role. `opener` is the position of the negating word, and `group` holds the facts that it denies.
 
         Words are compared because parses differ (`no monkey kicking`, `a monkey is kicking`).
         """
@@ -425,7 +432,8 @@ class ReadingComparison:
 
     def _all_hold(self, stated: list[Stated], facts: list[Stated], things: list[Entity]) -> bool:
         """Return whether the first caption states all facts that a negation in the second denies, about things that may
-        be the same. If no fact is denied, return whether it mentions one of the denied things.
+        be those of the second caption. If the negation denies things but no facts, return whether the first caption
+        mentions one of these things.
         """
         if not facts:
             heads = [e for e in self.own.entities.values() if e.quantity != "no" and not e.denied]
@@ -478,7 +486,7 @@ class ReadingComparison:
 
 
 def _are_opposites(attribute: str, other: str) -> bool:
-    """Return whether two attributes are opposites other than colours, such as `striped` and `plaid`."""
+    """Return whether two attributes that are not colours exclude each other, such as `striped` and `plaid`."""
     return dimension_of(attribute) != "colour" and in_one_group("opposites", attribute, other)
 
 
@@ -514,8 +522,8 @@ def _likeness(old: Entity, new: Entity) -> Likeness:
 
 
 def best_comparison(own: Reading, other: Reading) -> ReadingComparison:
-    """Return the comparison under the alignment for which `other` follows from `own` or, if there is none, differs
-    least.
+    """Return the comparison of two readings under their best alignment. This is one under which `other` follows from
+    `own` or, if there is none, the one under which the two readings differ least.
     """
     best: ReadingComparison | None = None
     denies = bool(_denied(other))

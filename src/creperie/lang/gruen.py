@@ -81,13 +81,17 @@ def _repetitions(a: str, b: str) -> int:
 
 @dataclass(frozen=True)
 class Gruen:
-    """A text scorer. `perplexity` and `acceptability` are functions that return one number per sentence."""
+    """Scores the linguistic quality of texts (GRUEN). `perplexity` and `acceptability` are functions that take
+    sentences and return one number for each.
+    """
 
     perplexity: Judge
     acceptability: Judge
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the score of each text, float32. A text without a sentence of two words scores 0.625, as published."""
+        """Return the score of each text, in float32. A text in which no sentence has two or more words scores 0.625, as
+        in the published code.
+        """
         parts = [sentences(text) for text in texts]
         distinct = list(dict.fromkeys(s for part in parts for s in part))
         ppl = dict(zip(distinct, np.asarray(self.perplexity(distinct), float))) if distinct else {}

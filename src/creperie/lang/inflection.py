@@ -51,7 +51,7 @@ def inflected(base: str, tag: str) -> str:
 
 
 def knows_verb(base: str) -> bool:
-    """Return whether the word lists contain this verb. If they do not, a noun was often tagged as a verb."""
+    """Return whether the word lists contain this verb. A word tagged as a verb but not listed is often a noun."""
     return bool(_lemminflect().getInflection(base, tag="VBN", inflect_oov=False))
 
 

@@ -23,7 +23,9 @@ _CLASSES = {"vehicle": "vehicle", "furniture": "furniture", "clothing": "clothin
 
 @cache
 def things() -> Mapping[str, Any]:
-    """Return the word lists of things.json."""
+    """Return the word lists of things.json: for each kind of thing, groups of a noun and its possible replacements, and
+    lists of nouns with a property, such as mass nouns.
+    """
     table: Mapping[str, Any] = json.loads(packaged("creperie.lang", "things.json"))
     return table
 
@@ -37,8 +39,8 @@ def facts() -> Mapping[str, Any]:
 
 @cache
 def _listed() -> dict[str, str]:
-    """Return the kind of each noun in the lists. A noun in several lists gets the kind for which it is the first word
-    of a group, if there is one.
+    """Return the kind of each noun in the word lists. If a noun is listed for several kinds, it gets the first kind for
+    which it begins a group, else the first kind in which it occurs.
     """
     kinds: dict[str, str] = {}
     for first in (True, False):
@@ -77,8 +79,8 @@ def kind_of(noun: str) -> str:
 
 @cache
 def listed_for(noun: str) -> tuple[str, ...]:
-    """Return the replacements that things.json lists for a noun: the rest of the group that begins with this noun, if
-    there is one.
+    """Return the nouns that may replace a noun according to things.json: the other nouns of the group that begins with
+    this noun. If no group does, return an empty tuple.
     """
     groups = [g for kind in KINDS for g in things()[kind] if g[0] == noun]
     return tuple(w for w in groups[0][1:] if w != noun) if groups else ()
@@ -195,7 +197,9 @@ def in_one_group(table: str, word: str, other: str) -> bool:
 
 
 def numbered(noun: str, tag: str) -> str:
-    """Return a noun in the number that a Penn tag says (NNS: plural). Only the last word of a compound is inflected."""
+    """Return the plural of a noun for the Penn tag NNS, else the noun unchanged. Only the last word of a compound is
+    inflected.
+    """
     head, _, last = noun.rpartition(" ")
     return f"{head} {inflected(last, tag)}".strip() if tag == "NNS" else noun
 
@@ -210,8 +214,8 @@ def is_reciprocal(verb: str, preposition: str = "") -> bool:
 
 @cache
 def is_worn(noun: str) -> bool:
-    """Return whether one of a noun's first senses is something to wear. `jersey` has such a sense (it is a cow and a
-    shirt).
+    """Return whether one of a noun's first senses is something to wear. It is True for `jersey`, which is a shirt as
+    well as a breed of cow.
     """
     net = open_wordnet()
     above = {w for sense in net.senses(noun, "n")[:4] for s in net.above(sense) for w in s.words}

@@ -31,9 +31,9 @@ def is_right(likeness: Likeness) -> bool:
 
 @cache
 def noun_likeness(old: str, new: str) -> Likeness:
-    """Return how the noun `new` relates to the noun `old`: "same", "above" (more general), "below" (more special),
-    "alike" (both may name one thing), "beside" (both things may be there), "apart" (they exclude each other) or
-    "unknown".
+    """Return how the noun `new` relates to the noun `old`: "same", "above" (`new` is more general), "below" (`new` is
+    more specific), "alike" (both may be used for one thing), "beside" (they name different things that may be in one
+    picture), "apart" (one thing cannot be both) or "unknown".
 
     >>> [noun_likeness("dog", w) for w in ("dog", "animal", "puppy", "cat")]
     ['same', 'above', 'below', 'apart']
@@ -137,8 +137,8 @@ def joins(verb: str) -> bool:
 
 @cache
 def are_two_kinds(head: str, one: str, two: str) -> bool:
-    """Return whether the words `one` and `two` make `head` two kinds of thing that exclude each other, as in `tennis
-    ball` and `soccer ball`.
+    """Return whether the words `one` and `two`, put before the noun `head`, name kinds of it that exclude each other,
+    as in `tennis ball` and `soccer ball`.
     """
     if dimension_of(one) or dimension_of(two):
         return False
@@ -198,8 +198,8 @@ def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False)
 
 
 def excludes_place(old: str, new: str, bare: bool = False) -> bool:
-    """Return whether a thing that is described as being at place `old` of another thing cannot be at place
-    `new` of it.
+    """Return whether a thing that stands in the relation `old` to another thing, such as `on`, cannot also stand in the
+    relation `new` to it. `bare` is explained in `place_likeness`.
     """
     near, within = facts()["beyond"]  # someone near a bench is not on it; someone on it may be called near it
     if old in near and new in within:

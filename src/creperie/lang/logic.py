@@ -110,7 +110,9 @@ def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset(
 
 
 def _open(found: ReadingComparison, mentioned: frozenset[str]) -> Truth:
-    """Return the verdict for a pair without contradiction: compatible if the difference is understood, else unknown."""
+    """Return the verdict for two captions that do not contradict each other: compatible if rules cover everything in
+    which they differ, else unknown. `mentioned` are words of other captions of the image.
+    """
     if found.clashes:
         return Truth(UNKNOWN, f"they differ in more than one place: {found.clashes[0].edit}")
     first = found.missing[0]
@@ -161,12 +163,12 @@ def read_together(captions: Iterable[str]) -> None:
 
 
 def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
-    """Return "decidable", "not decidable" or "unknown", and the reason if not decidable: can text alone separate the
-    true captions of an item from its false ones?
+    """Return whether text alone can separate the true captions of an item from its false ones ("decidable", "not
+    decidable" or "unknown"), and the reason if it is not "decidable".
 
-    It is "decidable" if the first true caption and each other true caption entail each other, in one direction at
-    least, and every false caption contradicts a true one. It is "not decidable" if the table of relations shows some
-    pair to be related otherwise, or if a false caption follows from a true one.
+    An item is "decidable" if every true caption entails the first true caption or is entailed by it, and every false
+    caption contradicts a true one. It is "not decidable" if a false caption follows from a true one, or if the table of
+    relations shows that one of these conditions fails for some pair of captions.
 
     >>> decidability(["The cat is on the bed.", "The bed is below the cat."], ["The cat is under the bed."])[0]
     'decidable'

@@ -180,8 +180,9 @@ class _Reader:
         )
 
     def _meant(self, one: Any, attributes: set[str]) -> str:
-        """Return the noun for which `one` stands, as in `a black one`: a noun with an attribute of the same dimension,
-        or else a subject if `one` has no attributes; empty if there is none.
+        """Return the noun for which `one` stands, as in `a black one`. If it has attributes, this is a noun with an
+        attribute of the same dimension, such as another colour; otherwise it is a subject. Return an empty text if
+        there is none.
         """
         own = {dimension_of(word) for word in attributes} - {""}
         known = [(i, e) for i, e in self.entities.items() if i < one.i and self.doc[i].tag_ in ("NN", "NNS")]
@@ -475,8 +476,8 @@ class _Reader:
             self.facts.append(Stated(name, tuple(roles), f"{token.text} {ground.text}", token.i, event, denied))
 
     def _without_nobody(self, things: list[Any]) -> list[Any]:
-        """Return those things that are not denied, as the passengers are in `a boat and no passengers`; all of them if
-        all are denied.
+        """Return the things that the caption does not deny. In `a boat and no passengers`, the passengers are denied.
+        If all things are denied, return all of them.
         """
         there = [t for t in things if t.i in self.entities and self.entities[t.i].quantity != "no"]
         return there or things
@@ -498,7 +499,7 @@ def _is_plain(adverb: Any) -> bool:
 
 @cache
 def _is_name(named: str, head: str) -> bool:
-    """Return whether two words are the name of something else than a kind of what the second word names: a `hot dog` is
-    no dog.
+    """Return whether `named`, which ends with the noun `head`, is the name of something that is not a kind of `head`: a
+    `hot dog` is not a dog.
     """
     return bool(open_wordnet().senses(named, "n")) and not is_above(head, named)
