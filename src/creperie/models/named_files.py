@@ -25,8 +25,8 @@ def named_content(spec: str) -> str:
 
 
 def _places(text: str) -> Iterator[Path]:
-    """Yield the file or folder that a text names, if any: a path, KIND:PATH, an installed package, or a model on the
-    hub.
+    """Yield the file or folder that `text` names, if there is one. `text` is a path, KIND:PATH, or the name of an
+    installed package or of a model on the hub.
     """
     name = _KIND.sub("", text)
     for spelling in dict.fromkeys((text, name)):

@@ -54,7 +54,9 @@ def encoder_of(
     options: Mapping[str, Any],
     place: Place,
 ) -> Model:
-    """Return the adapter to an open_clip model, given with its image transform and its tokenizer."""
+    """Return the adapter to an open_clip model. `transform` and `own_tokenizer` are the image transform and the
+    tokenizer that the library made for it. `architecture` and `weights` (a digest) are recorded in the fingerprint.
+    """
     tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), _context(model))
     towers = Towers(_text_features, _image_features, trims="never")
     fingerprint = Fingerprint(
@@ -74,8 +76,8 @@ def encoder_of(
 class OpenClipTokenizer(CaptionTokenizer):
     """The tokenizer of open_clip.
 
-    With the library's own byte-pair tokenizer, captions are returned without padding; with any other tokenizer, they
-    are padded by the library, since only it knows how.
+    The library's own byte-pair tokenizer returns captions without padding. Every other tokenizer pads the captions
+    itself, because each pads in its own way.
     """
 
     def __init__(self, tokenizer: Any, rule: CaptionRule, context: int) -> None:
@@ -236,8 +238,8 @@ def _trimmed(padded: DualEncoder) -> DualEncoder | None:
     """Return the model with batches padded only to their longest caption; None if that would change the vectors.
 
     The vectors can stay the same only if the text tower is causal and its output is taken at the end token. The library
-    pads to the full width, so the parts of its tower are called one by one here, and the vectors of two test captions
-    are compared with those of the library.
+    always pads to the full context, so the parts of the text tower are called one by one here. As a check, the vectors
+    of two test captions are compared with those of the library.
     """
     tower = getattr(padded.model, "text", padded.model)
     if not _is_causal(tower):
@@ -298,7 +300,9 @@ def _pixels(transform: Any) -> Pixels:
         return slow
 
     def odd(image: Image.Image) -> np.ndarray:
-        """Prepare an image with a palette or transparency, using all steps but the last two (to tensor, normalise)."""
+        """Return the pixels of an image with a palette or transparency after all steps of the transform but the last
+        two, which make it a tensor and normalise it.
+        """
         for step in steps[:-2]:
             image = step(image)
         return np.asarray(image)

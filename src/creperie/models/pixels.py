@@ -32,7 +32,9 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """The settings of the usual preprocessing. `size` is the length of the shorter edge, or height and width."""
+    """The settings of the usual preprocessing. `size` is either one number, the length of the shorter edge, or the pair
+    of height and width.
+    """
 
     size: int | tuple[int, int]
     crop: tuple[int, int] | None

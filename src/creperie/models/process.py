@@ -41,7 +41,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 class ProcessModel:
-    """A model in another process, with the methods that it has there. Requests are sent one at a time."""
+    """A model in another process. It has the same methods as the model there. Requests are sent one at a time."""
 
     def __init__(self, python: str, module: str, function: str, uri: str) -> None:
         self.uri = uri

@@ -49,8 +49,8 @@ class Model(Protocol):
 
 @runtime_checkable
 class ImageEncoder(Model, Protocol):
-    """Encodes images as L2-normalised float32 vectors (n, d), or (n, q, d) if the best of q queries per image
-    counts.
+    """Encodes images as L2-normalised float32 vectors (n, d). A model with q query vectors per image returns (n, q, d),
+    and the one that fits a caption best gives the score.
     """
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray: ...
@@ -58,7 +58,9 @@ class ImageEncoder(Model, Protocol):
 
 @runtime_checkable
 class TextEncoder(Model, Protocol):
-    """Encodes captions as L2-normalised float32 vectors (n, d); a dual encoder has the same space for images."""
+    """Encodes captions as L2-normalised float32 vectors (n, d). In a dual encoder, captions and images are in the same
+    vector space.
+    """
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 

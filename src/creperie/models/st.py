@@ -54,7 +54,8 @@ def encoder_of(
 ) -> Model:
     """Return a text encoder for `library`, which is a `SentenceTransformer` or an `OnnxSentences`.
 
-    For the fingerprint, `inner` names the ONNX file that runs the transformer; empty for PyTorch.
+    `weights` is a digest of the weights, and `inner` is the name of the ONNX file that runs the transformer (empty for
+    PyTorch). Both are recorded in the fingerprint.
     """
     rule = caption_rule(options)
     prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], uri)
@@ -165,8 +166,8 @@ def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
 
 
 def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
-    """Return the model with tokenising as a stage of its own; None if its vectors then differ from the library's
-    `encode`.
+    """Return an encoder that tokenises in a stage of its own. Return None if the library's tokenizer does not allow
+    this or, with `check`, if the vectors differ from those of the library's `encode`.
     """
     library = plain.library
     try:

@@ -58,7 +58,7 @@ def reply_of(text: str, *, thought: str = "", cut: bool = False, asked: str = ""
 
 
 def joined(replies: Sequence[GeneratedText]) -> GeneratedText:
-    """Return several samples of an answer as one text, which counts as cut off if any of them is."""
+    """Return several samples of an answer as one text. It is marked as cut off if any sample is cut off."""
     if len(replies) == 1:
         return replies[0]
     whole = GeneratedText(" | ".join(replies))
@@ -67,7 +67,8 @@ def joined(replies: Sequence[GeneratedText]) -> GeneratedText:
 
 
 def decoded_reply(tokenizer: Any, ids: Any, *, ended: bool, asked: Any = ()) -> GeneratedText:
-    """Decode the tokens that a local model wrote and return them as a reply; `asked` are the tokens of its prompt.
+    """Decode the tokens that a local model wrote and return them as a reply. `ended` is False if the token limit cut it
+    off, and `asked` are the tokens of its prompt.
 
     Special tokens that mark thoughts or final answers, which decoding would drop, are kept.
     """

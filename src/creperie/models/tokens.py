@@ -22,7 +22,9 @@ NO_LIMIT = 10**6
 
 
 class CaptionTokenizer:
-    """A transformers tokenizer with a caption rule and a context length. Several threads may call it at once."""
+    """A transformers tokenizer with a context length and a rule that changes a caption before it is tokenised. Several
+    threads may call it at once.
+    """
 
     def __init__(
         self, tokenizer: Any, rule: CaptionRule, context: int, *, append_end: bool = False, pad_left: bool | None = None
@@ -86,8 +88,8 @@ def describe_tokenizer(tokenizer: Any) -> dict[str, str]:
 
 
 def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:
-    """Return the context length: the smallest of the model's positions, the tokenizer's limit, and the length asked
-    for.
+    """Return the context length, which is the smallest of three numbers: the model's `positions`, the tokenizer's
+    limit, and the length that was asked for. A number that is None or 0 is ignored.
     """
     limits = [n for n in (positions, tokenizer.model_max_length, asked) if n and n < NO_LIMIT]
     return int(min(limits)) if limits else NO_LIMIT

@@ -70,7 +70,8 @@ class WrappedModel:
     ) -> Iterator[tuple[Model, bool]]:
         """Yield the model's adapter, and a flag that says whether its results may be cached.
 
-        The cache key is the hash of the model's content or, if that is not certain, the name given as `cache`.
+        The cache key is the hash of the model's content. If the content cannot be hashed with certainty, the key is the
+        name given as `cache`; without a name, the results are not cached.
         """
         networks = networks_of(self.model)
         own_device, own_dtype = own_place(networks)
@@ -162,7 +163,9 @@ def _kind(wrapped: WrappedModel) -> str:
 
 
 def _own_method(model: Any, method: str) -> Callable[..., Any] | None:
-    """Return the object's method for an ability, under any name that is known for it; None if it has none."""
+    """Return the object's own method that does what `method` does, under this or another common name; None if it has
+    none.
+    """
     candidates = (getattr(model, name, None) for name in ENCODE.get(method, (method,)))
     return next((own for own in candidates if callable(own)), None)
 
@@ -212,8 +215,8 @@ def _transformers(wrapped: WrappedModel, digest: str, place: Place) -> Model:
 
 
 class ObjectModel:
-    """A model whose methods are those of an object, or a function. Numbers become float32, and vectors get unit
-    length.
+    """The adapter to an object with methods that score or encode, or to a single function. The numbers that they return
+    become float32, and vectors get unit length.
     """
 
     def __init__(self, fingerprint: Fingerprint, place: Place, methods: Mapping[str, Answer]) -> None:

@@ -20,7 +20,9 @@ MOST_ROWS = 32
 
 
 def batches_by_size(sizes: Mapping[int, int], device: str = "cpu") -> list[list[int]]:
-    """Return the keys of `sizes` (key → tokens) in batches of similar sizes, the largest first."""
+    """Return the keys of `sizes` (key → number of tokens) in batches of similar sizes, the largest first. `device`
+    decides how many tokens a batch may have.
+    """
     batches: list[list[int]] = []
     budget = BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"])
     for i in sorted(sizes, key=lambda i: -sizes[i]):
@@ -49,10 +51,10 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
 
 
 def stopping(ends: Sequence[int], rows: int = 1, device: str = "cpu") -> dict[str, Any]:
-    """Return the arguments that make `generate` end an answer at one of the tokens `ends`, after which it is padded.
+    """Return arguments for `generate` that end an answer at any of the tokens `ends`. The rest of the row is padding.
 
-    On a GPU, the cache of a batch has room for all tokens from the start, since it would be copied for every token to
-    grow.
+    On a GPU, the cache of a batch has room for all tokens from the start, because a growing cache would be copied for
+    every token.
     """
     settings: dict[str, Any] = {"eos_token_id": list(ends) or None, "pad_token_id": ends[0] if ends else 0}
     if rows > 1 and device.startswith("cuda"):

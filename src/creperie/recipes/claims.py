@@ -32,10 +32,10 @@ Claim = tuple[str, str, str, Holds]  #: claim, who, numbers, holds
 
 
 def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
-    """Return whether a claim holds: `yes` if the whole interval of a result is above the threshold, `no` if it is
-    below, else `not shown`.
+    """Return whether a claim holds: `yes` if the whole interval of a result is above the threshold, `no` if the whole
+    interval is below it, else `not shown`.
 
-    Without `evidence`, because the items are not the paper's own, the answer is marked as that of a stand-in.
+    Without `evidence`, because the items are not the paper's own, the answer says that they are a stand-in.
     """
     if above == below:
         return "not shown"
@@ -45,8 +45,8 @@ def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
 
 @dataclass(frozen=True)
 class Direction:
-    """A claim of a paper about which of two numbers is larger, the numbers of one stage, and whether the claim holds
-    there.
+    """The check of a paper's claim on one stage. The claim says which of two numbers is larger; the check has both
+    numbers of the stage, and says whether the claim holds for them.
     """
 
     recipe: str
@@ -81,8 +81,8 @@ def _claims(stage: Path, recipe: str) -> Iterator[Claim]:
 
 
 def _orders(says: str, stage: Path) -> Iterator[Claim]:
-    """Yield one claim per language model: it prefers the true caption to shuffled ones. It is tested on the kind of
-    shuffle that most often beats the caption.
+    """Yield one claim per language model: that it prefers the true caption to shuffled captions. The claim is tested on
+    the hardest kind of shuffling, in which the shuffled caption beats the true one most often.
     """
     spreads = read_json(stage / ORDER)["spreads"] if (stage / ORDER).is_file() else ()
     for model in dict.fromkeys(row["model"] for row in spreads):
@@ -96,8 +96,8 @@ def _orders(says: str, stage: Path) -> Iterator[Claim]:
 
 
 def _refinements(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per attacker: its accuracy before and after refinement, on all items and as an unweighted mean
-    over subsets, which does not depend on how many items each subset loses.
+    """Yield one claim per attacker: that refinement lowers its accuracy. The accuracy is given on all items and as an
+    unweighted mean over subsets, which does not depend on how many items each subset loses.
 
     Refinement removes items by the scores of these attackers, so their accuracies approach chance by construction. The
     attackers that it did not use are left out here: the audit reports them.
@@ -222,7 +222,9 @@ def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Clai
 
 
 def _shared(stage: Path, subsets: Sequence[str]) -> str:
-    """Return how many items of the second subset have the captions of the first one's, in the stage's benchmarks."""
+    """Return a phrase that says how many items of the second subset have the same captions as an item of the first, in
+    the stage's benchmarks.
+    """
     places = [stage.parent / part["place"] for part in read_json(stage / RECORD).get("inputs", ())]
     benches = [load(place) for place in places if (place / MANIFEST_FILE).is_file()]
     for bench in benches:

@@ -69,8 +69,8 @@ def prompt_folder(place: str) -> tuple[Path, tuple[str, ...]]:
 
 
 def read_prompt_file(file: Path) -> tuple[Path, tuple[str, ...]]:
-    """Write prompt files for the prompts in a file of the papers' prompts. Return their folder and the names of the
-    prompts.
+    """Read a file with the prompts of papers, and write them as prompt files. Return the folder of these files and the
+    names of the prompts.
     """
     text = read_text(file)
     known = prompt_places()

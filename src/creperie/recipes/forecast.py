@@ -67,7 +67,9 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
 def _state(
     stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
 ) -> tuple[str, str | None]:
-    """Return what will happen to a stage, and the path of its output; None for an output that does not exist yet."""
+    """Return what will happen to a stage, such as `skipped`, and the path of its output; None for an output that does
+    not exist yet. `idle` is the reason why the stage will be skipped, or empty.
+    """
     if output is not None:
         return "given", output
     known = [place for place in inputs if place is not None]
@@ -81,8 +83,8 @@ def _state(
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return the expected input of a stage: the sum of all inputs if it joins them, the items of all runs if it fits
-    models to runs, else the first input. Models of all inputs are counted in each case.
+    """Return the expected input of a stage. It is the sum of all inputs if the stage joins them, the items of all runs
+    if it fits statistical models to runs, and else the first input. The models of all inputs are always counted.
     """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]
@@ -242,8 +244,8 @@ def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
 
 
 def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
-    """Return `n` times the cost of some questions about one typical caption. `ones` holds the calls and cost of each
-    question.
+    """Return the expected cost of `n` captions, where `ones` holds the calls and cost of each question about one
+    typical caption. `model` answers the questions, and `items` items are expected as output.
     """
     calls = n * sum(one["calls"] for one in ones)
     prices = [one["cost"] for one in ones]

@@ -144,8 +144,8 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
 
 
 def scored(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return a summary of the runs: their number, the number of items, and each model's accuracy per task, with the
-    number of ties and chance.
+    """Return a summary of the runs: their number, the number of items and, for each model and task, the accuracy, the
+    number of ties and the chance level.
     """
     whole = {run.model: [r for r in run.results if r["subset"] == "all"] for run in runs}
     parts = {"results": "accuracy", "ties": "ties", "chance": "chance"}
@@ -156,8 +156,8 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the numbers of items with several true captions in which text alone can, cannot, or perhaps can tell the
-    foils from the true captions.
+    """Count the items with several true captions by whether text alone can tell the foils from the true captions: it
+    can, it cannot, or it perhaps can. Return the three counts.
 
     The result is empty if no run has text-only scores.
     """

@@ -194,7 +194,9 @@ class _Stove:
         return result(state, "" if why else str(folder), summary, seconds_of(folder), why)
 
     def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
-        """Run a stage in a temporary folder, rename this folder to the stage's on success, and return the summary."""
+        """Run a stage in a temporary folder and return the summary. If the stage succeeds, the temporary folder is
+        renamed to `folder`.
+        """
         draft, work = folder.with_name(f".{folder.name}{DRAFT}"), self.out / WORK / f"{stage.name}-{key[:12]}"
         shutil.rmtree(draft, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
@@ -235,15 +237,15 @@ def processor_seconds() -> float:
 
 
 def passed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return the path that stands for the output of a skipped stage: its first input if it would produce a benchmark,
-    else "".
+    """Return the path that stands for the output of a skipped stage. If the stage would have produced a benchmark, it
+    is the path of its first input, else "".
     """
     return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
 
 
 def nothing_to_do(stage: RecipeStage, full: Set[str]) -> str:
     """Return why a stage cannot run, such as an optional source that is missing or an input that was skipped; empty if
-    it can.
+    the stage can run. `full` are the names of the stages that have an output.
     """
     if stage.options.get("optional") and "source" in stage.options:
         if stage.step.gives != "benchmark":
@@ -291,8 +293,9 @@ def seconds_of(folder: Path) -> float:
 
 
 def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
-    """Return a digest of everything that a stage depends on: its step, its options, the files that they name (models,
-    captions, prompts), the content of its inputs with their images, attackers, plug-ins, and creperie's version.
+    """Return a digest of everything that a stage depends on: its step and options, the files that the options name
+    (models, captions, prompts), the content of its inputs and their images, the attackers and plug-ins that are
+    available, and creperie's version.
     """
     named = [*_texts(stage.options[name] for name in stage.step.files), *models_of(stage.options)]
     named += _texts(stage.options.get(name, "") for name in CONTENT_OPTIONS)
@@ -310,7 +313,9 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
 
 
 def _attackers(stage: RecipeStage) -> dict[str, Any]:
-    """Return which attackers of a stage can run here, and what identifies the files of their models."""
+    """Return what a stage's attackers depend on: the names of those that can run here, and digests of their models'
+    files. Empty if the stage has no attackers.
+    """
     from creperie.auditing import AttackerModels, attackers_origin
 
     if "auditing:AttackerModels" not in stage.step.settings:
@@ -338,9 +343,11 @@ def _images_digest(stage: RecipeStage, inputs: Sequence[str]) -> str:
 
 
 def output_digest(place: str, places: Sequence[str] = ()) -> str:
-    """Return a digest of a stage's output: of a benchmark with its images, or of all files except the stage's records.
+    """Return a digest of a stage's output. A benchmark is hashed with its images, and any other output as all files
+    except the stage's records.
 
-    `places` are spellings of the path of the run's folder, which is removed from the files first.
+    `places` are the texts by which files may refer to the run's folder. They are removed from the content before it is
+    hashed.
     """
     path = Path(place)
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():

@@ -93,8 +93,9 @@ def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, s
 
 
 def run_world(job: StageJob) -> dict[str, Any]:
-    """Save items of the built-in world, with the subset names of the papers. With `caption`, the tag of that name is
-    the true caption of the items that have it: to the `base` of an addition, the foil only adds.
+    """Save items of the built-in world, with the subset names of the papers. If the option `caption` names a tag, the
+    text of that tag becomes the true caption of the items that have it. With the tag `base`, an addition is the true
+    caption with words added and nothing else.
     """
     from creperie.world import World, make_world
 
@@ -148,11 +149,12 @@ def run_make(job: StageJob) -> dict[str, Any]:
 
 
 def with_false_foils(items: Sequence[Item]) -> list[Item]:
-    """Return the items without the foils that are not false of a picture of the drawn world: a rule that is repeated
-    as published, without checks, also turns round symmetric relations and enumerations. Items of other pictures are
-    returned as they are.
+    """Return the items without those foils that are not false of their picture in the drawn world. Such foils exist
+    because a rule that is repeated as published, without checks, also swaps the two sides of a symmetric relation or an
+    enumeration. Items of other pictures are returned as they are.
 
-    The scene decides about sentences of the world, and the logic of captions about others.
+    The scene decides whether a sentence of the world is false, and the logic of the captions decides about other
+    sentences.
     """
     from creperie.lang import ENTAILED, read_together, truth
 
@@ -171,8 +173,9 @@ def with_false_foils(items: Sequence[Item]) -> list[Item]:
 
 
 def _of_scene(item: Item) -> dict[int, bool | None] | None:
-    """Return, for each foil of an item of one drawn scene, whether the scene makes it false; None for a foil that is no
-    sentence of the world, unless it has the caption's words in a jumbled order. None for an item of another picture.
+    """Return, for each foil of an item, whether the drawn scene makes it false. A foil that is not a sentence of the
+    world gets None, or True if it only jumbles the words of another caption. Return None if the item's image is not a
+    drawn scene.
     """
     from creperie.lang import words
     from creperie.world import Graph, falsity, scene_of
@@ -190,7 +193,9 @@ def _of_scene(item: Item) -> dict[int, bool | None] | None:
 
 
 def _without_captions(item: Item, bad: Sequence[int]) -> list[Item]:
-    """Return the item without these foils; nothing if none is left, or if each belongs to a caption of its own."""
+    """Return a list with the item without its foils at the indices `bad`. The list is empty if no foil would be left,
+    or if the item has several true captions, each with foils of its own.
+    """
     (line,) = item.match
     rest = [n for n in range(len(line)) if n not in bad]
     if sum(line) > 1 or len(rest) == sum(line):
@@ -274,8 +279,8 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
 
 
 def _without_dropped(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
-    """Return the benchmark without the subsets that the recipe renames to nothing; the provenance lists them. `homes`
-    gives the subset of an item by its id, if it is another.
+    """Return the benchmark without the subsets whose new name in `names` is empty; the provenance lists them. `homes`
+    maps the ids of some items to the subset that they count as, instead of their own.
     """
     own = [homes.get(id) or subset for subset, id in bench.item_keys]
     lost = Counter(subset for subset in own if not _new_name(subset, names))

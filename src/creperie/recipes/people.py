@@ -192,7 +192,7 @@ def run_people(job: StageJob) -> dict[str, Any]:
 
 
 def _same_parts(bench: Benchmark, other: Benchmark) -> list[str]:
-    """Return the subsets of which two benchmarks have the same items."""
+    """Return the names of the subsets that have the same items in both benchmarks."""
     parts: list[dict[str, set[tuple[str, ...]]]] = [{}, {}]
     for part, items in zip(parts, (bench, other), strict=True):
         for item in items:
@@ -279,8 +279,8 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
 
 
 def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
-    """Return the runs with the random pseudonyms of scripted annotators replaced by `script-1`, `script-2` and so on,
-    ordered by their answers.
+    """Return the runs with the random pseudonyms of scripted annotators replaced by `script-1`, `script-2` and so on.
+    The numbers follow the order of a hash of their answers, so that they are the same in every run.
     """
     own = {name: run for name in annotators for run in runs if run.model.endswith(f"/{name}")}
     renamed = [run for run in runs if run not in own.values()]

@@ -92,7 +92,7 @@ def find_recipe(name: str) -> Path:
 
 
 def chosen_recipe(name: str, options: CookOptions) -> Recipe:
-    """Return the recipe with this name or file, in the profile and with the changes that the options say."""
+    """Return the recipe with this name or file. `options` give its profile and the changes to its stages."""
     file, changes = find_recipe(name), parse_changes(options.changes)
     if options.data and not Path(options.data).is_dir():
         raise UsageError("there is no such folder", where=f"--data {options.data}", hint="check the path")

@@ -150,8 +150,8 @@ def _is_repeated(row: Mapping[str, Any]) -> bool:
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (name, group, name of the printed row or None) for each row of other models, or of the same models on other
-    items.
+    """Yield (name, group, name of the printed row or None) for each row that does not repeat a row of the paper,
+    because its model or its items are others. `group` is the table's group in which the row stands.
     """
     ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
     return ((row["model"], row["group"], row["published"]) for row in ours)
@@ -183,8 +183,8 @@ DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
-    """Return how many results the tables print, and how many of them were computed and agree: in total, and for each
-    way of computing them (`BY`).
+    """Return how many results the tables print, how many of these were computed, and how many of the computed ones
+    agree. The last two are given in total and for each way of computing (`BY`).
     """
     cells = [cell for part in parts for cell in part.agreed if not part.repeats]
     whole = {"printed": sum(p.printed for p in parts)} | _computed(cells)
@@ -213,7 +213,9 @@ def computed_words(whole: Mapping[str, int]) -> str:
 
 
 def runs_said(folders: Sequence[Path]) -> str:
-    """Return sentences on which recipes were run, with profile and number of stages, and which were not."""
+    """Return sentences that say which recipes were run, each with its profile and number of stages, and which were not
+    run.
+    """
     cards = [(folder, read_card(folder)) for folder in folders]
     made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]
     named = [

@@ -35,8 +35,8 @@ FORMS = (("text", "txt"), ("markdown", "md"), ("html", "html"))
 
 
 def run_table(job: StageJob) -> dict[str, Any]:
-    """Write every table as text, Markdown, HTML and JSON with the rows that can be filled. Return the number of rows,
-    and why other runs fill none.
+    """Write every table as text, Markdown, HTML and JSON, with the rows that can be filled. Return the number of rows
+    and, for each run that fills no row, the reason.
     """
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
     findings = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
@@ -59,8 +59,8 @@ def run_table(job: StageJob) -> dict[str, Any]:
 
 
 def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
-    """Return the runs that fit into the table, and the reason for each other run, such as a column that an earlier run
-    of the same model fills.
+    """Return the runs that fit into the table, and for each other run the reason, such as that its column is already
+    filled by an earlier run of the same model. `same` maps model URIs to the names of printed rows.
     """
     fitting: list[Run] = []
     reasons: dict[str, str] = {}
@@ -101,8 +101,8 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """Return each input by the name of the stage that wrote it. This may be an earlier stage than the one named,
-    because a skipped stage passes on its input.
+    """Return a mapping from stage to input, where the stage is the one that wrote the input. It may differ from the
+    stage in `stages`: a skipped stage passes on an input that an earlier stage wrote.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}
@@ -127,10 +127,10 @@ def write_results(runs: Sequence[Run], path: Path) -> None:
 
 
 def run_figure(job: StageJob) -> dict[str, Any]:
-    """Draw each figure as SVG. The option has lines `NUMBER: DRAWING STAGE…`; STAGE/PATTERN selects a file or run of a
-    stage.
+    """Draw each figure as SVG. Each line of the option `figures` is `NUMBER: DRAWING STAGE…`; STAGE/PATTERN selects a
+    file or run of a stage.
 
-    A figure that cannot be drawn from these items is left out, with the reason.
+    A figure that cannot be drawn from these items is left out, and the reason is recorded.
     """
     places = dict(zip(job.sources, job.inputs, strict=True))
     options = job.settings(FigureOptions)

@@ -20,8 +20,8 @@ TUNING = "tuning.json"
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run the block on one thread if there is no GPU, because sums over threads, and so training, depend on their
-    number.
+    """Run the block on one thread if there is no GPU. Sums are rounded in another order on several threads, so the
+    trained weights would depend on the number of threads.
     """
     import torch
 
@@ -136,9 +136,9 @@ def run_tune(job: StageJob) -> dict[str, Any]:
     """Tune a model in the ways of Table 13 of SugarCrepe++ (not at all, all weights, LoRA), and test it on held-out
     items.
 
-    The paper does not name its objective, only that sentence transformers are trained with it. `triple` is their
-    multiple-negatives ranking loss over all three captions. It uses P2, the second true caption, which `negclip` does
-    not.
+    The paper does not name its objective, only that sentence transformers are trained with the same one. The objective
+    `triple` is therefore the multiple-negatives ranking loss of sentence-transformers over all three captions. It uses
+    P2, the second true caption; the objective `negclip` does not.
     """
     from creperie.training import TrainingSettings, TuneOptions, tune
 

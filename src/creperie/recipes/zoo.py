@@ -150,8 +150,8 @@ def model_fault(uri: str) -> str:
 
 
 def matrix_columns(zoo: Zoo) -> tuple[list[MatrixColumn], dict[str, str]]:
-    """Return the benchmarks, and the names of those that cannot be loaded with the reasons. If none can, raise the
-    error.
+    """Return the benchmarks that could be loaded and, for every other benchmark, its name and the reason. If none could
+    be loaded, raise the error of the last one.
     """
     columns: list[MatrixColumn] = []
     faults: dict[str, str] = {}

@@ -32,8 +32,8 @@ class _Programme:
 
     @property
     def mirrored(self) -> np.ndarray:
-        """Amounts that are always balanced: for each signature, the smaller of its count and that of the signature with
-        opposite signs.
+        """Amounts that are always balanced. A signature and its opposite, with all signs reversed, get the same amount:
+        the smaller of their two counts.
         """
         count = {tuple(cell): n for cell, n in zip(self.cells.tolist(), self.count.tolist())}
         return np.array([min(n, count.get(tuple(-x for x in cell), 0.0)) for cell, n in count.items()])
@@ -111,10 +111,10 @@ class _Near:
     bound: float
 
     def balanced(self, end: float) -> np.ndarray:
-        """Return the best amounts found by the time `end`. They are balanced in every bin or, if none such was found,
-        at least in the signs of every attacker.
+        """Return the best amounts found by the time `end`. Amounts that are balanced in every bin are preferred; if
+        none were found, the amounts are balanced at least in the signs of every attacker.
 
-        If neither was found, return the amounts that the grid method would keep.
+        If there are no such amounts either, return those that the grid method would keep.
         """
         programme = self.programme
         settled = np.abs(self.relaxed - np.rint(self.relaxed)) < 1e-6

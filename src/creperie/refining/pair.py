@@ -19,8 +19,8 @@ PRICE = 0.75
 
 
 def surplus_of_item(item: Item) -> ItemSurplus:
-    """Return, for each pair of captions or images of an item, how much more often the first of the pair is the true
-    one.
+    """Return, for each pair of captions or images of an item, how often the first is true and the second false, minus
+    how often it is the other way round.
     """
     surplus: list[tuple[tuple[str, ...], int]] = []
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
@@ -29,10 +29,11 @@ def surplus_of_item(item: Item) -> ItemSurplus:
 
 
 def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, such that every surplus is zero in total.
+    """Return a mask of the items to keep: as many as possible, such that the surpluses of the kept items sum to zero
+    for every pair.
 
-    Items that are symmetric by themselves are always kept. Of the others, those with a pair that never occurs reversed
-    are removed; a small integer programme decides about the rest.
+    Items without a surplus are always kept. Of the others, an item is removed if it has a pair that no other item has
+    the other way round; a small integer programme decides about the rest.
 
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]

@@ -105,8 +105,8 @@ class RefinePlan:
         """Return the names of the attackers for the final audit. If attackers are held out, these are the attackers
         selected against and those held out.
 
-        Otherwise the audit runs the standard battery and, in addition, the attackers selected against that are not part
-        of it; these are returned with a +. An empty tuple means an audit without options.
+        Otherwise the audit runs the standard battery. The names returned are then those attackers selected against that
+        the battery lacks, each with a + in front. An empty tuple means the standard battery alone.
         """
         seen = self.selection(models)
         if self.held_out:
@@ -115,7 +115,7 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit. If the user named attackers to select against, these are only the
-        models that they need.
+        """Return the models for the final audit. If the user named attackers to select against, installed models that
+        neither these attackers nor those held out need are left out; else `models` is unchanged.
         """
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

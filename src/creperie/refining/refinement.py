@@ -190,7 +190,8 @@ def refine(
     set.
 
     `bench` is a benchmark, a spec or a path. If it has more than `SAMPLE` items, the attackers that score captions one
-    by one are asked about all items, in pieces and on the engine, and all attackers are measured on a random sample.
+    by one still score all items, piece by piece and with `engine`. The results of all attackers are then measured on a
+    random sample.
     """
     bench, progress = as_benchmark(bench), progress or silent
     selection = plan.selection(models)
@@ -261,8 +262,8 @@ class _Chooser:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Return the chosen items. If attackers learn, each half is chosen separately, by gaps learned from that half
-        only.
+        """Return the chosen items. If any attacker learns from the items, the items are chosen separately in each of
+        the two `halves`, by gaps learned from that half only. Otherwise all items are chosen together.
         """
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))

@@ -18,9 +18,9 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """What one item contributes to the counts that a method balances. For each thing that is counted (a word, or a pair
-    of captions or images), it holds how much more often that is true than false in the item. Of items with the same
-    `asks`, at most one is kept.
+    """The surpluses of one item, which a method balances. A surplus belongs to a thing that is counted (a word, or a
+    pair of captions or images): how often it is on the true side of the item, minus how often it is on the false side.
+    Of items with the same `asks`, which have the same images and true captions, at most one is kept.
     """
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric

@@ -49,7 +49,7 @@ class AttackerStanding:
 
 
 def figures_for_json(measure: Measure | None) -> dict[str, float]:
-    """Return the figures of a result that are shown, for JSON. If there is no result, all figures are NaN."""
+    """Return the figures of a result that reports show, by name, for JSON. If `measure` is None, they are all NaN."""
     return {name: getattr(measure, name, float("nan")) for name in FIGURES}
 
 

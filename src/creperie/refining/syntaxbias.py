@@ -40,8 +40,8 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 
 
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float | None = None) -> Filtered:
-    """Return the items whose score is at most the threshold, with tests on them. Without a threshold, one
-    is searched.
+    """Return the items whose score is at most `threshold`, with tests on them. Without `threshold`, the largest one is
+    searched at which the kept items are balanced or, with `p_value`, at which the test's p-value is not below it.
     """
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
     if p_value is not None:

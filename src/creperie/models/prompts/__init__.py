@@ -53,7 +53,7 @@ class PromptText:
 
     @property
     def described(self) -> str:
-        """Everything on which the question, or the reading of its answer, depends, as text for the fingerprint."""
+        """All settings that affect the question or the reading of its answer, as text for the fingerprint."""
         words = [*self.answers, *self.yes, *self.no, *self.labels, self.none]
         return f"{self.id}: {self.text}" + (f" {[self.separator, *words]}" if any(words) else "")
 
@@ -97,7 +97,8 @@ def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
 
 
 def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = "") -> PromptText:
-    """Return a prompt by its id, or from a file: `name` is an id, `my.toml`, or `my.toml#id` if the file holds several.
+    """Return the prompt that `name` selects: the id of a built-in prompt, a file (`my.toml`), or one prompt in a file
+    (`my.toml#id`). Without `name` it is the prompt with the id `default`. Errors mention `where`.
 
     If `name` is a folder (`my/` or `my/#id`), the prompts in its caption.toml, choice.toml, vqa.toml and yesno.toml
     replace built-in prompts with the same id. An empty `kind` accepts prompts of all kinds.
@@ -132,8 +133,8 @@ def prompt_files(folder: str | Path) -> list[Path]:
 def with_prompts(uri: str, folder: str | Path) -> str:
     """Return a model URI whose prompt is taken from a folder.
 
-    It is unchanged if the model uses no prompt, if its prompt is from a file, or if the folder does not have the prompt
-    that it names. `prompt_name` returns the prompt's name.
+    The URI is returned unchanged if the model uses no prompt, if its prompt is already taken from a file, or if the
+    folder does not have the prompt that the URI names.
     """
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")

@@ -85,9 +85,7 @@ class CausalEngine:
     # -- batches -------------------------------------------------------------------------------------------------
 
     def _looked(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
-        """Return the vision tower's output for each image, if the model would otherwise run the tower with every
-        prompt.
-        """
+        """Run the vision tower once per image and return its outputs, so that it need not run for every prompt."""
         import torch
 
         pixels = [torch.from_numpy(one["pixel_values"]) for one in seen]
@@ -135,9 +133,9 @@ class CausalEngine:
         return self._queries[context]
 
     def _batches(self, jobs: Sequence[PrefixJob]) -> Iterator[tuple[bool, list[PrefixJob]]]:
-        """Yield batches of jobs with equal prefix lengths and image shapes, as large as the memory allows.
+        """Yield batches of jobs, each with a flag that is True if the batch is read in one pass.
 
-        With each comes a flag that says whether it is read in one pass.
+        The jobs of a batch have equal prefix lengths and image shapes, and there are as many as the memory allows.
         """
         alike: dict[tuple[Any, ...], list[PrefixJob]] = {}
         for job in sorted(jobs, key=packed_tokens):
@@ -202,7 +200,9 @@ class CausalEngine:
                 yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
 
     def _behind(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
-        """Return the logits of rows of tokens; each row continues the prefix whose index `owners` contains."""
+        """Return the logits of rows of tokens that follow prefixes. `ids` are the tokens of each row, and `owners` has
+        the index of its prefix. With `last`, the cache of `prefix` is not needed again and may be changed.
+        """
         import torch
 
         device = self.place.torch_device
@@ -228,8 +228,8 @@ class CausalEngine:
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Return an input with one value per token, (1, tokens, …), with values added for the text before and after the
-    image.
+    """Return a processor's array `value`, (1, tokens, …), with values added for the text around the image: in front for
+    the tokens `opening`, at the end for the tokens `shared`. `name`, the name of the input, decides which values.
     """
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]

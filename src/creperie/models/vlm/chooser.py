@@ -57,7 +57,7 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
 
 
 class LikelyChooser(WordedChooser):
-    """A chooser that reads the likelihood of each label as the answer, in one pass per question."""
+    """A chooser that computes how likely each label is as the answer, in one pass per question."""
 
     def __init__(
         self, engine: LikelihoodEngine, form: QuestionWording, fingerprint: Fingerprint, place: Place, order: str
@@ -200,8 +200,8 @@ def left_padded(
 ) -> dict[str, torch.Tensor]:
     """Return a prompt's inputs, padded on the left to the length of the longest prompt in `beside`.
 
-    The padding is masked. It consists of the prompt's first token, so that a penalty on repetition applies to no other
-    token.
+    The padding is masked. It repeats the prompt's first token: a repetition penalty counts padding too, and should not
+    affect tokens that the prompt does not contain.
     """
     import torch
 

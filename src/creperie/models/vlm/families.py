@@ -11,14 +11,15 @@ from creperie.core import packaged_toml
 class VlmFamily:
     """How a family reads its prompt.
 
-    `placeholder`: the prompt's text has a token where the image goes (else image tokens come first).
-    `fallback`: the prompt format if the checkpoint has no chat template; `plain`: the format without a question.
+    `placeholder`: the prompt's text has a token where the image goes. If False, the image tokens come before the text.
+    `fallback`: the prompt format if the checkpoint has no chat template.
+    `plain`: the format of a prompt that has no question.
     `spaced`: the processor puts a blank between the image and a word that follows it.
     `appends`: the text that the processor appends to every prompt.
     `whole`: image and prompt must be read together, because their tokens attend to each other in both directions or
     because the image's features depend on the prompt.
     `both_ways`: the tokens of an image attend to each other in both directions.
-    `interleaves`: text and images may alternate, so that demonstrations can have images. Never with `whole`.
+    `interleaves`: text and images may alternate, so that demonstrations can have images; always False with `whole`.
     """
 
     note: str

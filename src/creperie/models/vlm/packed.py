@@ -33,7 +33,9 @@ def can_pack(model: Any, family: VlmFamily) -> bool:
 
 
 def packed_tokens(job: PrefixJob) -> int:
-    """Return the largest number of tokens that the captions of a job can take; their last tokens are never read."""
+    """Return the largest number of tokens that the captions of a job can take. The last token of each caption is not
+    counted, because the model only predicts it and never reads it.
+    """
     return sum(len(line.ids) - job.shared - 1 for line in job.lines)
 
 
@@ -66,8 +68,9 @@ def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[S
 
 
 def laid_out(rows: Rows, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the offset of each row among the tokens that follow its prefix, and three arrays with one line per prefix:
-    the tokens of all its rows, each token's position in its row, and the number of its row (from 1; 0 for padding).
+    """Lay out the rows of each prefix one after another, and return four arrays. The first is the offset of each row
+    among the tokens that follow its prefix. The others have one line per prefix: the tokens of all its rows, the
+    position of each token in its row, and the number of this row (from 1; 0 for padding).
 
     >>> rows = Rows([0, 0, 1], [np.array([7, 8]), np.array([9]), np.array([5])], [0, 1, 2])
     >>> [part.tolist() for part in laid_out(rows, 2)]
@@ -86,7 +89,9 @@ def laid_out(rows: Rows, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _mask(numbers: torch.Tensor, length: int, dtype: torch.dtype) -> torch.Tensor:
-    """Return the attention mask (jobs, 1, tokens, tokens), to be added to the attention scores."""
+    """Return the attention mask (jobs, 1, tokens, tokens), to be added to the attention scores. A token attends to the
+    `length` tokens of the prefix and to earlier tokens of its own row. `numbers` are the row numbers from `laid_out`.
+    """
     import torch
 
     text = torch.nn.functional.pad(numbers, (length, 0), value=-1)

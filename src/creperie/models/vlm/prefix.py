@@ -26,8 +26,8 @@ class PrefixJob:
     """A prefix that the model reads once: an image, and the tokens that all of its lines begin with.
 
     `sequence` has one value per token (ids, masks); the last `shared` tokens come from the lines. `places` are the
-    indices (image, line) of the results. `query` is the input of a query former, and `states` the cached output of the
-    vision tower; None if the model has no query former, or nothing is cached.
+    (image, line) indices at which the results belong. `query` is the input of a query former; None if the model has
+    none. `states` is the cached output of the vision tower; None if nothing is cached.
     """
 
     seen: Seen
@@ -90,7 +90,8 @@ class PrefixReader:
         return {name: self._tensor(np.concatenate(parts)) for name, parts in made.items()}
 
     def positions(self, inputs: Mapping[str, torch.Tensor], steps: torch.Tensor) -> torch.Tensor:
-        """Return the positions of the prefixes' tokens, then of the tokens `steps` after the prefix.
+        """Return the positions of the prefixes' tokens, followed by those of later tokens. `steps` has the distance of
+        each later token from the end of its prefix.
 
         For Qwen and GLM, which place an image on a grid, positions have three dimensions (3, rows, tokens); for other
         models they count tokens.

@@ -111,8 +111,8 @@ class Reader:
         return shown_first + self._unchatted("\n\n".join([*plain, *([question] if question else [])]))
 
     def _unchatted(self, question: str) -> str:
-        """Return a question with its image, without a chat template and without `str.format`, since captions may
-        contain braces.
+        """Return the prompt for a question, with the image's placeholder, for models without a chat template.
+        `str.format` is not used, since captions may contain braces.
         """
         form = self.family.fallback if question else self.family.plain
         return form.replace("{image}", self.placeholder).replace("{question}", question)
@@ -139,11 +139,11 @@ class Reader:
     # -- tokens --------------------------------------------------------------------------------------------------
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
-        """Return the tokens of (question, answer) pairs, which follow the image; with `end`, the end token is scored as
-        well.
+        """Return the tokens that follow the image for each (question, answer) pair; with `end`, the end token is scored
+        as well.
 
-        `turns` are demonstrations. Those without images come before the image if the model has a chat template,
-        otherwise before the question; for those with images, `see` processes all images together.
+        `turns` are demonstrations. If they have images, `see` processes these together with the image of the question.
+        If they have none, they come before the image (with a chat template) or before the question (without one).
         """
         frames = {question: self.frame(question, turns) for question, _ in pairs}
         opening = None
@@ -187,7 +187,7 @@ class Reader:
 
     @property
     def _appended(self) -> int:
-        """The number of tokens after the image in what the processor appends to every prompt."""
+        """The number of tokens that the processor appends after the image to every prompt."""
         return len(self._behind_image(self.family.appends)) if self.family.appends else 0
 
     @property

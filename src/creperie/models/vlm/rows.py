@@ -30,7 +30,9 @@ class Rest:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of tokens to read. `owners` are the indices of the rows' prefixes, and `of` is the row of each line."""
+    """The rows of tokens to read. `owners` has the index of each row's prefix, and `of` the index of the row that
+    contains each line.
+    """
 
     owners: list[int]
     ids: list[np.ndarray]
@@ -38,7 +40,8 @@ class Rows:
 
 
 def fewest_rows(rests: Sequence[Rest]) -> Rows:
-    """Return one row for each line that is not the beginning of another line.
+    """Return as few rows as possible, such that each line without its last token is the beginning of a row. The last
+    token is only predicted, so it is not read.
 
     >>> lines = [[7, 8, 1], [7, 8, 2], [7]]
     >>> rows = fewest_rows([Rest(0, np.array(ids), 0) for ids in lines])

@@ -24,7 +24,7 @@ REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
 
 
 class LikelihoodEngine(Protocol):
-    """The protocol of engines, which compute the log-probabilities of answers, each for its architectures."""
+    """The protocol of engines. Each engine computes the log-probabilities of answers for some model architectures."""
 
     reader: Reader
 

@@ -61,8 +61,8 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
 def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
     """During the block, run the vision tower once for each distinct image of a batch.
 
-    `images` is the image number of each row; all rows must have the same shape. If the model's tower is not found, it
-    processes every row.
+    `images` is the image number of each row; all rows must have the same shape. If the model has no tower that can be
+    found, every row is processed as usual.
     """
     place, rows = _place(model), len(images)
     first = sorted(set(images))
@@ -88,7 +88,9 @@ def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
 
 
 def _selected(value: Any, rows: int, chosen: Sequence[int]) -> Any:
-    """Return the chosen rows of a tensor, or of all tensors in a structure; a row may consist of several entries."""
+    """Return the chosen rows of a tensor, or of all tensors in a structure. `rows` is the number of rows; a tensor that
+    is k times as long has k entries per row.
+    """
     import torch
 
     if isinstance(value, torch.Tensor) and value.ndim and len(value) % rows == 0:
