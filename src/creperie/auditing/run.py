@@ -351,7 +351,7 @@ class Attack:
         )
 
     def _sampled(self, attackable: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """Return tuples (number of items, names of the slow attackers that were run on so many items). Attackers that
+        """Return tuples (number of items, names of the slow attackers that were run on that many items). Attackers that
         were run on all attackable items are left out.
         """
         by_count: dict[int, list[str]] = {}

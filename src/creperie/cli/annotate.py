@@ -216,7 +216,7 @@ def _move(db: Database, study: str, state: str) -> CommandResult:
 
 @study_command
 def stop(study: str, db: Database) -> CommandResult:
-    """Stop giving out questions of STUDY until `annotate go`. If STUDY is closed, it is reopened, but stays stopped."""
+    """Stop giving out questions of STUDY until `annotate go`. A closed study becomes stopped instead of closed."""
     return _move(db, study, "paused")
 
 
