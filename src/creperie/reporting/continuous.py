@@ -73,11 +73,12 @@ class BaselineResult:
 
 
 def against_baseline(now: Document, before: Document) -> BaselineResult:
-    """Compare an audit with a baseline; return which leaks are new, or stronger than sampling noise explains.
+    """Compare an audit (`now`) with a baseline (`before`); return which leaks are new and which grew by more than
+    sampling noise explains.
 
-    A row is worse if it leaks now and its accuracy is significantly higher than in the baseline (one-sided z-test with
-    standard errors from both intervals, Holm's correction over all rows). Leaks of subsets or attackers that the
-    baseline lacks count as new.
+    A row is one attacker on one subset. It is worse if it leaks now and its accuracy is significantly higher than in
+    the baseline (one-sided z-test with standard errors from both intervals, Holm's correction over all rows). Leaks of
+    subsets or attackers that the baseline lacks count as new.
     """
     old = {_key(row): row for row in before["results"]}
     shared = [row for row in now["results"] if _key(row) in old]
@@ -130,7 +131,8 @@ def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, s
 
 
 def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
-    """Return JUnit XML with one test case per subset and attacker; those of attackers that were not run are marked as
+    """Return JUnit XML with one test case per subset and attacker. Leaks are failures; if there is a baseline, so that
+    `result` is given, only leaks that are new or got worse are failures. Attackers that were not run are marked as
     skipped.
     """
     from xml.etree import ElementTree
@@ -163,8 +165,8 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
 
 
 def sarif_log(audit: Document, place: str, result: BaselineResult | None = None) -> str:
-    """Return SARIF 2.1.0 with one result per leak and one rule per attacker. `place` is the benchmark's
-    relative path.
+    """Return SARIF 2.1.0 with one result per leak and one rule per attacker. `place` is the benchmark's path relative
+    to the repository. With `result`, leaks that are not worse than in the baseline have the level "note".
     """
     failing = _failing(audit, result)
     rules = [{"id": a["name"], "shortDescription": {"text": _rule(a)}} for a in audit["attackers"]]

@@ -90,10 +90,11 @@ def gather_runs(
     images: str | Path | None = None,
     roots: PictureRoots | None = None,
 ) -> list[RunGroup]:
-    """Return the runs grouped by the content on which they were computed, each group with its benchmark if it is found.
+    """Return the runs in groups: the runs of a group were computed on the same benchmark content. Each group has its
+    benchmark if it is found in `benches`, in a run that holds it in memory, or at a place that a run names.
 
-    Images come from `images`, or else from where the benchmark says, if `roots` allows that place. By default, `roots`
-    are the benchmark's own folder and the working directory.
+    Images are read from the folder `images`. Without it, they are read from the folder that the benchmark names, but
+    only if this folder is in `roots`. By default, `roots` are the benchmark's own folder and the working directory.
     """
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
     if not loaded:
@@ -161,7 +162,9 @@ def _places(run: Run) -> Iterator[str]:
 
 
 def _with_images(bench: Benchmark, run: Run) -> Benchmark:
-    """Return the benchmark; if it has no images, with those on which the run was computed, if they still exist."""
+    """Return the benchmark. If it has no images, add the images on which the run was computed, provided that they still
+    exist.
+    """
     place = run.document["benchmark"].get("images")
     if bench.images is NO_IMAGES and place and Path(place).exists():
         return replace(bench, images=open_store(place))
@@ -201,8 +204,8 @@ def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def model_tail(uri: str) -> str:
-    """Return the last part of a model's name, with its options. For a folder called `model`, it is the stage that
-    trained it.
+    """Return the last part of a model's URI, with its options. If that part is a folder called `model`, return the name
+    of the recipe stage that trained the model instead.
 
     >>> model_tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa"), model_tail("small:out/08-student/model")
     ('llava-1.5-7b-hf?score=vqa', 'student')

@@ -127,7 +127,7 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
 
 
 def task_table(group: RunGroup, name: str) -> Markup:
-    """Return a table with one row per subset and one column per model."""
+    """Return a table of the accuracies on the task `name`, with one row per subset and one column per model."""
     having = [(r, label) for r, label in group.labelled if name in r.tasks]
     by_model = [{x["subset"]: x for x in run.results if x["task"] == name} for run, _ in having]
     subsets = [
@@ -157,7 +157,7 @@ def task_table(group: RunGroup, name: str) -> Markup:
 
 
 def run_table_html(made: RunTable) -> Markup:
-    """Return a table of runs as reports show it, with its style, for a notebook."""
+    """Return a table of runs as HTML for a notebook. It looks as in a report."""
     best = made.best()
     rows: list[list[HtmlCell]] = []
     for row in made.rows:

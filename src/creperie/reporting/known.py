@@ -49,8 +49,8 @@ class KnownResult:
 
 @dataclass(frozen=True)
 class KnownColumn:
-    """All published results that measure the same, the highest first. `definition` says what: benchmark, task, subsets,
-    averaging.
+    """All published results that measure the same thing, highest first. `definition` says what they measure: benchmark,
+    task, subsets, averaging.
     """
 
     definition: Definition
@@ -101,7 +101,7 @@ class KnownPlace:
 
 @cache
 def known_columns() -> tuple[KnownColumn, ...]:
-    """Return all published results of models, in columns of results that measure the same."""
+    """Return all published results of models as columns. The results in a column all measure the same thing."""
     found: dict[Definition, tuple[Column, dict[tuple[str, str], KnownResult]]] = {}
     printed: set[tuple[str, frozenset[tuple[Definition, str]]]] = set()
     for table in known_tables():
@@ -203,8 +203,8 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     """Write a run's results as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
 
     In the file, `dataset_revision` is the hash of the items that were scored, which may differ from those of MIEB's own
-    revision. As in MIEB, the first of equal scores is taken, and the k-th image must find the k-th caption: a measure
-    is 0 where there are more or fewer images than captions.
+    revision. The measures are computed as in MIEB: if scores are equal, the first one counts as the highest, and the
+    k-th image matches the k-th caption. So a measure is 0 where there are more or fewer images than captions.
     """
     tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
     known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")
@@ -237,7 +237,9 @@ def export_mieb(run: Run, out: str | Path) -> Path:
 
 
 def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, float]]:
-    """Return a benchmark's published results, column by column. The given runs are inserted and marked by ▶."""
+    """Return a benchmark's published results, column by column, as (column heading, model, source, percent). The given
+    runs are inserted at their places and marked by ▶.
+    """
     columns = _columns_of(benchmark)
     if not columns:
         raise unknown("benchmark with published results", benchmark, {c.definition[0] for c in known_columns()})
@@ -263,8 +265,8 @@ class ColumnCorrelations:
 def column_correlations(table: PublishedTable) -> ColumnCorrelations:
     """Return Spearman's correlation of every two columns of a table, over the models that have a result in both.
 
-    Rows of people and of models that see no image are left out, and so are pairs in which one column contains the
-    other.
+    Rows of people and of models that see no image are left out. So are pairs of columns that share items, such as a
+    subset and the mean over all subsets.
     """
     apart = {row.model for row in table.rows if row.model == "Human" or SIGHTLESS.search(row.group)}
     rows = [row for row in table.rows if row.model not in apart]

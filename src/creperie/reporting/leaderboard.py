@@ -122,8 +122,8 @@ class Board:
         return {e.name: label for entries in groups for e, label in zip(entries, self.labels(entries), strict=True)}
 
     def labels(self, entries: Sequence[LeaderboardEntry]) -> list[str]:
-        """Return a unique name for each run: the name that a zoo file gives its model, or the shortest unique form of
-        the model's own.
+        """Return a unique name for each run. It is the name that a zoo file (a list of models for `creperie score`)
+        gives the run's model, or else the shortest unique form of the model's URI.
         """
         choices = [[self.names.get(e.model) or model_tail(e.model), e.model, e.name] for e in entries]
         return [with_people(name, e.document) for name, e in zip(distinct(choices), entries, strict=True)]
@@ -345,8 +345,8 @@ def _weights(count: int | None) -> HtmlCell:
 
 
 def _by_coverage(entries: Sequence[LeaderboardEntry]) -> list[str]:
-    """Return the tasks by the number of runs that have them, the largest first. The leaderboard is sorted by the first
-    one.
+    """Return the tasks, sorted by how many runs have them: the most common task comes first. The leaderboard is sorted
+    by the results on that task.
     """
     tasks = dict.fromkeys(r["task"] for e in entries for r in e.document["results"])
     return sorted(tasks, key=lambda t: -sum(e.result(t) is not None for e in entries))
@@ -365,7 +365,9 @@ STATIC = BoardLinks()
 
 
 def board_site(board: Board, folder: Path) -> str:
-    """Return the leaderboard as an HTML page."""
+    """Return the complete HTML page of the leaderboard for a static site. Its title names `folder`, the folder of the
+    runs.
+    """
     title = f"Leaderboard of {folder.resolve().name}: {counted(len(board.entries), 'run')}"
     return page_of(title, shown=board_html(board, STATIC))
 

@@ -59,8 +59,10 @@ def table(
     intervals: bool = True,
     digits: int = 1,
 ) -> NotebookTable:
-    """Return a table of runs, given in memory or by folder. By default it has one row per model and one column per
-    subset.
+    """Return a table of runs, which are given as Run objects or folders.
+
+    `rows` and `columns` each name one or more of model, benchmark, task and subset. By default, the table has one row
+    per model and one column per subset. With `task`, only results on this task are shown.
     """
     choice = TableChoice(tuple(split_names(rows)), tuple(split_names(columns)), task, intervals, digits)
     return NotebookTable(run_table(_runs(runs), choice))

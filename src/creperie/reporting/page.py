@@ -224,8 +224,8 @@ def _names(group: RunGroup) -> dict[str, str]:
 
 
 def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
-    """Return an HTML page in the house style. It is made of sections (id, heading, HTML), or of one block of HTML,
-    `shown`.
+    """Return an HTML page in the house style. `values` are the variables of the template, above all `sections`, a list
+    of (id, heading, HTML), or instead `shown`, a single block of HTML.
     """
     known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
     return render("reporting", template, title=title, **(known | values))
@@ -282,8 +282,8 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
 def make_audits(
     groups: Sequence[RunGroup], *, progress: Progress = silent
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return the audits of the groups' benchmarks by content hash, and why others have none. If there are many
-    benchmarks, only saved audits are used.
+    """Return the audits of the groups' benchmarks by content hash, and notes that say why the other benchmarks have no
+    audit. If there are many benchmarks, only saved audits are used.
     """
     documents: dict[str, dict[str, Any]] = {}
     notes, many, left = [], len(groups) > MOST_AUDITED, 0
@@ -330,10 +330,13 @@ def report(
     title: str = "",
     progress: Progress = silent,
 ) -> ReportPage:
-    """Return an HTML page about runs that opens from disk: results, figures, comparisons, an audit, and every item.
+    """Return a self-contained HTML page about runs: results, figures, comparisons, an audit, and every item. It can be
+    opened from disk.
 
-    With `out` it is also written to this file. `runs` are runs, their folders, or folders of runs. `audits` are files
-    written by `audit --json`; with None, the benchmark's audit is found or made; an empty list means no audit.
+    If `out` is given, the page is also written to that file. `runs` are runs, their folders, or folders of runs.
+    `benches` are benchmarks in which to look for the runs' items, and `images` is the folder of their images. `audits`
+    are files written by `audit --json`. With None, the saved audit of each benchmark is used, or a quick audit is made;
+    an empty list means no audit.
     """
     if isinstance(out, Run):
         raise UsageError(

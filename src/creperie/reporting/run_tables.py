@@ -104,8 +104,8 @@ class RunTable:
 
 
 def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
-    """Return the table of these runs. A dimension that is neither in the rows nor in the columns must have only one
-    value.
+    """Return the table of these runs. Raise a UsageError if the runs have several values of a dimension (model,
+    benchmark, task or subset) that is neither in the rows nor in the columns.
     """
     if not runs:
         raise UsageError("no run given", hint="name at least one run")

@@ -30,7 +30,9 @@ from creperie.training import (
 
 
 def study_in(places: Sequence[str | Path]) -> Path | None:
-    """Return the study file if `places` are this file or its folder; None if they are runs."""
+    """Return the path of the study file if `places` contains just a study file or a folder with one; None if `places`
+    are runs.
+    """
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):
         raise UsageError(

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @styled
 def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None = None, title: str = "") -> Figure:
-    """Return a bar chart with one group of bars per model and one bar per case, such as SADE's three cases. Dotted
-    lines mark chance.
+    """Return a bar chart with one group of bars per model and one bar per case, such as a subset or one of SADE's three
+    cases. Dotted lines mark the chance accuracies in `chance`, which has them by case.
     """
     cases = list(dict.fromkeys(case for one in series for case in one.values))
     figure, axes = new_axes(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
@@ -65,8 +65,8 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
 
 @styled
 def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan, title: str = "") -> Figure:
-    """Return a figure of models' accuracies with images (filled dots) and with noise instead (hollow dots), joined by a
-    line.
+    """Return a figure with one line per model, from its accuracy with images (filled dot) to its accuracy with noise in
+    place of the images (hollow dot). `rows` are (model, accuracy with images, accuracy with noise).
     """
     figure, axes = new_axes(6.2, 1.2 + 0.3 * len(rows))
     marks: dict[str, Any] = {}
@@ -89,7 +89,9 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
 
 @styled
 def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
-    """Return a bar chart of how often each word or category occurs in each set of captions."""
+    """Return a bar chart of how often each word or category occurs in each set of captions. `piles` maps the name of a
+    set to the frequencies of its words or categories; `label` names the axis of frequencies.
+    """
     names = list(dict.fromkeys(name for by in piles.values() for name in by))
     figure, axes = new_axes(6.2, 1.1 + (0.16 + 0.14 * len(piles)) * len(names))
     step = 0.8 / max(1, len(piles))
@@ -128,8 +130,9 @@ class Gain:
 
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
-    """Return a figure with one band per way of training (arm), one dot per kind of foil, and dots for the biased test
-    above those for the clean one. A line marks the gain `mark`.
+    """Return a figure with one band per way of training (arm). In each band, every kind of foil has one dot per test;
+    the dots for the biased test are above the dots for the clean test. If `mark` is given, a dashed line is drawn at
+    that gain.
     """
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure, axes = new_axes(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
@@ -159,8 +162,8 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: f
 
 
 def _names(gains: Sequence[Gain]) -> list[tuple[float, str]]:
-    """Return (position, text) pairs for labels. Kinds of foil whose dots are close share one label, to the right of the
-    last dot.
+    """Return (position, text) pairs for labels. Kinds of foil whose dots are close share one label, to the right of all
+    their dots and intervals: the position is the largest upper end of their intervals.
 
     >>> _names([Gain("", "swap", 7, 6, 8), Gain("", "negate", 9, 8, 9.5), Gain("", "add", 30, 29, 31)])
     [(9.5, 'swap, negate'), (31, 'add')]

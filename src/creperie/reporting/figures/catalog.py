@@ -40,7 +40,7 @@ Draw = Callable[[Sequence[str], FigureOptions], "Figure"]
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure in the catalog."""
+    """A figure in the catalog: its name, what it shows, the sources that it takes, and the function that draws it."""
 
     name: str
     what: str

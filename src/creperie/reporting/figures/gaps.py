@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 
 @styled
 def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
-    """Return a figure with one panel per attacker and one histogram per set (such as before and after refinement). A
-    gap above zero favours the true caption.
+    """Return a figure with one panel per attacker and, in each panel, one histogram per set of items (such as the items
+    before refinement and those after it).
+
+    `piles` maps attacker and set to the gaps of the items. A gap is the attacker's score of the true caption minus that
+    of the foil; above zero, it favours the true caption.
     """
     figure = new_figure(1.0 + 2.6 * len(piles), 2.9)
     panels = figure.subplots(1, len(piles), squeeze=False)[0]
@@ -53,8 +56,8 @@ def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str 
 
 @styled
 def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bins: int = 40) -> Figure:
-    """Return one histogram of margins per model, each below the other. Heights are percentages of items; wrong answers
-    lie left of zero.
+    """Return a figure with one histogram of margins per model, stacked from top to bottom. Heights are percentages of
+    items; wrong answers lie left of zero.
     """
     figure = new_figure(6.2, 0.9 + 0.85 * len(margins))
     panels = figure.subplots(len(margins), 1, squeeze=False)[:, 0]
@@ -95,7 +98,9 @@ def gap_plane(
     bins: int = 50,
     title: str = "",
 ) -> Figure:
-    """Return a scatter plot of items by their gaps for two attackers, with the grid of cells that refinement balances.
+    """Return a scatter plot of items by their gaps for two attackers. With `kept`, the items that refinement keeps and
+    those that it leaves out have different marks. Lines show the cells of the grid on which refinement works: it keeps
+    equally many items in each cell and in the cell opposite to it.
 
     `bins` is the number of cells on each side of zero, 50 as published; gaps are between −1 and 1.
     """
@@ -177,8 +182,9 @@ class Box:
 def boxes_by_subset(
     groups: Mapping[str, Mapping[str, Box]], *, label: str, title: str = "", whiskers: str = "5 to 95 %"
 ) -> Figure:
-    """Return box plots with one group per subset and one box per kind of pair (P1-P2, P1-N, P2-N: two true captions and
-    a foil).
+    """Return box plots with one group per subset and one box per kind of pair: P1-P2, P1-N or P2-N, where P1 and P2 are
+    the two true captions of an item and N is its foil. `label` names the value axis; `whiskers` says in words what the
+    whiskers span.
     """
     kinds = list(dict.fromkeys(kind for by in groups.values() for kind in by))
     figure, axes = new_axes(max(5.0, 1.2 + 0.36 * len(kinds) * len(groups)), 3.4)

@@ -35,8 +35,8 @@ def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) 
 
 
 def _attackers(options: FigureOptions) -> tuple[str, ...]:
-    """Return the attackers to draw: those in the options, else those whose models are given, else two that need no
-    model.
+    """Return the attackers to draw: those that the options name; else those for which the options name a model; else
+    two that need no model.
     """
     given = tuple(name for name in ("plausibility", "grammar") if getattr(options, name))
     return options.attackers or given or ("length-words", "surface")
@@ -103,8 +103,8 @@ def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def draw_words(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return a bar chart of the words whose frequency differs most between true and false captions, or of a tag's
-    values.
+    """Return a bar chart of the words whose frequency differs most between true and false captions. If the options name
+    a tag, the chart shows the tag's values instead.
     """
     (bench,) = _benches(sources, most=1)
     if options.tag:
@@ -226,8 +226,8 @@ def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Return the number of items in each super-category of COCO (things and stuff) that their captions name. An item
-    counts once for each super-category.
+    """Return, for each super-category of COCO (of things or stuff), the number of items whose captions name something
+    in it. `captions` has one list of captions per item.
 
     >>> named_categories([["A dog on the grass."], ["Two dogs and a train."]])
     {'animal': 2, 'plant (stuff)': 1, 'vehicle': 1}
@@ -247,10 +247,10 @@ def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
 
 
 def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
-    """Return the number of items in each super-category that COCO annotates in their images. An item counts once for
-    each.
+    """Return, for each super-category, the number of items whose images contain it according to COCO's annotations. An
+    item counts once for each super-category.
 
-    The file `stuff_….json` is read too if it lies in the folder of `instances_….json`.
+    The file `stuff_….json` is read too if it is in the same folder as `instances_….json`.
     """
     beside = annotations.with_name(annotations.name.replace("instances", "stuff"))
     seen: dict[str, set[str]] = {}

@@ -34,7 +34,9 @@ MACRO = "macro"
 
 
 def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
-    """Return the accuracies of every model on the task `name` by subset, and those of chance and people."""
+    """Return (series, levels) for the task `name`: the accuracies of every model by subset, and the accuracies of
+    chance and of people by subset.
+    """
     series: list[Series] = []
     chance: dict[str, float] = {}
     for run, label in group.labelled:
@@ -92,8 +94,8 @@ def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
 def confusion_figure(
     group: RunGroup, number: int, names: tuple[str, str], *, examples: bool
 ) -> tuple[Figure, Confusion]:
-    """Count the items of the run with this number by their outcomes on two tasks. Return a figure, on request with
-    examples, and the counts.
+    """Count the items of one run by their outcomes on two tasks, and return (figure, counts). `number` is the run's
+    index in the group, and `names` are the tasks. With `examples`, the figure also shows captions of example items.
     """
     run, label = group.runs[number], group.labels[number]
     crossed = confusion(run.outcomes(names[0]), run.outcomes(names[1]), names)
@@ -108,7 +110,9 @@ def confusion_figure(
 
 
 def columns_of(runs: Sequence[Run], labels: Sequence[str], tasks: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return accuracies over all items in nested mappings: from benchmark and task to model to accuracy."""
+    """Return the accuracies over all items as {benchmark and task: {model: accuracy}}. `labels` are the names of the
+    models, one per run.
+    """
     wanted = [task(t).name for t in tasks]
     several = len({r.benchmark for r in runs}) > 1
     table: dict[str, dict[str, float]] = {}
@@ -157,8 +161,8 @@ def model_labels(runs: Sequence[Run]) -> list[str]:
 
 
 def _one_group(sources: Sequence[str], options: FigureOptions) -> tuple[RunGroup, str]:
-    """Return the runs, which must be on one benchmark, and the task to draw: the chosen one, or the one that most runs
-    have.
+    """Return (runs, task to draw). The task is the one chosen in the options, or else the task that most runs have.
+    Raise a UsageError if the runs are not all on one benchmark.
     """
     groups = gather_runs([load_run(Path(p)) for p in runs_in(sources)], benches=options.benches)
     if len(groups) > 1:

@@ -26,7 +26,8 @@ TABLE = "sugarcrepe/6"
 
 @cache
 def imagenet_accuracy() -> Mapping[str, tuple[str, float]]:
-    """Return published zero-shot top-1 accuracies on ImageNet: from a model's name in the papers to (URI, percent).
+    """Return published zero-shot top-1 accuracies on ImageNet, as a mapping from a model's name in the papers to (URI,
+    percent).
 
     >>> imagenet_accuracy()["RN50"]
     ('open_clip:RN50-quickgelu/openai', 59.82)
@@ -54,8 +55,8 @@ def _printed(column: str) -> dict[str, float]:
 
 
 def draw_imagenet(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Return a scatter plot of the models in the table, and of the runs whose models have a published ImageNet
-    accuracy.
+    """Return a scatter plot of ImageNet accuracy against accuracy on SugarCrepe. It shows the models of SugarCrepe's
+    Table 6, and those models of the runs that have a published ImageNet accuracy.
     """
     column = options.column or "average"
     points = dict(_printed(column))

@@ -104,7 +104,8 @@ class Confusion:
 
 
 def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> Confusion:
-    """Count the items by their outcomes on two tasks.
+    """Count the items by their outcomes on two tasks. An outcome is 1 (right), 0 (wrong), 2 (a tie, which counts as not
+    right) or −1 (no score; the item is left out). `tasks` are the names of the tasks.
 
     >>> crossed = confusion(np.array([1, 1, 0, -1]), np.array([1, 0, 2, 1]), ("itt", "tot"))
     >>> crossed.counts[True, False], crossed.counts[False, False], crossed.n

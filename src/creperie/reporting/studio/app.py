@@ -101,7 +101,9 @@ def make_studio(
     @app.get("/report")
     @app.get("/share")
     def report(request: Request, run: str = "", bench: str = "") -> HTMLResponse:
-        """Send a report, or an audit to share, as a page with its own content security policy."""
+        """Send a page with its own content security policy: the report on a run or on all runs on a benchmark or, at
+        the address /share, the audit of a benchmark as a page that can be shared.
+        """
         shared = request.url.path == "/share"
         page = studio.share(StudioQuery(request.query_params)) if shared else studio.report(run, bench)
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_of(page)})

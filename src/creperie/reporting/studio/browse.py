@@ -64,7 +64,9 @@ class Browser:
         return ["" if self.hidden else f"/picture?name={name}&image={quote(image)}" for image in item.images]
 
     def chips(self) -> list[tuple[str, list[tuple[str, int, str, bool]]]]:
-        """Return the filters in two groups, each filter as (label, matching items, address, whether it is chosen)."""
+        """Return the filters in two groups. A group is (name, filters), and a filter is (label, number of matching
+        items, address, whether the filter is active).
+        """
         plain = replace(self.wanted, subset="", attacker="", show="", tag="", right="", wrong="")
         rows = self.index.rows(plain, self.shelf)  # what the search leaves
         subsets = np.array(self.bench.column("subset").to_pylist())[rows] if self.wanted.words else None

@@ -93,7 +93,9 @@ class ItemIndex:
         threading.Thread(target=lambda: [self.wins(attacker) for attacker in QUICK], daemon=True).start()
 
     def tags(self) -> list[str]:
-        """Return `name=value` for all values of the tags that have few, to be listed as filters."""
+        """Return the filters to list for tags, as texts `name=value`. Only tags with at most 20 different values are
+        included.
+        """
         listed = []
         for name in (n for n in self.bench.columns if n.startswith(TAG_PREFIX)):
             values = pc.unique(self.bench.column(name)).to_pylist()
@@ -183,7 +185,9 @@ class ItemIndex:
         return self._found[key]
 
     def labelled(self, shelf: Shelf) -> list[tuple[Run, str]]:
-        """Return the runs on these items with their labels, but only runs that saw the images or read the captions."""
+        """Return the runs on these items with their labels. Runs on a blind twin are left out if
+        another run saw the images.
+        """
         board = shelf.board()
         entries = unblinded([e for e in board.entries if e.hash == self.bench.hash and tasks_by_item(e)])
         return [(shelf.opened(entry), board.label_of[entry.name]) for entry in entries]
@@ -208,7 +212,9 @@ class ItemIndex:
         return margins(task(name), run.layout, run.scores(task(name).needs))[self.rows_in(run)]
 
     def rows_in(self, run: Run) -> np.ndarray | slice:
-        """Return the run's row for each item of the benchmark, because runs may be in another order."""
+        """Return the number of the run's row for each item of the benchmark; a slice over all rows if the run and the
+        benchmark have their items in the same order.
+        """
         ids = run.table.column("id")
         if ids.equals(self.bench.column("id")) and run.table.column("subset").equals(self.bench.column("subset")):
             return slice(None)

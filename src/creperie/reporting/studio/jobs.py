@@ -79,7 +79,9 @@ class StudioJob:
 
     @contextmanager
     def progress(self, label: str, total: int | None, unit: str) -> Iterator[Advance]:
-        """Store how far the current step is, for the job's page. It can be passed wherever a `Progress` is expected."""
+        """Store the progress of the current step, which the job's page shows. This method can be passed wherever a
+        `Progress` is expected.
+        """
         self.step, self.total, self.done, self.begun = label, total or 0, 0, time.monotonic()
 
         def advance(n: int) -> None:
@@ -144,8 +146,11 @@ def audit_job(name: str, place: Path, attackers: Sequence[str], link: str) -> St
 
 
 def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link: str, *, repair: bool) -> StudioJob:
-    """Return a job that keeps the largest part of a benchmark on which the attackers are at chance, and audits this
-    part and the whole with the same attackers.
+    """Return a job that keeps the largest part of a benchmark on which the attackers are at chance, and then audits
+    both this part and the whole benchmark with the same attackers.
+
+    With `repair`, the captions of every item are first given one surface style. `link` is the address that is shown
+    when the job is done.
     """
 
     def work(job: StudioJob) -> None:

@@ -59,7 +59,9 @@ class Proposed:
 
     @property
     def spare(self) -> bool:
-        """True if nothing speaks against it but that the caption has another foil; somebody may take it as well."""
+        """True if the only reason against this candidate is that its caption already has another foil. The user may
+        still accept it.
+        """
         return self.reason == NOT_CHOSEN
 
 
@@ -119,7 +121,9 @@ def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
 
 
 def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return, for each kind of foil, the strongest cue by which its foils can be told from true captions."""
+    """Return, for each kind of foil that leaks in the audit `document`, the strongest cue that distinguishes its foils
+    from true captions.
+    """
     return {
         judged["subset"]: _says(leak)
         for judged in (document["subsets"] if document else ())
@@ -168,7 +172,9 @@ def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> lis
 
 
 def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save a table (CSV, TSV or JSON lines) as a benchmark and return it; unchosen columns are found by name."""
+    """Save a table (CSV, TSV or JSON lines) as a benchmark and return the benchmark. Columns that the user did not
+    choose in the form are recognised by their names.
+    """
     place = _new_place(form, folder)
     with _table_file(form, place.name) as (file, kind):
         bench = read_table(file, kind, _roles(form))
@@ -199,7 +205,9 @@ def preview(form: Mapping[str, str]) -> dict[str, Any]:
 
 @contextmanager
 def _table_file(form: Mapping[str, str], name: str) -> Iterator[tuple[Path, str]]:
-    """Yield a table that was sent, as a file, and its kind; errors name the file without its folder."""
+    """Write the table that was sent with the form to a temporary file, and yield (path of the file, kind of table).
+    Error messages name the file without its folder.
+    """
     table = form.get("table", "").lstrip("\ufeff")
     heading = table.partition("\n")[0]
     kind = "jsonl" if heading.startswith("{") else "tsv" if "\t" in heading else "csv"

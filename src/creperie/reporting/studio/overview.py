@@ -99,7 +99,9 @@ def _subset(cell: Mapping[str, Any]) -> str:
 
 
 def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float, str]]]:
-    """Return the leaks by the cue that the attacker uses: (subset, accuracy, address of the items) for each."""
+    """Return the leaks of an audit, grouped by cue: a mapping from the cue that an attacker uses to a list of (subset,
+    accuracy, address of the items).
+    """
     found: dict[str, list[tuple[str, float, str]]] = {}
     for leak in leaking_cells(document):
         quick = leak["attacker"] if leak["attacker"] in QUICK and not leak.get("view") else ""

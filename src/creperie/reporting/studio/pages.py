@@ -32,7 +32,9 @@ LINKS = BoardLinks("", "/report?bench={bench}", "/report?run={run}")
 
 
 class Studio:
-    """The pages over one folder. A page is returned as HTML; a form returns HTML, or the address of the next page."""
+    """The pages of the studio for one folder. A method for a page returns HTML. A method for a form (`post_…`) returns
+    HTML, or the address of the page to show next.
+    """
 
     def __init__(self, folder: Path, images: Sequence[str | Path] = ()) -> None:
         self.shelf = Shelf(folder, images)
@@ -85,7 +87,9 @@ class Studio:
         return self._page("search", title, words=words, found=found, models=own, benches=benches, parts=parts)
 
     def post_import(self, form: StudioQuery) -> str:
-        """Show the columns of a table, or save the table as a benchmark and return the address of its items."""
+        """Show the columns of an uploaded table if the form says `then=preview`. Otherwise, save the table as a
+        benchmark and return the address of its items.
+        """
         if form.get("then") == "preview":
             return render("reporting", "studio/preview.html", **preview(form))
         return f"/items?name={quote(import_table(form, self.shelf.folder).name)}"
@@ -178,8 +182,8 @@ class Studio:
     # -- audits and jobs ---------------------------------------------------------------------------------------------
 
     def audit(self, query: StudioQuery) -> str:
-        """Show the audit of a benchmark, or the progress of one that is running. With `beside` in the query, show two
-        verdicts side by side.
+        """Show the audit of a benchmark or, while an audit is running, its progress. If `beside` in the query names
+        another benchmark, show the audits of both side by side.
         """
         names = self.shelf.readable()[0]
         name = query.get("name") or next(iter(names), "")
@@ -338,8 +342,8 @@ class Studio:
         ]
 
     def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
-        """Return pairs of comparable runs: first pairs of models that see images, then of two blind models, then of one
-        of each.
+        """Return pairs of comparable runs: first pairs of models that see images, then pairs of two blind models, then
+        pairs of a model that sees images and a blind one.
         """
         pairs = [(a, b) for a, b in combinations(self.shelf.board().entries, 2) if shared_tasks(a, b)]
         return sorted(pairs, key=lambda pair: (pair[0].content != pair[1].content, pair[0].blinded))
@@ -361,7 +365,9 @@ class Studio:
         return self._page("compare", title, choices=self._choices(), chosen=chosen, **values, **lines)
 
     def plot(self, query: StudioQuery) -> str:
-        """Show a scatter plot of two measures: of two models, by subset, or of two benchmarks or tasks, by model."""
+        """Show a scatter plot. It compares either two models, with one dot per subset, or two benchmarks or tasks, with
+        one dot per model.
+        """
         axes = plot_axes(self.shelf.board())
         chosen = chosen_axes(axes, query)
         drawn = scatter_of(*chosen) if chosen else {}

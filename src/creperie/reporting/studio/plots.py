@@ -17,7 +17,9 @@ from creperie.reporting.studio.query import StudioQuery
 
 @dataclass
 class PlotAxis:
-    """A possible axis of a plot: one model by subset, or one benchmark and task by model."""
+    """A possible axis of a scatter plot: the accuracies of one model on each subset, or of each model on one benchmark
+    and task.
+    """
 
     label: str
     key: str
@@ -40,8 +42,8 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
 
 
 def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> Iterator[tuple[PlotAxis, str]]:
-    """Yield the axis that shows a result, with the name of its dot: the model if the result is over all items, else the
-    subset.
+    """Yield the axis on which a result is shown (none for the macro average), and the name of the result's dot: the
+    model if the result is over all items, else the subset.
     """
     name, model = result["task"], board.model_names[entry.model]
     where = f"{board.bench_name(entry)}, {name}" + " without the image" * bool(entry.blinded)
@@ -52,8 +54,8 @@ def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> It
 
 
 def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]:
-    """Return the two axes that a query names, else two that share dots, if possible on one benchmark, else an empty
-    list.
+    """Return the two axes that the query names. If it names none, return two axes that have dots in common, preferably
+    on the same benchmark, or an empty list if there are no such axes.
     """
     if query.get("x") or query.get("y"):
         for key in (query["x"], query["y"]):

@@ -68,7 +68,7 @@ class Shelf:
         return benches, damaged
 
     def within(self, path: Path | str | None) -> str:
-        """Return a path relative to the studio's folder."""
+        """Return a path relative to the studio's folder, as text. The path must be inside that folder."""
         return Path(path or "").relative_to(self.folder).as_posix()
 
     def bench(self, name: str) -> Benchmark:

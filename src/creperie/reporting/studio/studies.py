@@ -18,9 +18,10 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class StudyList:
-    """The studies in the database that `$CREPERIE_PEOPLE_DB` names, else in the one in the folder.
+    """The studies in the database that `$CREPERIE_PEOPLE_DB` names or, without this variable, in the database in the
+    studio's folder.
 
-    A file is read again if it changed, a server's database every ten seconds.
+    A database file is read again whenever it has changed; a database on a server is read again every ten seconds.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -197,8 +197,11 @@ def annotators(n: int, scripted: bool) -> str:
 def _trained(
     findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
-    """Return rows from training studies: from those that train from scratch if `of` is RN50, else from those that tune
-    a trained model.
+    """Return rows of a table from training studies: from studies that train from scratch if `of` is "RN50", else from
+    studies that tune a trained model.
+
+    `rows` maps the studies' arms (types of training foils) to the paper's names of models, `groups` maps arms to the
+    paper's groups of rows, and `columns` maps the paper's columns to those of the studies.
     """
     made = []
     for stage, document in findings.trainings.items():
@@ -236,7 +239,9 @@ def _trained(
 
 
 def _foils_of(arm: str, exams: Sequence[Document]) -> str:
-    """Return a phrase that says how many training examples had foils, and of what type: seeds may differ in them."""
+    """Return a phrase that says how many training examples had foils, and of what type. If the number differs between
+    seeds, the phrase gives its range. `exams` are the test results of each seed.
+    """
     if arm == "none":
         return "no foils"
     sizes = sorted({int(exam["foils"]) for exam in exams if "foils" in exam})
@@ -312,8 +317,8 @@ NAMED = {"vera": "Vera", "grammar": "Grammar", "clip": "CLIP"}
 
 
 def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SugarCrepe++'s Table 20: unweighted means over the subsets of a form of foil, then over
-    models. For CLIP these are the 15 variants of Table 12.
+    """Return the rows of SugarCrepe++'s Table 20. Each value is an unweighted mean over the subsets with the same kind
+    of foil (replace or swap), then over models. The value for CLIP is the mean over the 15 variants of Table 12.
     """
     variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
     rows = []
@@ -413,8 +418,8 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_2(findings: RecipeFindings) -> list[FactRow]:
-    """Return the counts of captions with each of the two constructions, by the tag `source`. The source `world-as-cc`
-    stands in for `cc`. A stage with only one source gets no total.
+    """Return the numbers of captions with each of the two constructions (passive and ditransitive), by the tag
+    `source`. The source `world-as-cc` counts as `cc`. A stage with only one source has no total.
     """
     rows = []
     for stage, bench in findings.benches.items():
@@ -434,7 +439,7 @@ def _hit_2(findings: RecipeFindings) -> list[FactRow]:
 
 
 def same_captions(bench: Benchmark, one: str, two: str) -> int:
-    """Return how many items of subset `two` have the captions of the item of the same id in subset `one`."""
+    """Return how many items of subset `two` have the same captions as the item with the same id in subset `one`."""
     if not {one, two} <= set(bench.subsets):
         return 0
     captions = {item.id: item.captions for item in bench.only([one])}

@@ -174,12 +174,13 @@ def fill_table(
     any_benchmark: bool = False,
     partial: bool = False,
 ) -> FilledTable:
-    """Return a published table with the results of runs, one row per model. `rows` are further rows from other stages;
-    `sets` are the headers of the benchmarks that they were computed on.
+    """Return a published table with the results of runs, one row per model. `rows` are further rows, from stages of a
+    recipe; `sets` are the headers of the benchmarks on which these rows were computed.
 
     `same` maps a run's model URI to the name of a printed row, for models from other sources than the papers'. With
-    `any_benchmark`, runs on benchmarks with other names count if their subsets match. With `partial`, a run that fills
-    no column is left out with a note, unless no run fills one.
+    `any_benchmark`, a run on a benchmark with another name counts if its subsets match. A run that fills no column
+    raises an error. With `partial`, it is left out with a note instead; if no run fills a column, an error is still
+    raised.
     """
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
     if loaded and not table.fillable:
@@ -253,8 +254,8 @@ def _our_row(
 def _with_changes(
     table: PublishedTable, row: OurRow, runs: Sequence[Run], made: Sequence[tuple[OurRow, Sequence[Run]]]
 ) -> OurRow:
-    """Return the row with the columns added that show a difference from the same model's row in another group, paired
-    by item.
+    """Return the row with additional columns, which show by how much the results differ from those of the same model in
+    another group of rows. The difference is paired by item. `made` are the rows made so far, each with its runs.
     """
     changes = {
         c.name: change(row.figures[c.change_of], runs[0], theirs[0])
@@ -281,8 +282,9 @@ def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]
 def _who(
     table: PublishedTable, model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]
 ) -> tuple[str, bool]:
-    """Return the name of a row of runs, and whether it must not be compared with the printed row. That is so for
-    scripts, combined votes, and a model whose prompt has other words than the paper's.
+    """Return (name of the row, whether it must not be compared with the printed row) for a row made from runs. Rows of
+    scripted answers, of combined votes, and of models whose prompt is worded differently from the paper's must not be
+    compared.
     """
     if not model.startswith(HUMAN):
         return model_label(model), _wording(table, model) == OUR_WORDS
@@ -342,8 +344,8 @@ def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
 
 
 def _wording(table: PublishedTable, model: str) -> str:
-    """Return a label that says whose wording the prompt of a model's row has; empty if the table does not compare
-    prompts.
+    """Return a label that says whose wording of the prompt was used for a model's row; empty if the table does not
+    compare prompts.
     """
     if not table.prompts or model.startswith(HUMAN):
         return ""
