@@ -128,6 +128,9 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
             "annotate",
             {**people, "task": "triplet-check", "annotators": ["a"], "scripted": True, "fates": checked},
         ),
+        ProvenanceStep("annotate", {**people, "task": "p", "fates": {"removed (undecided)": 2}}),
+        ProvenanceStep("filter", {"condition": "mask of 60", "why": "annotate", "leaves": "58 of 60"}),  # said above
+        ProvenanceStep("true-foils", {"removed": 19, "changed": 1}),
         ProvenanceStep("filter", {"condition": "mask of 352", "why": "limit 4 a subset, seed 0"}),
         ProvenanceStep("filter", {"condition": "mask of 9", "why": "validate", "leaves": "7 of 9"}),  # said above
     )
@@ -155,6 +158,9 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         "- 1 caption of `llm:add-object`: nothing new",
         "- 1 item by people, in the task `foil-check`",
         "- 2 items by scripts, not people, in the task `triplet-check`",
+        "- 2 items by people, in the task `p` (undecided)\n",  # all but 58 of 60 items: annotate, it said
+        "- 19 items left out: foils were true of the drawn picture",
+        "- 1 item without some foils: foils were true of the drawn picture",
         "- all but a part of 352 items: limit 4 a subset, seed 0",
         "- all but 12 of 13 items: 4 demonstrations per subset",  # nothing that creperie knows of, it said
         "- all but 11 of 12 items: head\n",
@@ -164,7 +170,28 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
     sheet = (tmp_path / "all" / "DATASHEET.md").read_text(encoding="utf-8")
     assert [line for line in told if line not in sheet] == []
     assert "7 of 9 items" not in sheet
+    assert "58 of 60 items" not in sheet
     assert "Nothing that creperie knows of." in (tmp_path / "none" / "DATASHEET.md").read_text(encoding="utf-8")
+
+
+def test_cards_say_for_what_and_whence_and_which_pictures_there_never_were(tmp_path: Path) -> None:
+    """Sets to train on said that they measure; pictures were 'made by creperie'; pictures never drawn, to pass."""
+    places = {"train": "lessons", "test": "exam"}
+    for split, place in places.items():
+        drawn = ProvenanceStep("world", {"split": split, "seed": 7})
+        save(replace(bench(Info(source="by creperie")), provenance=(drawn,)), tmp_path / place)
+    read, text = ProvenanceStep("read", {"format": "vsr", "note": "never drawn"}), "DATASHEET.md"
+    refined = ProvenanceStep("refine", {"method": "grid", "attackers": ["lm-mean"]})
+    items = [Item("1", "x", ("a.png",), ("a", "b"), ((True, False),))]
+    save(from_items("part", items, provenance=(read, refined)), tmp_path / "part")
+    sheets = {place: (tmp_path / place / text).read_text(encoding="utf-8") for place in (*places.values(), "part")}
+    assert "\n\nTo train models: " in sheets["lessons"]
+    assert "\n\nTo test a model that was trained on it." in sheets["lessons"]
+    assert "\n\nTo measure whether" in sheets["exam"]
+    assert "built-in world (split test, seed 7)" in sheets["exam"]
+    assert "Not audited yet as it is here; it was refined against lm-mean, whose" in sheets["part"]
+    readme = (tmp_path / "part" / "README.md").read_text(encoding="utf-8")
+    assert "`--images DIR`.\nThey are those of files in the format `vsr`: never drawn.\n" in readme
 
 
 @pytest.mark.parametrize(

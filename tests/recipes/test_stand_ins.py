@@ -14,9 +14,11 @@ from creperie.cli.cook import _numbers_of
 from creperie.core import write_json
 from creperie.lang import CONTRADICTED, truth, words
 from creperie.recipes import StageResult, directions, find_recipe, list_recipes, read_recipe, run_digest
+from creperie.recipes.judging import run_audit
 from creperie.recipes.kitchen import run_stages
-from creperie.recipes.making import with_false_foils
+from creperie.recipes.making import run_make, with_false_foils
 from creperie.recipes.people import _same_parts
+from creperie.recipes.steps import STEPS, StageJob
 from creperie.reporting.tables import fill_table, published_table
 from creperie.reporting.tables.filled import _said_of_sets
 from creperie.world import Scene, Thing, image_key
@@ -86,6 +88,47 @@ def test_a_student_in_place_of_clip_is_trained_without_foils(name: str) -> None:
     assert "trained without foils" in student.about
 
 
+def test_what_stands_in_for_aro_is_of_other_scenes_and_unfiltered() -> None:
+    """Its 82 items were the swap items of SugarCrepe's own stand-in, and foils that make no sense were left out."""
+    for name, aro, make in (("sugarcrepe", "aro-relations", "rules"), ("sade", "aro", "content")):
+        stages = {stage.name: stage for stage in read_recipe(find_recipe(name), "small").stages}
+        assert stages[aro].options["as_published"]
+        if name == "sugarcrepe":
+            assert not {*stages[aro].sources} & {*stages[make].sources}
+
+
+def test_only_the_foils_differ_between_the_two_trainings_of_hit_or_be_hit() -> None:
+    """'The same without foils' had two thirds of the steps."""
+    stages = {stage.name: stage for stage in read_recipe(find_recipe("hit-or-be-hit"), "small").stages}
+    foiled, plain = (stages[name].options for name in ("student", "plain"))
+    different = {name for name in foiled if foiled[name] != plain[name]}
+    assert different == {"objective", "negatives"}
+
+
+def test_items_left_out_as_their_foils_were_true_are_in_the_provenance(tmp_path: Path) -> None:
+    """Datasheets had 266 of 376 and 82 of 120 items, 347 together, or said that nothing was left out."""
+    texts = ("The pink boat is far away from the white hat.", "The pink boat is left of the white hat.")
+    items = [Item(str(n), "x", (FAR,), (text,), ((True,),)) for n, text in enumerate(texts)]
+    save(from_items("captions", items), tmp_path / "in")
+    options = {**STEPS["make"].options, "makers": ["rules:swap"], "as_published": True}
+    job = StageJob("make", "r", options, (str(tmp_path / "in"),), tmp_path / "out", tmp_path / "work")
+    assert run_make(job)["true_foils"] == 1
+    assert load(tmp_path / "out").provenance[-1].args == {"removed": 0, "changed": 1}
+    sheet = (tmp_path / "out" / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "- 1 item without some foils: foils were true of the drawn picture" in sheet
+
+
+def test_an_audit_in_a_recipe_is_told_in_the_cards_of_what_it_audited(tmp_path: Path) -> None:
+    items = [Item(str(n), "x", (), (f"a cat {n}", f"no cat at all {n}"), ((True, False),)) for n in range(40)]
+    save(from_items("short", items), tmp_path / "in")
+    options = {**STEPS["audit"].options, "attackers": ["length-words"]}
+    run_audit(StageJob("audit", "r", options, (str(tmp_path / "in"),), tmp_path / "out", tmp_path / "work"))
+    for card in ("README.md", "DATASHEET.md"):
+        told = (tmp_path / "in" / card).read_text(encoding="utf-8")
+        assert "leaks through length-words" in told
+        assert "Not audited yet" not in told
+
+
 def test_small_sade_names_its_subsets_as_stand_ins() -> None:
     for stage in read_recipe(find_recipe("sade"), "small").stages:
         new = [name for name in dict(stage.options.get("rename") or {}).values() if name]
@@ -125,8 +168,10 @@ def test_a_table_says_by_which_scores_its_items_were_chosen() -> None:
     step = {"op": "refine", "args": {"method": "grid", "attackers": ["lm-mean", "grammar"]}}
     row = fill_table(published_table("sugarcrepe/6")).table
     ours = [type("Row", (), {"benchmarks": ("world-refined",)})()]
-    (said,) = _said_of_sets(row, ours, {"world-refined": [{"provenance": [step]}]})  # type: ignore[arg-type]
-    assert said.endswith("its items were chosen by the scores of lm-mean and grammar, which come near chance by that.")
+    joined = {"op": "concatenate", "args": {"history": [[step]]}}  # the same items by form of foil were not told
+    for history in ([step], [joined]):
+        (said,) = _said_of_sets(row, ours, {"world-refined": [{"provenance": history}]})  # type: ignore[arg-type]
+        assert said.endswith("were chosen by the scores of lm-mean and grammar, which come near chance by that.")
 
 
 def test_parts_that_a_filter_left_alone_are_known() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from creperie.bench import MANIFEST_FILE, Benchmark, load
+from creperie.bench import MANIFEST_FILE, Benchmark, load, record_audit
 from creperie.core import DataError, UsageError, read_json, unknown, write_json
 from creperie.recipes.people import RUNS
 from creperie.recipes.steps import StageJob
@@ -64,10 +64,12 @@ def run_audit(job: StageJob) -> dict[str, Any]:
 
     chosen = {name: job.option(name) for name in ("attackers", "threshold")}
     models = job.settings(AttackerModels)
-    report = audit(load(job.input), **chosen, models=models, engine=job.engine, progress=job.progress)
+    bench = load(job.input)
+    report = audit(bench, **chosen, models=models, engine=job.engine, progress=job.progress)
     document = audit_document(report)
     write_json(job.out / "audit.json", document)
     write_audit_page(document, job.out / "audit.html")
+    record_audit(Path(job.input), audit_document(report, job.input))  # its cards state the verdict
     accuracies = {r.attacker: r.measure.accuracy for r in report.rows if r.subset == "all"}
     return {"verdict": report.verdict, "text": report.whole.text, "items": report.items, "attackers": accuracies}
 

@@ -17,6 +17,7 @@ from creperie.bench import (
     Benchmark,
     Info,
     Item,
+    ProvenanceStep,
     concatenate,
     from_items,
     image_keys,
@@ -137,13 +138,18 @@ def run_make(job: StageJob) -> dict[str, Any]:
         raise DataError("the makers created no items", where=job.input, hint="give more captions or another model")
     bench = from_items(job.option("name") or f"{captions.name}-{job.name}", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
+    whole = {(item.subset, item.id, item.captions) for item in made}
+    changed = sum((item.subset, item.id, item.captions) not in whole for item in kept)
+    lost = {"removed": len(made) - len(kept), "changed": changed}
+    if any(lost.values()):
+        provenance += (ProvenanceStep("true-foils", lost, tuple(part.hash for part in parts)),)
     summary = _saved(replace(bench, provenance=provenance), job)
     for maker in reports:  # all candidates, with the reasons for rejections
         folder = job.out / "makers" / slug(maker)
         folder.mkdir(parents=True)
         for name in (CANDIDATES_FILE, REPORT_FILE):
             shutil.copyfile(job.work / slug(maker) / name, folder / name)
-    true = len(made) - len(kept)
+    true = sum(lost.values())
     calls = sum(report["calls"] for report in reports.values())
     return {**summary, "makers": reports, "calls": calls} | ({"true_foils": true} if true else {})
 

@@ -225,7 +225,10 @@ def runs_said(folders: Sequence[Path]) -> str:
     run = {(card["recipe"], card["profile"]) for card, _ in made}
     wanted = [(paper["recipe"], profile) for profile in ("small", "local") for paper in papers()]
     absent = [", ".join(one) for one in wanted if one not in run]
-    told = "The last is the digest of a run's results, which `cook` prints: after a change of a maker it is another."
+    told = (
+        "The eight characters in brackets are the digest of a run's results, which `cook` prints: after a change of a "
+        "maker it is another."
+    )
     return f"From runs of {'; '.join(named)}. {told}" + (f" Not run: {'; '.join(absent)}." if absent else "")
 
 

@@ -219,7 +219,7 @@ INFO = Info(
         "The text of a clean foil does not reveal it; the biased kinds have the give-aways of older benchmarks."
     ),
     licence="CC0-1.0",
-    source="made by creperie",
+    source="pictures drawn and described by creperie's built-in world",
 )
 
 

@@ -98,9 +98,7 @@ def parse_source(format: Format, text: str) -> FormatSource:
         if name not in format.options:
             if not format.options:
                 raise UsageError(
-                    f"the format {format.name!r} has no options",
-                    where=text,
-                    hint="leave out the `?` and everything after it",
+                    f"the format {format.name!r} has no options", where=text, hint="leave out what follows ?"
                 )
             raise unknown(f"option of the format {format.name!r}", name, format.options)
     return FormatSource(Path(path), options)

@@ -313,8 +313,16 @@ def by_scripts(about: Mapping[str, Any]) -> str:
 
 def _chosen_by(about: Mapping[str, Any]) -> str:
     """Return the attackers by whose scores a refinement chose the items, from a run's description of its benchmark."""
-    steps = [step for step in about.get("provenance") or () if isinstance(step, Mapping) and step.get("op") == "refine"]
-    return " and ".join(dict.fromkeys(name for step in steps for name in step.get("args", {}).get("attackers", ())))
+    return " and ".join(dict.fromkeys(_refined_by(about.get("provenance") or [])))
+
+
+def _refined_by(history: Any) -> Iterator[str]:
+    if isinstance(history, Mapping):
+        if history.get("op") == "refine":
+            yield from history.get("args", {}).get("attackers", ())
+        history = list(history.values())
+    for part in history if isinstance(history, list | tuple) else ():
+        yield from _refined_by(part)
 
 
 def _scripted(history: Any) -> Iterator[str]:
