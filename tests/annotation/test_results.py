@@ -215,7 +215,7 @@ def test_the_new_version_says_where_it_comes_from(db: Database, bench: Benchmark
     recomputed = apply_record(record, bench)  # from the file alone
     assert recomputed.bench is not None
     assert recomputed.bench.hash == again.hash
-    with pytest.raises(UsageError, match="made from other content"):
+    with pytest.raises(UsageError, match="made from a different version"):
         apply_study(db, "s", again)
 
 

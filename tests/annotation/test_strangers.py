@@ -186,7 +186,7 @@ def test_only_named_proxies_are_believed() -> None:
     assert Address().proxies == ()
     with pytest.raises(UsageError, match="not an IP address"):
         Address(proxies=("*",))
-    with pytest.raises(UsageError, match="not an address"):
+    with pytest.raises(UsageError, match="must be an address"):
         Address(url="people.example")
 
 

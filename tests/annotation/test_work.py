@@ -154,7 +154,7 @@ def test_a_request_that_is_sent_twice_is_stored_once(db: Database, bench: Benchm
     assert count(db) == 1
     with pytest.raises(WorkError, match="no longer yours"):
         reply(db, who, ticket, "another-key")
-    with pytest.raises(WorkError, match="used for another action"), db.write() as session:
+    with pytest.raises(WorkError, match="as part of another action"), db.write() as session:
         undo(desk_for(session, who), "same-key")
 
 

@@ -216,7 +216,7 @@ def test_items_by_id_and_by_slice() -> None:
     assert list(bench[:2]) == WANTED == list(bench.filter(lambda item: item.subset != "other"))
     for id_, line in (
         ("7", "no items have the id '7'"),
-        ("10", r"2 items have the id '10'; name its subset: `bench\.item"),
+        ("10", r"2 items have the id '10'; name the subset too: `bench\.item"),
     ):
         with pytest.raises(CreperieError, match=line):
             bench[id_]

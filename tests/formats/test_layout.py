@@ -66,7 +66,7 @@ def test_a_subset_that_is_gone_has_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "subset", "captions", "says"),
     [
-        *(("sugarcrepe", s, ("b", "c"), "not a file name") for s in ("../up", "/abs", "a/../../b", "nul\0", "")),
+        *(("sugarcrepe", s, ("b", "c"), "can be called") for s in ("../up", "/abs", "a/../../b", "nul\0", "")),
         ("visla", "generic", ("b\tc", "d", "e"), "holds a tab"),  # a table without quotes
         ("valse", "s", ("b", "c"), "read-only; export as jsonl"),
     ],

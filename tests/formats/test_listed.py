@@ -190,7 +190,12 @@ def test_bivlc_as_parquet_brings_its_images(tmp_path: Path) -> None:
         ("whatsup", "controlled_clevr_dataset.json", [{"image_path": "1", "caption_options": []}], "no captions"),
         ("spec", "size/image2text.json", [{"query": "1", "keys": ["a"], "label": 3}], "not the number of a candidate"),
         ("mmvp-vlm", "Questions.csv", "id,type,statement\n1,O,a crab\n", "2 rows make one record"),
-        ("svo-probes", "svo_probes.csv", "sentence,pos_image_id,neg_image_id\na,1,2\n", "lacks one of the flags"),
+        (
+            "svo-probes",
+            "svo_probes.csv",
+            "sentence,pos_image_id,neg_image_id\na,1,2\n",
+            "is missing, or is neither",
+        ),
         ("imagecode", "valid_data.json", CODE, "unpack image-sets.zip"),
         ("foil-it", "foilv1.0_test_2017.json", {"images": []}, "no list of annotations"),
         ("foil-it", "foilv1.0_test_2017.json", {"annotations": [FOIL["annotations"][1]]}, "is null, expected text"),

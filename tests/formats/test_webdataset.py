@@ -70,8 +70,8 @@ def test_the_real_package_reads_them(written: Benchmark, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({"1.txt": b"a dog", "1.jpg": b"x"}, "is not a sample with id, subset, images"),
-        ({"1.json": b'{"id": "1"}'}, "is not a sample with"),
+        ({"1.txt": b"a dog", "1.jpg": b"x"}, "it needs a .json file with the fields id, subset, images"),
+        ({"1.json": b'{"id": "1"}'}, "is not a valid sample"),
         ({"1.json": b"{"}, "JSON"),
         ({"1.json": b'{"id":"1","subset":"s","images":7,"captions":["a"],"match":[[true]],"tags":{}}'}, "images"),
     ],

@@ -107,7 +107,7 @@ def _repeated(desk: Desk, key: str, kind: str) -> Receipt | None:
     if row is None:
         return None
     if row.kind != kind:
-        raise WorkError("key", "this request key was already used for another action")
+        raise WorkError("key", "this was already sent as part of another action: load the page again")
     return _receipt(desk, key, row.question, row.value)
 
 

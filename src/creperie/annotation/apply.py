@@ -86,7 +86,8 @@ def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFA
     name, expected, questions = document["study"], document["bench"]["hash"], judged(document)
     if expected != bench.hash:
         raise UsageError(
-            f"study {name!r} was made from other content (hash {expected[:12]}, but here it is {bench.hash[:12]})",
+            f"study {name!r} was made from a different version of this benchmark "
+            f"(hash in the study: {expected[:12]}; hash of this benchmark: {bench.hash[:12]})",
             where=bench.name,
             hint="pass the benchmark that the study was made from",
         )
@@ -145,9 +146,9 @@ def _apply_checks(
     remaining = [item for item, _ in judged_items if item is not None]
     if not remaining:
         raise UsageError(
-            "no item would be left",
+            "the new version would contain no items: all are removed or undecided",
             where=bench.name,
-            hint="first decide the questions on which people disagree, on the owner's pages",
+            hint="first decide the disputed questions on the owner's pages",
         )
     about |= {"fates": dict(Counter(fate for _, fate in judged_items)), "settled": dict(settled_by)}
     about |= {"undecided": plan.undecided, "verdict": plan.verdict}

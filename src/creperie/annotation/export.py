@@ -33,6 +33,7 @@ from creperie.annotation.tasks.form import Json
 from creperie.core import DataError, UsageError, csv_text, parse_json, read_text, write_text
 
 FORMAT = 2
+AGAIN = "export the study again with `annotate export`"
 LARGEST = 512 * 2**20
 _ABOUT = ("study", "task", "question", "kind", "source", "subset", "id", "annotator", "event", "value", "comment")
 COLUMNS = (*_ABOUT, "seconds", "at", "key", "revision", "excluded", "shown_order")
@@ -102,10 +103,10 @@ def read_export(path: Path) -> Json:
     """Return a record that `annotate export` wrote; raise an error if the file was changed since."""
     document = parse_json(read_text(path, max_bytes=LARGEST), str(path))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise DataError("not an exported study of this version", where=str(path), hint="use `annotate export` again")
+        raise DataError("is not a study exported by this version of creperie", where=str(path), hint=AGAIN)
     if document.get("digest") != digest_of(document):
         what = "digest mismatch: the file was changed after it was exported"
-        raise DataError(what, where=str(path), hint="use `annotate export` again")
+        raise DataError(what, where=str(path), hint=AGAIN)
     return document
 
 

@@ -40,7 +40,11 @@ def exclude(db: Database, name: str, pseudonym: str, why: str = "", actor: str =
 def _exclude(session: Session, study: StudyRow, pseudonym: str, why: str, actor: str) -> int:
     annotator = annotator_named(session, study, pseudonym)
     if annotator.excluded is not None:
-        raise UsageError(f"{pseudonym} is already excluded", where=study.name, hint="`annotate include` reverses it")
+        raise UsageError(
+            f"{pseudonym} is already excluded",
+            where=study.name,
+            hint="to count their answers again, use `annotate include`",
+        )
     annotator.excluded, annotator.excluded_why = time.time(), why
     given = _release(session, study, annotator)
     log(session, actor, "exclude", study, annotator=pseudonym, why=why, given_out_again=given)
@@ -53,7 +57,9 @@ def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
         if annotator.excluded is None or annotator.withdrawn is not None:
-            raise UsageError(f"{pseudonym} is not excluded", where=name, hint="`annotate show` lists who is")
+            raise UsageError(
+                f"{pseudonym} is not excluded", where=name, hint="`annotate show` lists the excluded annotators"
+            )
         annotator.excluded, annotator.excluded_why = None, ""
         for slot in session.scalars(select(Slot).where(Slot.annotator_id == annotator.id, Slot.state == VOID)):
             slot.state = DONE

@@ -94,7 +94,7 @@ class Address:
     def __post_init__(self) -> None:
         if self.url and not re.fullmatch(r"https?://[^/\s]+/?", self.url):
             raise UsageError(
-                f"{self.url[:80]!r} is not an address without a path", hint="write it like https://people.example"
+                f"{self.url[:80]!r} must be an address without a path", hint="write it like https://people.example"
             )
         if self.trusted_header and not self.proxies:
             raise UsageError("a trusted header is given without the proxy that sets it", hint="pass `proxies=`")

@@ -80,7 +80,10 @@ class GuardedSession(Session):
 def _guard(session: Session, context: object, instances: object) -> None:
     for row in session.deleted:
         if isinstance(row, (Answer, Decision, Revision, Event)):
-            raise StateError(f"rows of {row.__tablename__} cannot be deleted")
+            raise StateError(
+                f"a stored {row.__tablename__} cannot be deleted",
+                hint="to erase a person's answers, use `annotate erase`",
+            )
     for row in session.new:
         _check_new(session, row)
     for row in session.dirty:
@@ -94,7 +97,8 @@ def _check_new(session: Session, row: Any) -> None:
         own = select(Answer.kind).where(Answer.slot_id == row.slot_id, Answer.annotator_id == row.annotator_id)
         last = session.scalar(own.order_by(Answer.turn.desc()).limit(1))
         if row.kind not in ANSWER_MOVES[last]:
-            raise StateError(f"the action {row.kind!r} is not possible after {last or 'no action'!r}")
+            when = f"is not possible after {last!r}" if last else "cannot come first"
+            raise StateError(f"the action {row.kind!r} {when}", hint="load the page again")
     elif isinstance(row, Annotator):
         _permit(session, row.study_id, "invite")
     elif isinstance(row, Decision):
@@ -105,7 +109,7 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
     changes = {a.key: a.history for a in inspect(row).attrs if a.history.has_changes()}
     before = {name: (history.deleted or (None,))[0] for name, history in changes.items()}
     if isinstance(row, (Decision, Revision, Event)):
-        raise StateError(f"rows of {row.__tablename__} cannot be changed", hint="add a new row")
+        raise StateError(f"a stored {row.__tablename__} cannot be changed", hint="store a new one instead")
     if isinstance(row, Answer) and (set(changes) - ERASED or row.erased is None or row.value is not None):
         raise StateError("answers cannot be changed, only erased")
     if isinstance(row, Annotator) and "excluded" in changes:
@@ -115,7 +119,7 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
         old = str(before.get("state", row.state))
         move = SLOT_MOVES.get((old, row.state))
         if move is None:
-            raise StateError(f"a slot cannot change from {old} to {row.state}")
+            raise StateError(f"a question that is {old} cannot become {row.state}", hint="load the page again")
         _permit(session, row.study_id, move)
     if isinstance(row, StudyRow):
         _check_study(session, row, before)
@@ -128,7 +132,8 @@ def _check_study(session: Session, row: StudyRow, before: Json) -> None:
     if "settings" in before or "instructions" in before:
         _permit(session, row.id, "settings")
         if "revision" not in before:
-            raise StateError("settings cannot change without a new revision", where=row.name)
+            what = "the settings were changed without counting up their revision"
+            raise StateError(what, where=row.name, hint="change them with `annotate settings`")
 
 
 def _permit(session: Session, study: int, action: str) -> None:

@@ -124,7 +124,7 @@ def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
         raise UsageError(
             f"{len(missing)} of {len(wanted)} pictures cannot be shown to people; the first, {reference[:80]!r}: {why}",
             where=bench.name,
-            hint="pass the folder that holds the pictures themselves with `images=`; links must not lead out of it",
+            hint="pass the folder of the pictures as `images=`; replace links to files outside the folder by copies",
         )
 
 
@@ -147,9 +147,9 @@ def _drafts(task: StudyTask, bench: Benchmark, other: Benchmark | None, plan: St
         counts = {name: len(one.draft(bench.name, items)) for name, one in TASKS.items()}
         fitting = ", ".join(f"{name} ({n} questions)" for name, n in counts.items() if n)
         raise UsageError(
-            f"none of the {len(items)} items fits the task {task.name!r}: it needs {task.words['needs']}",
+            f"none of the {len(items)} items fits the task {task.name!r}: the task needs {task.words['needs']}",
             where=bench.name,
-            hint=f"tasks that fit: {fitting}" if fitting else "no task fits items of this form",
+            hint=f"choose a task that fits: {fitting}" if fitting else "use other items: no task fits these",
         )
     return drafts
 

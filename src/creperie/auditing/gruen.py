@@ -61,7 +61,9 @@ def load_cola(uri: str) -> Judge:
     classes = network.model.config.num_labels
     if classes != 2:
         raise ModelError(
-            f"this classifier has {classes} classes, GRUEN needs one with two", where=uri, hint="name a CoLA classifier"
+            f"this classifier has {classes} classes, but GRUEN needs a classifier with two",
+            where=uri,
+            hint="name a CoLA classifier",
         )
     name = f"{type(network.model).__name__} P(LABEL_1)"
     return Judge(network, network.described(name, network.tokenizer.model_max_length), _acceptable)
@@ -158,7 +160,8 @@ def load_gruen(lm: str, cola: str) -> GruenScorer:
     if not lm or not cola:
         raise UsageError(
             "GRUEN needs a language model and a CoLA classifier",
-            hint="pass `lm='lm:bert-base-cased'` `grammar='hf:CHECKPOINT'`, or blind:gruen?lm=lm:…&cola=hf:…",
+            hint="pass both `lm='lm:bert-base-cased'` and `grammar='hf:CHECKPOINT'`, or score with the model "
+            "blind:gruen?lm=lm:…&cola=hf:…",
         )
     model = load_model(lm)
     if not hasattr(model, "log_probabilities"):

@@ -288,9 +288,9 @@ class Benchmark(Framed):
                 raise UsageError(
                     f"{len(own) or 'no'} items have the id {index!r}",
                     where=self.name,
-                    hint=f"name its subset: `bench.item({own[0]!r}, {index!r})`"
+                    hint=f"name the subset too: `bench.item({own[0]!r}, {index!r})`"
                     if own
-                    else f"the subsets are {listing(self.subsets, 8)}",
+                    else f"check the id; the subsets are {listing(self.subsets, 8)}",
                 )
             return self.item(own[0], index)
         if not -len(self) <= index < len(self):
@@ -372,9 +372,9 @@ class Benchmark(Framed):
             self.schema.empty_table().filter(condition)  # distinguishes a wrong condition from a damaged file
         except pa.ArrowException as e:
             raise UsageError(
-                f"the condition {condition} does not fit the columns ({str(e).splitlines()[0][:120]})",
+                f"the condition {condition} cannot be applied to the columns ({str(e).splitlines()[0][:120]})",
                 where=self.name,
-                hint=f"columns: {', '.join(self.columns)}",
+                hint=f"use only these columns: {', '.join(self.columns)}",
             ) from None
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             return self.source.read(condition=condition)

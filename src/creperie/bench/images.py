@@ -336,7 +336,8 @@ def _grey(picture: Image.Image, mode: str) -> Image.Image:
     elif mode != "F" and low >= 0 and high <= 65535:
         scaled = values / 257.0
     else:
-        raise ImageError("undecodable-image", f"the scale of grey values from {low:g} to {high:g} is not known")
+        what = f"its grey values go from {low:g} to {high:g}, so it is not known which value is white"
+        raise ImageError("undecodable-image", what, hint="save the image with 8 or 16 bits per pixel")
     return Image.fromarray(np.rint(scaled).astype(np.uint8))
 
 

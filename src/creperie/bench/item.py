@@ -185,7 +185,7 @@ def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
 def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Array:
     if not is_unicode(name):
         what = f"the tag name {name!a} holds an unpaired surrogate, which is not text"
-        raise DataError(what, hint="rename the tag, or save its source as UTF-8")
+        raise DataError(what, hint="rename the tag, or write the file that it comes from again as UTF-8")
     try:
         return tag_array(values)
     except (UnicodeError, OverflowError):
@@ -193,7 +193,7 @@ def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Arr
             if isinstance(value, str) and not is_unicode(value):
                 raise _unstorable(f"tag {name}", value, "holds an unpaired surrogate", subset, id_) from None
             if isinstance(value, int) and abs(value) > sys.float_info.max:
-                raise _unstorable(f"tag {name}", value, "is too large for a number", subset, id_) from None
+                raise _unstorable(f"tag {name}", value, "is too large to be stored as a number", subset, id_) from None
         raise
 
 

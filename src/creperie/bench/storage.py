@@ -183,7 +183,7 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
         raise DataError(
             f"is not a complete manifest ({type(e).__name__}: {e})",
             where=path,
-            hint="it was edited, or creperie did not write it: save the benchmark again",
+            hint="save the benchmark again; the file was edited, or creperie did not write it",
         ) from None
     _check_parquet(bench, stated, root)
     if images is None and stored:

@@ -80,7 +80,8 @@ def _encoded(picture: Any, where: str) -> bytes:
         raise DataError(
             f"is of type {type(picture).__name__}, which is not an image",
             where=where,
-            hint="give PIL images, arrays of bytes or of 0 to 1, encoded bytes, paths, or keys with `images=`",
+            hint="give PIL images, arrays of integers (0 to 255) or floats (0 to 1), bytes of image files, or paths; "
+            "or give image keys and pass `images=`",
         )
     file = io.BytesIO()
     picture.save(file, "PNG", compress_level=1)
@@ -217,7 +218,7 @@ class FolderStore(KeyedImageStore):
         try:
             size = path.stat().st_size
             if size > MAX_BYTES:
-                raise ImageError("image-too-large", f"the file has {size:,} bytes", where=path, hint=_SMALLER)
+                raise ImageError("image-too-large", f"is too large: it has {size:,} bytes", where=path, hint=_SMALLER)
             return path.read_bytes()
         except OSError as e:
             raise ImageError("missing-image", f"cannot be read ({e.strerror})", where=path) from None
@@ -293,7 +294,9 @@ class ZipStore(Archive):
         info = self._entries[name]
         where = f"{self.path}/{name}"
         if info.file_size > MAX_BYTES:
-            raise ImageError("image-too-large", f"the entry has {info.file_size:,} bytes", where=where, hint=_SMALLER)
+            raise ImageError(
+                "image-too-large", f"is too large: it has {info.file_size:,} bytes", where=where, hint=_SMALLER
+            )
         try:
             with self._lock, self._zip.open(info) as entry:
                 return entry.read(MAX_BYTES)

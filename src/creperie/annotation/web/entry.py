@@ -66,7 +66,8 @@ def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
             raise HTTPException(429, "Too many attempts; please try again later.")
         raise HTTPException(
             404,
-            "This link has ended, or it is incomplete. Check it, or ask for a new one (owners: annotate link).",
+            "This link has ended or is incomplete. Check that you copied all of it, or ask for a new link. "
+            "(If you own the study, make one with `creperie annotate link`.)",
         )
     return who
 

@@ -46,8 +46,9 @@ def _vg(name: str, word: str) -> Format:
 def _order_item(record: Record, subset: str) -> Item:
     if "caption_options" not in record.fields and "caption" in record.fields:
         raise record.error(
-            "has captions without their four shuffles: ARO publishes only the captions, its code makes the shuffles",
-            "make them with `creperie make rules:shuffle --as-published --captions karpathy:PATH --out DIR`",
+            "has captions without their four shuffles: ARO publishes only captions, and its code makes the shuffles",
+            "make shuffles with `creperie make rules:shuffle --as-published --captions karpathy:PATH --out DIR`, "
+            "then load DIR",
         )
     options = texts_of(record, "caption_options", least=1 + _PERTURBED)
     images = (image_of(record, "image"),)

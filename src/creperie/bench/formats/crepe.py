@@ -64,7 +64,7 @@ def _read(source: FormatSource) -> Benchmark:
         raise UsageError(
             "this folder holds both sets of CREPE",
             where=source.path,
-            hint="give one of its folders or files, or write crepe-systematicity:PATH or crepe-productivity:PATH",
+            hint="choose one set: write crepe-systematicity:PATH or crepe-productivity:PATH",
         )
     return _read_productivity(source)
 

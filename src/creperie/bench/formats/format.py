@@ -98,7 +98,9 @@ def parse_source(format: Format, text: str) -> FormatSource:
         if name not in format.options:
             if not format.options:
                 raise UsageError(
-                    f"the format {format.name!r} has no options", where=text, hint="leave out what follows ?"
+                    f"the format {format.name!r} has no options",
+                    where=text,
+                    hint="leave out the `?` and everything after it",
                 )
             raise unknown(f"option of the format {format.name!r}", name, format.options)
     return FormatSource(Path(path), options)

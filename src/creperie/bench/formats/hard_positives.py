@@ -40,7 +40,7 @@ def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
             raise UsageError(
                 "the file with the hard positives does not exist",
                 where=swapped,
-                hint="name it: hard-positives:FILE?swapped=OTHER",
+                hint="write hard-positives:FILE?swapped=OTHER, where OTHER is the file with the hard positives",
             )
         return [(path.name, path, swapped)]
     root = path if (path / _SWAPPED).is_dir() else path.parent
@@ -49,9 +49,9 @@ def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
     complete = [pair for pair in pairs if pair[2].is_file()]
     if not complete:
         raise DataError(
-            f"there is no {_SWAPPED} folder with the same files beside {_ORIGINAL}",
+            f"the folder {_ORIGINAL} needs a folder {_SWAPPED} next to it, with files of the same names",
             where=root,
-            hint=f"give the folder that holds both {_ORIGINAL} and {_SWAPPED}",
+            hint=f"give the folder that contains both {_ORIGINAL} and {_SWAPPED}",
         )
     return complete
 
@@ -59,7 +59,7 @@ def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
 def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: str) -> list[Item]:
     if len(originals) != len(swapped):
         raise DataError(
-            f"has {len(swapped)} records, but the file it must be aligned with has {len(originals)}",
+            f"has {len(swapped)} records, but the file of the same name in {_ORIGINAL} has {len(originals)}",
             where=file,
             hint="take both files from the same release",
         )
@@ -68,8 +68,8 @@ def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: 
         image = image_of(first, "image_path")
         if image != image_of(second, "image_path"):
             raise second.error(
-                f"names another image than its partner in the other file ({image[:80]!r})",
-                "take both files from one release",
+                f"does not name the same image as the record at its place in the other file ({image[:80]!r})",
+                "take both files from the same release",
             )
         # The negative of the second file is the one the published evaluation scores.
         captions = (text_of(first, "true_caption"), text_of(second, "true_caption"), text_of(second, "false_caption"))

@@ -72,7 +72,8 @@ def _subset(record: Record, part: Mapping[str, Any], file: str, values: Sequence
     if isinstance(rule, dict):
         flags = {name: _FLAGS.get(str(record.fields.get(name)).lower()) for name in rule}
         if None in flags.values():
-            raise record.error(f"lacks one of the flags {', '.join(rule)}, or it is neither true nor false")
+            wrong = next(name for name, set_ in flags.items() if set_ is None)
+            raise record.error(f"the flag {wrong!r} is missing, or is neither true nor false")
         chosen = [rule[name] for name, set_ in flags.items() if set_]
         return str(chosen[0]) if len(chosen) == 1 else ""
     return _texts(record, rule, values)[0].split("/")[0] if rule else file
@@ -127,7 +128,7 @@ def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
             raise DataError(
                 f"has no images for {folder[:80]!r}",
                 where=path,
-                hint="unpack image-sets.zip beside it: the numbers of the images are known from their files only",
+                hint="unpack image-sets.zip into the folder of this file: the names of the images hold their numbers",
             )
         images = sorted(set(files), key=lambda name: int(re.sub(r"\D", "", name) or 0))
         for number, caption in descriptions.items():

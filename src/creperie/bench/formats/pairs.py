@@ -61,8 +61,8 @@ _COLORSWAP = _row_reader(1, ("image_source", "caption_source"), "")
 def _winoground_value(item: Item) -> dict[str, Any]:
     if item.match != PAIRED:
         raise UsageError(
-            f"has {len(item.images)} images and {len(item.captions)} captions; this format holds two and two, "
-            "each caption true of its own image",
+            f"has {len(item.images)} images and {len(item.captions)} captions; this format needs two of each, "
+            "and each caption must be true of exactly one image",
             where=f"item {item.subset}/{item.id}",
             hint="export as jsonl, which holds every item",
         )

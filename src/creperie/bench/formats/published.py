@@ -144,7 +144,7 @@ def texts_by_truth(item: Item, positives: int, negatives: int | None) -> tuple[l
         wanted = "any number of" if negatives is None else negatives
         raise UsageError(
             f"has {len(item.images)} images, {len(true)} true and {len(false)} false captions; "
-            f"this format holds 1, {positives} and {wanted}",
+            f"this format needs 1 image, {positives} true and {wanted} false captions",
             where=f"item {item.subset}/{item.id}",
             hint="export as jsonl, which holds every item",
         )

@@ -68,13 +68,13 @@ def _json_records(path: Path, kind: str) -> list[Record]:
         raise DataError(
             f"is {kind_of(value)}, expected {name} of records",
             where=path,
-            hint="if the file has another format, name that one: `creperie data list` shows them",
+            hint="if the file has another format, write FORMAT:PATH; `creperie data list` shows the formats",
         )
     pairs = value.items() if isinstance(value, dict) else zip(map(str, range(len(value))), value, strict=True)
     records = [record_of(key, inner, f"{path} (record {key[:80]!r})") for key, inner in pairs]
     for record in records:
         if not is_unicode(record.key):
-            raise DataError("holds a key with an unpaired surrogate", where=path, hint="save its source as UTF-8")
+            raise DataError("has a key with an unpaired surrogate", where=path, hint="write the file again as UTF-8")
     return records
 
 

@@ -80,7 +80,7 @@ def _check_inside(name: str) -> None:
     parts = Path(name).parts
     hidden = any(part.startswith(".") for part in parts)  # includes `..` and the file name of an empty subset
     if not parts or hidden or Path(name).is_absolute() or "\0" in name or len(name.encode()) > 1000:
-        raise UsageError(f"{name[:200]!r} is not a file name inside the folder", hint="give the subset another name")
+        raise UsageError(f"no file in the folder can be called {name[:200]!r}", hint="give the subset another name")
 
 
 def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:

@@ -26,7 +26,7 @@ def _item(record: Record, file: str) -> Item:
     if "images" in record.fields:
         images = texts_of(record, "images")
         if len(images) != 2 or len(references) != 2:
-            raise record.error(f"has {len(images)} images and {len(references)} references, expected two and two")
+            raise record.error(f"has {len(images)} images and {len(references)} references, expected two of each")
         return Item(key, subset, tuple(image_reference(i) for i in images), tuple(references), PAIRED)
     true = record.fields.get("positive", 0)
     if type(true) is not int or not 0 <= true < len(references):

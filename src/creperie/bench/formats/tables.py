@@ -120,7 +120,7 @@ class _Row:
                 raise DataError(f"{name!r} is {kind_of(value)}, expected text", where=self.where)
             if not is_unicode(value):
                 what = f"{name!r} holds an unpaired surrogate, which is not a character"
-                raise DataError(what, where=self.where, hint="save its source as UTF-8")
+                raise DataError(what, where=self.where, hint="write the file again as UTF-8")
         return [v for v in values if v] if self.text else values
 
     def id(self, name: str) -> str:
@@ -188,9 +188,9 @@ def resolve(roles: Roles, table: TableSource) -> Roles:
     images, positives, negatives = len(chosen.image), len(chosen.positive), len(chosen.negative)
     if images > 2 or (images == 2 and (positives != 2 or negatives)):
         raise UsageError(
-            f"{images} image columns do not fit {positives} true and {negatives} false captions",
+            f"{images} image columns do not fit {positives} columns of true and {negatives} of false captions",
             where=table.where,
-            hint="give one image column, or two with one true caption each",
+            hint="give one image column, or two image columns and two columns of true captions",
         )
     return chosen
 

@@ -57,7 +57,7 @@ def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
         parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in wanted]
         if not parts:
             what = f"this is not the {kinds[0]} file of VISLA"
-            raise DataError(what, where=source.path, hint="name it visla, or give the other file")
+            raise DataError(what, where=source.path, hint=f"write visla:PATH, or give the {kinds[0]} file")
         return read_parts("visla", parts)
 
     return read
@@ -70,9 +70,9 @@ def _kind(path: Path) -> str:
         if set(columns) <= set(header):
             return kind
     raise DataError(
-        f"its columns, {', '.join(h[:40] for h in header[:8])!r}, fit neither file of VISLA",
+        f"its columns, {', '.join(h[:40] for h in header[:8])!r}, are those of neither VISLA file",
         where=f"{path}:1",
-        hint=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}",
+        hint=f"expected either ({', '.join(_GENERIC)}) or ({', '.join(_SPATIAL)})",
     )
 
 

@@ -61,7 +61,8 @@ def _read(source: FormatSource) -> Benchmark:
             document = parse_json(read(about).decode("utf-8", "replace"), where) if about else None
             if not isinstance(document, dict) or not columns.keys() <= document.keys():
                 hint = "expected what `creperie data export --format webdataset` writes; `make --captions` reads others"
-                raise DataError(f"is not a sample with {', '.join(columns)} as .json", where=where, hint=hint)
+                what = f"is not a valid sample: it needs a .json file with the fields {', '.join(columns)}"
+                raise DataError(what, where=where, hint=hint)
             name = name or str(document.get("creperie.name", ""))
             for column, values in columns.items():
                 values.append(document[column])
