@@ -309,7 +309,7 @@ def score(
     dtype: str = "auto",
     batch_size: int | None = None,
 ) -> Run:
-    """Score one model on one benchmark and return the run. With `out` it is saved in that folder."""
+    """Score one model on one benchmark and return the run. With `out`, the run is also saved in that folder."""
 
 # from creperie.training.fit import train as train
 def train(

@@ -98,7 +98,9 @@ def hello(model: Any, module: ModuleType) -> dict[str, Any]:
 
 
 def answer(replies: IO[bytes], model: Any, request: dict[str, Any], path: str) -> None:
-    """Call the method of the model that the request names, and send the result."""
+    """Call the method of the model that the request names, and write the result to `replies`. `path` is the file that
+    holds the pixels of the request's images.
+    """
     names = METHODS[request["do"]]
     method = next(getattr(model, name) for name in names if callable(getattr(model, name, None)))
     images = read_images(path, request.get("images", []))

@@ -55,8 +55,8 @@ class PictureRoots:
         return "" if any(place.is_relative_to(root) for root in (*self.named, *self.folders, *own)) else OUTSIDE
 
     def applied(self, bench: Benchmark) -> Benchmark:
-        """Return the benchmark. If its image store is missing, it gets the first folder named by the user that has its
-        images.
+        """Return the benchmark. If the folder of its images does not exist, return a copy that reads them from the
+        first of the user's folders that contains them.
         """
         if bench.images is not NO_IMAGES or not self.named:
             return bench
@@ -120,7 +120,9 @@ def _made(store: ImageStore, reference: str, edge: int) -> str | ImageError:
 
 
 def _edge(store: ImageStore, wanted: Sequence[str], budget: int) -> int:
-    """Return the largest edge in pixels at which all images probably fit, estimated from a sample."""
+    """Return the largest thumbnail size, in pixels of the longer side, at which all wanted images probably fit into
+    `budget` bytes. It is estimated from a sample of the images.
+    """
     sample = wanted[:: max(1, len(wanted) // _SAMPLED)][:_SAMPLED]
     for edge in EDGES:
         sizes = [len(made) for made in (_made(store, r, edge) for r in sample) if isinstance(made, str)]

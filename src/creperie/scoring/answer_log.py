@@ -29,7 +29,9 @@ MOST_CUT = 0.05
 
 
 def written(asked: str, chosen: Chosen) -> Written:
-    """Return the record of an answer that is stored; `asked` says in which order the options were offered."""
+    """Return the record in which an answer is stored. `asked` says in which order the options were offered; `chosen` is
+    the answer.
+    """
     reply = reply_of(chosen.answer)
     return {"asked": asked, "answer": str(reply), "thought": reply.thought, "cut": reply.cut}
 

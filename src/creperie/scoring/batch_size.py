@@ -87,9 +87,11 @@ class BatchSize:
         return count, count * width
 
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> list[Any]:
-        """Run a forward pass on a batch and return its outputs.
+        """Run a forward pass on a batch and return a list of its outputs. This is one output, or several if memory ran
+        out and the batch had to be split; later batches are then smaller.
 
-        If memory runs out, the batch is split, so that there are several outputs, and later batches are smaller.
+        `what` is the unit in which batches are measured, such as "images" or "tokens"; `units` is the size of the batch
+        in it.
         """
         parts: list[Any] = []
         size, at = len(batch), 0
@@ -129,7 +131,9 @@ class BatchSize:
                 self.captions = max(1, min(self.captions, count))
 
     def _learn(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
-        """Run a first, small batch and set the size of later ones from its memory use."""
+        """Run a first, small batch, set the size of later batches from the memory that it used, and return its output.
+        `what` and `units` are as in `run`.
+        """
         import torch
 
         torch.cuda.synchronize()

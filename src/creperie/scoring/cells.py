@@ -48,14 +48,16 @@ def _image_and_caption(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, 
 
 
 def _two_captions(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
-    """Return the pair numbers of the captions × captions cells; a pair has the same number in either order."""
+    """Return one array: the number of the pair in each cell of the matrices that compare an item's captions with each
+    other. A pair has the same number in either order of its captions.
+    """
     _, a, b = part.caption_pairs
     return (_coded(np.minimum(a, b), np.maximum(a, b), captions),)
 
 
 def _two_captions_with_the_image(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
-    """Return the numbers of the two (image, caption) pairs of each captions × captions cell; −1 unless there is one
-    image.
+    """Return two arrays for the cells of the captions × captions matrices: the number of the pair (image, one caption)
+    and that of (image, other caption). They are −1 for items that do not have exactly one image.
     """
     owner, a, b = part.caption_pairs
     single = np.diff(part.image_starts) == 1

@@ -78,7 +78,9 @@ class Asked:
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
     def void(self, code: str) -> list[str]:
-        """Return the reasons why answers give no score, for those with this code (cut off, or impossible to parse)."""
+        """Return the reasons of the answers that give no score and have this code: `CUT_OFF` for answers that were cut
+        off, `UNREAD` for answers that cannot be parsed.
+        """
         return [reason(c) for c in self.answers if code_of(c) == code]
 
     def written(self) -> list[Written]:
@@ -120,7 +122,9 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """Ask the model about a case again and return the score for a row, to check the stored one."""
+        """Ask the model again about the case to which a row of the sheet belongs, and return the row's new score, which
+        is compared with the stored one.
+        """
         at = max(first for first in done if first <= row)
         case = cases[done[at]]
         (answer,) = ask(model, filler.plan, [(case, filler.plan.open(case.image))])
@@ -174,8 +178,8 @@ def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault) -> list[Fault]
 def ask(
     model: Chooser, plan: ScoringPlan, cases: Sequence[tuple[Case, Image.Image | Fault]], order: str = ""
 ) -> list[Asked | Fault]:
-    """Ask a model about several cases in one call; return its answers or faults. `order`, if given, replaces the
-    model's own.
+    """Ask a model about several cases in one call; return one answer or fault per case. `order` says in which order the
+    captions are offered; if it is empty, the model's setting is used.
     """
     replies: list[Asked | Fault] = []
     questions: list[ChoiceQuestion] = []
@@ -224,7 +228,9 @@ def _check_shots(model: Any, plan: ScoringPlan, cases: Sequence[Case]) -> None:
 
 
 def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
-    """Yield one case per image of every item."""
+    """Yield one case per image of every item. With `by_subset`, each case also has its subset, on which a model's
+    demonstrations may depend.
+    """
     layout = part.layout
     subsets = part.bench.column("subset").to_pylist() if by_subset else [""] * len(layout)
     cells = layout.starts("image_text")
@@ -237,7 +243,10 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
 
 
 def _places(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
-    """Return the row in the sheet for each cell of the score matrices; −1 for the cells of items without images."""
+    """Return, for each cell of the part's score matrices, its row in the sheet; −1 for the cells of items without
+    images. `own` are the part's cases, `number` gives the number of each distinct case, and `starts` the first row of
+    each distinct case.
+    """
     places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
     cells = part.layout.starts("image_text")
     rest = iter(own)

@@ -26,8 +26,8 @@ READ = 16
 
 @dataclass(frozen=True)
 class Digests:
-    """The keys of image references, one each (zeros if the image cannot be read), and a fault for each unreadable
-    image.
+    """The content keys of image references, one key per reference, and the faults of the images that cannot be read.
+    The key of such an image is all zeros.
     """
 
     keys: np.ndarray
@@ -69,7 +69,9 @@ def _cropped(digest: bytes, box: Box | None) -> bytes:
 def _digest_files(
     store: ImageStore, files: Sequence[str], memo: SegmentFolder, progress: Progress
 ) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """Return the digests of whole image files, and the faults of unreadable files by index in `files`."""
+    """Return the digests of whole image files, in the order of `files`, and the faults of unreadable files: a mapping
+    from the index in `files` to (code, message).
+    """
     digests = np.zeros((len(files), KEY), np.uint8)
     faults: dict[int, tuple[str, str]] = {}
     folders: dict[Path, Path] = {}
@@ -105,8 +107,9 @@ def _digest_files(
 
 
 def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
-    """Return a text that changes whenever an image's file does; empty if changes would not be noticed with
-    certainty.
+    """Return a text that identifies the present state of an image file: it differs after every change of the file. It
+    is empty if a change could go unnoticed. `key` names the image in the store, and `folders` keeps the real paths of
+    folders for the next calls.
     """
     resolve = getattr(store, "resolve", None)
     try:

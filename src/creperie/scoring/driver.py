@@ -130,8 +130,11 @@ class Driver:
         forward: Callable[[Sequence[Any]], np.ndarray],
         what: str,
     ) -> Iterator[tuple[np.ndarray, list[Any], np.ndarray]]:
-        """Yield each batch with its vectors, in order. On a GPU, the next batch is submitted before a result is
-        awaited.
+        """Run `forward` on each batch and yield (rows, inputs, vectors), in order. On a GPU, the next batch is
+        submitted before a result is awaited.
+
+        A batch is (rows, inputs, units). `what` is the unit in which batches are measured ("images" or "tokens"), and
+        units the size of the batch in it.
         """
         flying: deque[tuple[np.ndarray, list[Any], Future[np.ndarray]]] = deque()
         stage = f"forward {'images' if what == 'images' else 'captions'}"
@@ -158,7 +161,9 @@ class Driver:
     def forward(
         self, what: str, forward: Callable[[Sequence[Any]], np.ndarray], batch: Sequence[Any], units: int
     ) -> np.ndarray:
-        """Run a forward pass and return its output, after checking that it has one row of floats per input."""
+        """Run a forward pass on a batch and return its output. Raise a ModelError unless it has one row of floats per
+        input. `what` and `units` are as in `BatchSize.run`.
+        """
         parts = self.parts(what, forward, batch, units)
         answer = np.asarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
         if answer.shape[:1] != (len(batch),) or answer.ndim > 3 or answer.dtype.kind != "f":
@@ -170,7 +175,9 @@ class Driver:
         return answer.astype(np.float32, copy=False)
 
     def parts(self, what: str, forward: Callable[[Sequence[Any]], Any], batch: Sequence[Any], units: int) -> list[Any]:
-        """Run a forward pass and return its outputs: several if the batch had to be split to fit the memory."""
+        """Run a forward pass on a batch and return a list with its output. If the batch does not fit into the device's
+        memory, it is split, and the list has the output of each part, in order.
+        """
         try:
             return self.pace.run(what, forward, batch, units)
         except CreperieError:
@@ -183,9 +190,10 @@ class Driver:
             ) from e
 
     def unit(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the vectors, in which all-zero vectors (they have no direction) become NaN.
+        """Return the vectors, with all-zero vectors replaced by NaN because they have no direction.
 
-        Raise a ModelError unless all others have length one: cosines are computed as their products.
+        Raise a ModelError if any other vector does not have length one: cosines are computed as dot products, which
+        assumes that length.
         """
         vectors = np.where(vectors.any(axis=-1, keepdims=True), vectors, np.float32(np.nan))
         off = np.abs(np.linalg.norm(vectors, axis=-1) - 1)

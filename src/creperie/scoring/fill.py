@@ -74,9 +74,11 @@ def _fill_blind(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_by_pairs(filler: Filler, filled: FilledScores, route: str) -> None:
-    """Fill image_text by pairs of an image and a caption, or text_text: by pairs of captions (`between`), or with
-    products of two vectors, each of a caption encoded together with the item's image (`joint`). For the latter, items
-    with several images or with none stay NaN.
+    """Fill a score column that is computed by pairs. With the route `pair`, this is image_text, with one score per pair
+    of an image and a caption; otherwise it is text_text.
+
+    With `between`, text_text has one score per pair of captions. With `joint`, a score is the product of two vectors,
+    each of which encodes a caption together with the item's image; items with several images or with none stay NaN.
     """
     cells = pair_cells(filler.plan, route)
     sheet = filler.between(cells) if route == "between" else filler.pairs(cells)

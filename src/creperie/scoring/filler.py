@@ -91,7 +91,7 @@ class Filler:
 
     @cached_property
     def log(self) -> AnswerLog:
-        """The stored answers of the model; without a file if its results must not be stored."""
+        """The log of the model's answers. It is kept only in memory if results of this model must not be stored."""
         return AnswerLog(self.store.answers(self.handle.fingerprint) if self.handle.stored else None)
 
     # -- sheets --------------------------------------------------------------------------------------------------
@@ -174,7 +174,9 @@ class Filler:
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def probe(self, sheet: Sheet, ask: Callable[[Any, int], Any]) -> None:
-        """If the model was given in memory, recompute a few stored results; raise a ModelError if they have changed."""
+        """If the model was given in memory, recompute a few rows of the sheet that are stored, and raise a ModelError
+        if the results differ. `ask` computes one row with the model.
+        """
         rows = np.flatnonzero(sheet.done)
         if not self.handle.probed or not len(rows):
             return
@@ -210,8 +212,8 @@ class Filler:
             yield advance
 
     def _give_up_unreadable(self, sheet: Sheet) -> None:
-        """If only a few images are missing, mark those that cannot be decoded; then the model often need not be
-        loaded.
+        """If the sheet lacks the results of only a few images, decode these images and mark those that cannot be
+        decoded. Often none is left to compute, so that the model need not be loaded.
         """
         missing = np.flatnonzero(~sheet.done)
         if len(missing) > FEW:
@@ -251,7 +253,7 @@ class StoredSheet(Sheet):
             )
 
     def close(self) -> None:
-        """Write what is left to the store and record how many rows could not be computed."""
+        """Write the results that are not stored yet, and record how many rows could not be computed."""
         if self._shelf is not None:
             with suppress(OSError):
                 self._shelf.close()

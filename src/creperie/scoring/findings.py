@@ -58,7 +58,9 @@ def cut_message(tokens: int) -> str:
 def item_findings(
     part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
-    """Return the faults of images and captions as findings about the items that contain them."""
+    """Return findings about the items whose images or captions have faults. `cut` maps the number of a caption in the
+    plan to the number of its tokens that were cut off, which is a finding too.
+    """
     findings = Findings()
     too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]
     quoted = [Fault(f.row, f.code, f"{f.message}: {one_line(plan.texts[f.row], 60)!r}") for f in [*captions, *too_long]]
@@ -68,8 +70,8 @@ def item_findings(
 
 
 def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
-    """Return the faults of rows as findings about the items that use them; item i uses numbers[starts[i]:starts[i +
-    1]].
+    """Return one finding for every item that uses a row with a fault. Item i uses the rows numbers[starts[i]:starts[i +
+    1]]; equal findings about an item are reported once.
     """
     findings = Findings()
     subset, ids = part.bench.column("subset"), part.bench.column("id")
@@ -82,7 +84,9 @@ def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndar
 
 
 def _with_items(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
-    """Yield every pair of a fault and an item that uses its row, in the order of the items."""
+    """Yield (fault, item number) for every item that uses the row of a fault, in the order of the items. Item i uses
+    the rows numbers[starts[i]:starts[i + 1]].
+    """
     by_row: dict[int, list[Fault]] = {}
     for fault in faults:
         by_row.setdefault(fault.row, []).append(fault)

@@ -82,8 +82,8 @@ class Handle:
         return columns_of(self.abilities)  # type: ignore[return-value]
 
     def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
-        """Return how each column is filled: by `towers` (vectors of images and of captions), or by the ability
-        named.
+        """Return how the model fills each column: by `towers`, that is, by vectors of images and of captions, or by the
+        first of its abilities that gives this column (`choice` or `pair`; `text`, `between` or `joint`; `blind`).
         """
         preferred: dict[Input, tuple[str, ...]] = {
             "image_text": ("towers", "choice", "pair"),
@@ -218,8 +218,8 @@ def _remember(uri: str, dtype: str, files: list[str], handle: Handle) -> None:
 
 
 def _file_states(uri: str) -> list[str]:
-    """Return the states of a model's files. Empty if the model is not a single folder or has changed only a moment
-    ago.
+    """Return one text per file of a model, which changes whenever the file does. The list is empty if the model is not
+    a single folder, or if a file changed so recently that a further change might not be noticed.
     """
     try:
         folder = _folder_of(uri)
@@ -232,9 +232,9 @@ def _file_states(uri: str) -> list[str]:
 
 
 def _folder_of(uri: str) -> Path | None:
-    """Return the folder of a model that the URI names by a folder, a package or a repository on the hub; else None.
+    """Return the folder of a model whose URI names a folder, a package or a repository on the hub; None for other URIs.
 
-    Other models may depend on files named in their options, so their fingerprints are not cached.
+    A model of another kind may depend on files that are named in its options, so its fingerprint is not cached.
     """
     parsed = parse_uri(uri)
     if parsed.kind not in FOLDER_KINDS:

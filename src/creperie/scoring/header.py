@@ -96,7 +96,9 @@ def run_notes(runs: Iterable[Run]) -> list[str]:
 
 
 def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
-    """Return a line that says how many items of a run have no score; an empty list if all have one."""
+    """Return a list with one line that says how many items of a run have no score; an empty list if every item has a
+    score. `what` names what the items have instead, such as "no answer".
+    """
     missing = len(run) - run.scored
     return [f"{missing:,} of {len(run):,} items have {what} and are not in the figures"] if missing else []
 

@@ -41,8 +41,8 @@ class UnmatchedError(DataError):
 
 
 def check_matched(rows: Sequence[UnmatchedRow], total: int, where: str, *, partial: bool) -> list[str]:
-    """Return a note on unmatched rows. Raise an error if no row matches or if, unless `partial`, more than 10 % do
-    not.
+    """Return a list with a note on the unmatched rows; empty if all rows match an item. Raise an UnmatchedError if no
+    row matches, or if more than 10 % of the rows do not and `partial` is False. `where` names the log in the error.
     """
     if len(rows) > MOST_UNMATCHED * total and (not partial or len(rows) == total):
         raise UnmatchedError(rows, total, where)
@@ -216,14 +216,14 @@ def _vlmeval(row: Record, number: int) -> LoggedAnswer:
 
 
 def _key(target: Any) -> str:
-    """Return the right answer according to the log; empty if it names several or none."""
+    """Return the right answer of a sample from its `target`; empty if the target names no answer or several."""
     (one,) = target if isinstance(target, list) and len(target) == 1 else (target,)
     return "" if one is None or isinstance(one, (list, dict)) else str(one).strip()
 
 
 def likelihoods(pairs: Any) -> tuple[float, ...]:
-    """Return the log-likelihoods in [[log-likelihood, is greedy], …], even if they are written as text; empty for free
-    text.
+    """Return the log-likelihoods from a list of pairs [log-likelihood, is greedy], whose members may also be text.
+    Return an empty tuple if `pairs` is something else, such as a free-text answer.
     """
     try:
         return tuple(float(pair[0]) for pair in pairs if len(pair) == 2)

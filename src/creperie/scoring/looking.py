@@ -76,8 +76,9 @@ class SeenCells:
     def save(self, out: str | Path) -> None:
         """Write the judgements to a folder.
 
-        `looks.json` and `looks.parquet` (one row per cell) hold the judgements, `people/` the items that people should
-        check, and `weighed/`, for twins, the items with the evidence levels that follow from the judgements.
+        `looks.json` and `looks.parquet` (one row per cell) hold the judgements. `people/` holds the items that people
+        should check. For a benchmark of twins, `weighed/` holds the items with the evidence levels that follow from the
+        judgements.
         """
         rows, wanted = self.rows, {(r["subset"], r["item"]) for r in self.rows if r["code"]}
         mask = [(item.subset, item.id) in wanted for item in self.bench]
@@ -99,8 +100,8 @@ def seeing(uri: str) -> str:
 
 
 def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -> dict[str, Any]:
-    """Return the work to expect: the pairs that are not stored yet, the seconds if known, and the cost if a server
-    charges.
+    """Return a forecast of the work: the items, the pairs to ask about that are not stored yet (`questions`), the
+    tokens to send to a server (`tokens_in`), the cost if the server charges, and the seconds if known.
     """
     (plan,) = forecast_all([bench], [seeing(uri)], ScoreOptions(), progress=progress)
     cells = plan.pairs.missing or plan.images.missing

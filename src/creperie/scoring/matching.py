@@ -25,7 +25,9 @@ OTHER_KEY = "its own key names another caption as the right answer"
 
 @dataclass(frozen=True)
 class HarnessReply:
-    """The scores that a row of a log gives to some of an item's cells, or by default to all of them."""
+    """The scores that a row of a log gives to cells of an item: to those in `cells` or, if that is empty, to all of
+    them.
+    """
 
     subset: str
     item: str
@@ -131,7 +133,9 @@ def _has_captions(
 
 
 def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-    """Return the reply of a log's row about one image of the item, or the reason why it gives none."""
+    """Return the scores that a log's answer gives to one image of the item, or the reason why it gives none. `row` is
+    the image's row in the match matrix, and `offered` are the options that the model was given.
+    """
     match = np.array(item.match[row], np.float32)
     cells = [row * len(match) + k for k in range(len(match))]
     if offered and (answer.scores or answer.answer is not None):
@@ -153,7 +157,9 @@ def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer)
 
 
 def _disagrees(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[object]) -> bool:
-    """Return whether the option that the log counts as right is one that the benchmark counts as wrong."""
+    """Return whether the log counts as right an option that the benchmark counts as wrong. `rights` has one value per
+    option in `options`, true if the benchmark counts it as right.
+    """
     texts, key = [text.strip() for text in options], answer.key
     if key not in texts:
         number = LETTERS.find(key) if len(key) == 1 else -1

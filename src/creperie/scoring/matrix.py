@@ -64,14 +64,14 @@ def score(
     out: str | Path | None = None,
     progress: Progress | None = automatic,
 ) -> Run:
-    """Score one model on one benchmark and return the run. With `out` it is saved in that folder.
+    """Score one model on one benchmark and return the run. With `out`, the run is also saved in that folder.
 
     `model` is a URI or an object: a model of transformers, open_clip or sentence-transformers, a module or object that
     encodes images or captions, or a function of (images, captions) or of (captions). `creperie.wrap` adds a processor
     or a name to an object. `tasks` are names of tasks or functions of your own (match, scores) that return True, False
     or, for a tie, None; without them, every task that applies is evaluated. With `cache=False`, everything is computed
-    and nothing stored. A name as `cache` allows the scores of a function to be stored, which has no weights to identify
-    it by. Notebooks show progress bars, unless `progress=None`.
+    and nothing is stored. The scores of a function are stored only if `cache` is a name, because a function has no
+    weights by which it can be identified. Notebooks show progress bars, unless `progress=None`.
     """
     if cache is not None:
         options = replace(options, cache=cache)
@@ -282,7 +282,7 @@ class Matrix:
         return [_merged_on(self.engine, stage, self.progress) for stage in stages]
 
     def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
-        """Return the plan for the pending benchmarks; models that need images for the same ones share a plan."""
+        """Return the plan for the pending benchmarks. Models that need images of the same benchmarks share a plan."""
         looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
         key = (tuple(looks.items()), shard)
         if key not in self._plans:
@@ -353,8 +353,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class ScoreStage:
-    """An engine stage that scores shards (such as 3/8) of a benchmark with one model, and returns each run as document
-    and table.
+    """A stage of an engine that scores shards (such as 3/8) of a benchmark with one model. For each shard, it returns
+    the document and the table of its run.
     """
 
     bench: Benchmark

@@ -57,9 +57,11 @@ class SensitivityRow:
 
 @dataclass(frozen=True)
 class Bias:
-    """The position bias of a prompt: how often each position is chosen, and how often each is right.
+    """The position bias of a prompt: how often the model chooses each position, and how often the right option is at
+    each position.
 
-    `distance` is the total variation distance between the two, and `none` how often no position is chosen.
+    `distance` is the total variation distance between these two distributions, and `none` is how often no position is
+    chosen.
     """
 
     prompt: str
@@ -81,8 +83,8 @@ class Sensitivity:
     unread: list[dict[str, str]] = field(default_factory=list)
 
     def spread(self, subset: str = "all") -> dict[str, float]:
-        """Return the range (highest minus lowest) of the accuracies: of prompts (mean over orders), of orders (mean
-        over prompts), and of all results.
+        """Return the range (highest minus lowest) of the accuracy on a subset: over the prompts, each averaged over the
+        orders ("prompts"); over the orders, each averaged over the prompts ("orders"); and over all results ("all").
         """
         own = [r for r in self.rows if r.subset == subset]
         return {
@@ -111,9 +113,10 @@ def sensitivity(
     options: ScoreOptions | None = None,
     progress: Progress = silent,
 ) -> Sensitivity:
-    """Return a model's results with all prompts, or with those named, that suit its option `score`.
+    """Return the results of a model with several prompts: those in `prompts` or, if none are given, all prompts that
+    suit the model's option `score`.
 
-    Multiple-choice questions are asked with the options in all orders.
+    Multiple-choice questions are asked with the options in every order.
     """
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")

@@ -80,9 +80,10 @@ def images_digest(keys: np.ndarray) -> str:
 
 
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
-    """Return why items lack scores, with a digest of the images of all other items; empty if no item lacks a score.
+    """Return a record with the reasons why scores are missing (`reasons`) and a digest of the images of all items that
+    have their scores (`images_of_others`). The record is empty if no score is missing.
 
-    `counts` are the run's finding counts, and `keys` the content keys of the items' images, in order.
+    `counts` are the numbers of the run's findings by code, and `keys` the content keys of the images, item by item.
     """
     reasons = {code: n for code, n in counts.items() if code not in NOTICES}
     return {"reasons": reasons, "images_of_others": _images_of_others(table, tasks, keys)} if reasons else {}
@@ -91,7 +92,8 @@ def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], ke
 def completes(run: Run, keys: np.ndarray, other: Run) -> bool:
     """Return whether this run fills the gaps of another run.
 
-    It does if both were computed from the same, except for the images of items without scores in the other run.
+    It does if both were computed from the same benchmark, model and settings; only the images of items that have no
+    score in the other run may differ. `keys` are the content keys of this run's images, item by item.
     """
     one, two = read_origin(run.document), read_origin(other.document)
     if one is None or two is None or not (gaps := other.document.get("gaps")):

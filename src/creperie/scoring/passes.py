@@ -46,9 +46,10 @@ def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
 
 
 def _plain(driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable[[Sequence[str]], np.ndarray]) -> None:
-    """Fill a sheet with a model that has no separate methods for preparing and encoding.
+    """Fill a sheet by calling `forward` on batches of captions, for a model that has no separate methods for preparing
+    and encoding.
 
-    Captions are sorted by length, and the batches do not depend on which rows are done already.
+    The captions are sorted by length. The batches do not depend on which rows are already done.
     """
     order = np.argsort([-len(t) for t in texts], kind="stable")
     size = driver.pace.captions
@@ -65,9 +66,11 @@ def _plain(driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable
 def _text_batches(
     driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]
 ) -> Iterator[tuple[np.ndarray, list[Tokens], int]]:
-    """Yield batches of rows, longest first, leaving out captions whose tokens occur in `first` already.
+    """Yield batches (rows, tokens, units), longest captions first; units is the size of the batch in padded tokens.
+    `tokens[0]` belongs to the row `start`. `first` maps tokens to the first row that has them; a caption whose tokens
+    are in it already is left out.
 
-    All captions are divided into batches before finished captions are removed from these. So a resumed run has the same
+    All captions are divided into batches, and only then are finished captions removed. So a resumed run has the same
     batches as an uninterrupted one, and gives bit-identical results.
     """
     distinct = (
@@ -92,7 +95,9 @@ def _context(driver: Driver, lengths: np.ndarray) -> int:
 
 
 def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]) -> None:
-    """Copy the vectors of captions to others with the same tokens, so that ties are exact."""
+    """Give every caption whose tokens repeat those of an earlier caption the vector of the earlier one, so that ties
+    are exact. `tokens[0]` belongs to the row `start`; `first` maps tokens to the first row that has them.
+    """
     repeats, sources = [], []
     for i, t in enumerate(tokens, start):
         source = first[t.ids.tobytes()]

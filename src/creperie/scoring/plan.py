@@ -108,8 +108,8 @@ def plan(
     images: bool | Sequence[bool] = True,
     progress: Progress = silent,
 ) -> ScoringPlan:
-    """Return the plan for all these benchmarks. `images` says whether their images are needed, for all or one by
-    one.
+    """Return the plan for all these benchmarks. `images` says whether images are needed: one value for all benchmarks,
+    or one per benchmark.
     """
     store = store or ResultStore()
     seen = [images] * len(benches) if isinstance(images, bool) else list(images)
@@ -136,7 +136,9 @@ def layout_of_bench(bench: Benchmark) -> Layout:
 
 @dataclass(frozen=True)
 class _References:
-    """The image references of a benchmark: where each item's begin, their indices, and the distinct references."""
+    """The image references of a benchmark: the position at which each item's images begin, the index of each image
+    among the distinct references, and the distinct references.
+    """
 
     starts: np.ndarray
     codes: np.ndarray
@@ -170,7 +172,8 @@ def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
 def _unique_images(
     benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: ResultStore, progress: Progress
 ) -> tuple[list[np.ndarray], list[PlannedImage], np.ndarray, list[Fault]]:
-    """Return each benchmark's images as indices into the distinct images, and these with their content keys and faults.
+    """Return four things: the images of each benchmark as indices into the distinct images, the distinct images, their
+    content keys, and the faults of images that cannot be read.
 
     Images with equal bytes and equal crop boxes are one image.
     """
@@ -247,7 +250,8 @@ def _distances(flat: object, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the Levenshtein distances between the captions at positions `left` and those at positions `right` of
     `flat`.
 
-    Each is computed from the similarity, which is 1 − distance / length of the longer caption.
+    A distance is computed from the normalised similarity of the two captions, which is 1 − distance / length of the
+    longer caption.
     """
     a: list[str] = flat.take(left).to_pylist()  # type: ignore[attr-defined]
     b: list[str] = flat.take(right).to_pylist()  # type: ignore[attr-defined]

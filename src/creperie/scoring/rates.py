@@ -16,8 +16,8 @@ ENOUGH = 64
 
 @dataclass(frozen=True)
 class Rates:
-    """How many images, captions and pairs one model processes per second on one device, and per batch; 0 if not
-    measured.
+    """The speed of one model on one device: how many images, captions and pairs it processes per second, and how many
+    images and captions per batch. A number is 0 if it was not measured.
     """
 
     device: str

@@ -76,8 +76,8 @@ class ModelPass:
 
 
 def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
-    """Return the results of all tasks. For a shard, tasks are left out if none of its items has the scores they
-    need.
+    """Return the results of all tasks of a run. If the run is a shard, a task is left out if no item of the shard has
+    the scores that the task needs.
     """
     tasks = [n for n in run.tasks if task(n).needs in run.inputs] if options.shard else list(run.tasks)
     return [r.as_dict() for r in run.evaluate(tasks)] if tasks else []

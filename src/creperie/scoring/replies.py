@@ -179,8 +179,8 @@ def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]
 
 
 def _unlike_the_log(given: Sequence[tuple[int, HarnessReply]]) -> Iterator[str]:
-    """Yield a note on questions answered several times, and a note on answers that the log counts differently (right or
-    wrong).
+    """Yield up to two notes: one on questions that were answered several times, and one on answers that the log counts
+    as right and this run as wrong, or the other way round.
     """
     times = Counter((number, tuple(reply.cells)) for number, reply in given)
     if again := sum(n > 1 for n in times.values()):

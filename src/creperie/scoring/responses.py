@@ -47,8 +47,8 @@ class ResponseOptions:
 
 
 def is_response_matrix(path: str | Path) -> bool:
-    """Return whether a file is a response matrix: a CSV or TSV table without the columns that tables with one row per
-    item have.
+    """Return whether a file is a response matrix: a CSV or TSV table without the columns (such as `id`, `scores` or
+    `choice`) of a table with one row per item.
     """
     mark = table_separator(Path(path))
     return bool(mark) and not ROW_COLUMNS & set(next(csv_rows(Path(path), mark, most=MOST_ITEMS))[1])
@@ -57,12 +57,13 @@ def is_response_matrix(path: str | Path) -> bool:
 def import_responses(
     path: str | Path, bench: Benchmark | None = None, options: ResponseOptions | None = None, *, partial: bool = False
 ) -> list[Run]:
-    """Return one run per model of a response matrix and, with the option `blind`, a second run of its answers without
-    images.
+    """Return one run per model of a response matrix. With the option `blind`, return also a second run per model, made
+    from the answers that it gave without images.
 
     Rows are models and columns are items, or the other way round if the header begins with a word such as "item". With
     a benchmark, items are named by id or by subset/id; if more than a tenth of the names match no item, an
-    `UnmatchedError` is raised, unless `partial` is set. Without a benchmark, the items have names only.
+    `UnmatchedError` is raised, unless `partial` is set. Without a benchmark, nothing but the names of the items is
+    known.
     """
     how, file = options or ResponseOptions(), Path(path)
     models, cells = _cells(file, how)
@@ -113,8 +114,8 @@ def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.nd
 
 
 def _check_conditions(names: Iterable[str], where: str) -> None:
-    """Raise an error if names repeat other names after a prefix, as in a matrix that has each item in several
-    conditions.
+    """Raise an error if some names consist of a prefix and another name, such as "blind_q1" beside "q1". The matrix
+    then seems to have each item in several conditions. `where` is the file.
     """
     known = set(names)
     ends = ((name, k) for name in known for k, mark in enumerate(name[:-1], 1) if not mark.isalnum())
@@ -177,7 +178,9 @@ def _subsets(names: list[str], group: str, file: Path) -> list[str]:
 
 
 def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
-    """Return the item numbers of the names that match an item, and a row for each name that matches none."""
+    """Return the item numbers of the names that match an item, by name, and an `UnmatchedRow` for every other name.
+    `where` is the file, which errors name.
+    """
     by_id: dict[str, list[int]] = {}
     for number, (subset, id_) in enumerate(bench.item_keys):
         for key in (id_, f"{subset}/{id_}"):
@@ -193,8 +196,8 @@ def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str
 
 
 def _scores(bench: Benchmark, row: np.ndarray, how: ResponseOptions) -> np.ndarray:
-    """Return a model's image-text scores: each true caption gets the cell's number, each false one `above` or one minus
-    it.
+    """Return a model's image-text scores. Each true caption gets the number in the item's cell. Each false caption gets
+    the threshold `how.above` or, if this is not set, one minus that number.
     """
     layout = layout_of_bench(bench)
     cells = np.repeat(row, layout.widths("image_text"))

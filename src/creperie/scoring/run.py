@@ -101,8 +101,8 @@ class RunHeader:
 
 
 def unblinded(runs: Sequence[AnyRun]) -> list[AnyRun]:
-    """Return the runs without those on blind twins; these stay only if no run in the list saw the benchmark's
-    images.
+    """Return the runs without those on blind twins. A run on a blind twin stays if no run in the list saw the images of
+    that benchmark.
     """
     seen = {run.content for run in runs}
     return [run for run in runs if not run.blinded or run.hash not in seen]
@@ -300,7 +300,9 @@ class Run(RunHeader, Framed):
 
     @cached_property
     def answers(self) -> dict[int, list[Written]]:
-        """What a generative model wrote for each item, its reasoning in a field of its own; empty for other models."""
+        """The texts that a generative model wrote, by item number, with its reasoning in a separate field. Empty for
+        other models.
+        """
         column = self.table.column(COLUMN).to_pylist() if COLUMN in self.table.column_names else []
         return {item: records for item, records in enumerate(column) if records}
 

@@ -138,7 +138,7 @@ def open_segment(path: Path) -> Segment:
 
 @dataclass(frozen=True)
 class SegmentFolder:
-    """A shelf, in one folder, of records of one kind."""
+    """A folder that stores records of one kind: values of a fixed size by 32-byte key."""
 
     folder: Path
 
@@ -197,7 +197,8 @@ class SegmentFolder:
         return Writer(self.folder)
 
     def merge(self, at_least: int = MERGE_AT) -> bool:
-        """Merge many small files into one, dropping duplicates and damaged blocks; return whether any were merged.
+        """Merge small files into one if there are at least `at_least` of them, and return whether any were merged. With
+        `at_least=1`, files of any size are merged. Duplicates and damaged blocks are dropped.
 
         Files that are being written are skipped.
         """
@@ -236,7 +237,9 @@ class Writer:
         self.close()
 
     def append(self, keys: np.ndarray, values: np.ndarray, shape: tuple[int, int] = (0, 0)) -> None:
-        """Write one block. Once this returns, its records are not lost if the process ends."""
+        """Write one block of keys and values. Once this returns, its records are not lost if the process ends. `shape`
+        is the shape of one value; 0 stands for a dimension that it does not have.
+        """
         if len(keys) == 0:
             return
         if self._handle is not None and self._size > ROTATE:
@@ -305,10 +308,11 @@ def _newest_form(segments: Sequence[Segment]) -> tuple[tuple[int, int], int]:
 def _match(
     segments: Sequence[Segment], places: Sequence[tuple[int, int]], keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for each key found, its block, its row in the block, and its position in the query.
+    """Return three arrays with one entry per key found: its block, its row in the block, and its position in the query.
+    `places` lists the blocks to search, as (segment, block).
 
     Candidates are looked up by their first eight bytes and then compared in full. If two keys have the same first
-    bytes, one of them may not be found; its value is then only computed again.
+    bytes, one of them may not be found; the only consequence is that its value is computed again.
     """
     stored = np.concatenate([segments[s].keys(segments[s].blocks[n]) for s, n in places])
     counts = [segments[s].blocks[n].count for s, n in places]

@@ -36,9 +36,11 @@ def share(bench: Benchmark, shard: Shard) -> Benchmark:
 
 
 def marked(run: Run, shard: Shard, whole: Benchmark, keys: np.ndarray) -> Run:
-    """Return the run, with a note in its document that says which shard it is, and of which benchmark.
+    """Return the run of a shard, with a note in its document that has the number of the shard and the header of the
+    whole benchmark.
 
-    The content keys of its images become a column, from which the origin of the merged run is computed.
+    The content keys of the run's images become a column of its table, from which the origin of the merged run is
+    computed.
     """
     mark = {"shard": str(shard), "benchmark": benchmark_header(whole) | {"hash": whole.checked_hash}}
     images = run.table.column("images")
@@ -141,7 +143,9 @@ def _image_keys(table: pa.Table, first: Run) -> np.ndarray:
 
 
 def _origin(document: Mapping[str, Any], table: pa.Table, keys: np.ndarray) -> dict[str, Any]:
-    """Return the fields of the merged document that say what it was computed from, the same as for an unsharded run."""
+    """Return the fields of the merged document that record from what the run was computed. They are the same as if the
+    run had not been sharded.
+    """
     stated = read_origin(document)
     assert stated is not None
     origin = replace(stated, items=document["benchmark"]["hash"], images=images_digest(keys))

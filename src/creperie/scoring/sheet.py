@@ -33,9 +33,10 @@ class PairJob:
 
 
 class Sheet:
-    """A table of one vector or number per row, filled batch by batch. Rows marked as done are not computed again.
+    """A table with one vector or number per row, which is filled batch by batch. Rows marked as done are not computed
+    again.
 
-    `advance` is told how many rows were computed or lost.
+    `advance` is called with the number of rows that were computed or that failed.
     """
 
     def __init__(self, rows: int) -> None:
@@ -61,16 +62,18 @@ class Sheet:
         return len(self.done)
 
     def finish(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
-        """Take the computed vectors of a batch."""
+        """Enter the vectors of a batch with `put`, save the valid rows with `keep`, and report the progress."""
         self.keep(self.put(rows, vectors, cut))
         self.advance(len(rows))
 
     def keep(self, rows: np.ndarray) -> None:
-        """Store finished rows beyond this process; a plain sheet does not."""
+        """Save finished rows so that later processes can use them. This class does nothing; `StoredSheet` overrides the
+        method.
+        """
 
     def put(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> np.ndarray:
-        """Store the vectors of a batch and return the rows that are valid. A row with NaN or infinity gets a fault
-        instead.
+        """Enter the vectors of a batch, mark its rows as done, and return the valid rows. A row with NaN or infinity
+        gets a fault instead. `cut` is the number of tokens that were cut off in each row.
         """
         if len(rows) == 0:
             return rows

@@ -60,8 +60,8 @@ def pair_keys(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors found in the store: their positions in the query, the float32 vectors or numbers, and how many tokens
-    were cut.
+    """Vectors found in the store: the positions of their keys in the query, the float32 vectors or numbers, and how
+    many tokens of each input were cut off.
     """
 
     rows: np.ndarray
@@ -159,8 +159,8 @@ class ResultStore:
         return entries
 
     def clear(self, model: str | None = None) -> int:
-        """Delete one model (named by URI, key or the beginning of its key) or everything, and return the bytes
-        freed.
+        """Delete the stored results of one model (named by URI, key or the beginning of its key) or, without `model`,
+        everything that is stored. Return the bytes freed.
         """
         entries = self.entries()
         if model is not None:

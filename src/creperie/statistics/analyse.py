@@ -118,8 +118,8 @@ class AnalysisExtras:
 def fit_study(
     table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
 ) -> FittedStudy:
-    """Fit each analysis to all rows and, with `per_model`, to the rows of each model (the sub-samples of the paper).
-    Return the fits and the skipped analyses; if no analysis could be fitted, raise the first error.
+    """Fit each analysis to all rows and, with `wish.per_model`, also to the rows of each model separately. Return the
+    fits and the skipped analyses; if no analysis could be fitted, raise the first error.
     """
     wish = wish or AnalysisExtras()
     samples = _samples(table, wish.per_model)

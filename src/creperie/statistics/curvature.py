@@ -111,8 +111,9 @@ def newton(
 ) -> Optimum:
     """Minimise a function by Newton's method from a point near the minimum. Return the minimum, with the Hessian there.
 
-    The steps use a Hessian that is updated by BFGS, and that is computed again if the steps do not converge. A
-    parameter that would fall below its value in `lower` is held at that value.
+    The Hessian is updated by BFGS, and computed afresh if the steps do not converge. `step` are the widths of finite
+    differences, and `guess` is an initial Hessian. A parameter that would fall below its value in `lower` is held at
+    that value.
     """
     hessian = curvature(f, x, step) if guess is None else guess
     for _ in range(3):

@@ -112,7 +112,9 @@ def _sampled(*factors: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AnalysisPreset:
-    """Analyses with a label each. Terms that a table does not support are left out, and a note says so."""
+    """A preset: several analyses, each with a label. Terms that a table does not support are left out, and a note says
+    so.
+    """
 
     what: str
     analyses: Mapping[str, Analysis]

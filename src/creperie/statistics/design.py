@@ -228,8 +228,8 @@ def _is_number(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """One part of a term as columns of the design matrix. For a factor, also its levels, the level of each row, and the
-    columns for each level.
+    """One part of a term as columns of the design matrix. If the part is a factor, it also has its levels, the level of
+    each row, and the columns for each level.
     """
 
     name: str

@@ -48,8 +48,8 @@ def stem_of(uri: str) -> str:
 
 
 def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: str, ours: bool) -> FamilyStudy:
-    """Return the study with families of models added. There is a random intercept per family, and one per family and
-    level of each factor for which the analysis has one per model and level.
+    """Return the study with families of models added. Every family gets a random intercept. If the analysis has random
+    intercepts for each model and level of a factor, each family and level of this factor gets one too.
 
     `families` is the name of a column, `auto` (families are found by `stem_of`), `none`, or empty. Empty means `auto`
     for creperie's own presets (`ours`) and `none` for the analyses of a paper, which stay as published.

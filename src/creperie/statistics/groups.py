@@ -108,7 +108,7 @@ class Meeting:
 
 @dataclass(frozen=True, eq=False)
 class Gram:
-    """The matrix Z'WZ, stored as its blocks: those on the diagonal, and those beside it."""
+    """The matrix Z'WZ, stored as its diagonal blocks and its off-diagonal blocks (`beside`)."""
 
     groups: Groups
     diagonal: list[np.ndarray]
@@ -148,8 +148,8 @@ def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
     `sizes[1]` to the second, and so on.
 
     As long as the block of the first remaining factor is a diagonal matrix, that factor is eliminated by a division. At
-    the start, the blocks of all factors are diagonal matrices. A block remains one if the eliminated factor is nested
-    in its factor, as captions are nested in images.
+    the start, the blocks of all factors are diagonal matrices. After an elimination, the block of another factor is
+    still a diagonal matrix if the eliminated factor is nested in it, as captions are nested in images.
     """
     from scipy import sparse
 
@@ -182,8 +182,8 @@ def _factored_whole(matrix: Any) -> Factor:
 
 @dataclass(frozen=True, eq=False)
 class _Divided:
-    """The result of eliminating a diagonal block: the block itself (`pivot`), the block beside it (`edge`), and the
-    factorised Schur complement (`rest`).
+    """The result of eliminating a diagonal block: that block (`pivot`), the off-diagonal block in the same rows
+    (`edge`), and the factorised Schur complement (`rest`).
     """
 
     pivot: np.ndarray

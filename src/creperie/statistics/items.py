@@ -74,8 +74,8 @@ class Answers:
         return list(self.outcomes)
 
     def split(self, models: Sequence[str]) -> tuple[Answers, np.ndarray]:
-        """Return the answers of these models, which are in the first columns, and the matrix of the
-        remaining columns.
+        """Return the answers of these models, and a matrix of the remaining columns of `right`. The models must be
+        those of the first columns.
         """
         n = len(models)
         labels = models if len(set(models)) == n else self.models[:n]
@@ -88,9 +88,9 @@ class ShortForm:
     """A selection of items that should rank models as the whole benchmark does, with measures of how well it ranks
     models that were not used to select it.
 
-    `pairs` is the fraction of pairs of models that have the same order as on the whole benchmark, and `random_pairs`
-    that fraction for as many random items. `error` and `random_error` are root mean squared differences between the
-    accuracies on the selection and on the whole benchmark, from 0 to 1.
+    `pairs` is the fraction of pairs of models that have the same order as on the whole benchmark; `random_pairs` is the
+    same fraction for equally many items chosen at random. `error` and `random_error` are the root mean squared
+    differences between the accuracies on these items and on the whole benchmark, from 0 to 1.
     """
 
     items: np.ndarray
@@ -253,8 +253,8 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
 
 
 def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
-    """Return which run got which item right in the task `name`, for the items that all runs share. Items are the same
-    if subset, id and match matrix are.
+    """Return which items each run gets right in the task `name` (if empty, the first task with one outcome per item
+    that all runs have). Only items that all runs share are included: those with the same subset, id and match matrix.
     """
     if not runs:
         raise UsageError("no run given", hint="name at least one run")
@@ -296,11 +296,11 @@ def item_rest(right: np.ndarray) -> np.ndarray:
 
 
 def short_form(right: np.ndarray, size: int) -> ShortForm:
-    """Return a short form of the benchmark: the items are divided into `size` strata of difficulty, and from each the
-    item with the highest item–rest correlation is chosen.
+    """Return a short form of the benchmark: the items are divided into `size` strata of difficulty, and the item with
+    the highest item–rest correlation is chosen from each stratum.
 
-    Its measures are cross-validated: one fifth of the models at a time is not used to select items, and only pairs with
-    at least one of these models count.
+    The measures of the short form are cross-validated: one fifth of the models at a time is left out of the selection,
+    and only pairs with at least one of the models left out count.
     """
     rng = np.random.default_rng(0)
     models = right.shape[1]
@@ -326,8 +326,9 @@ def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
 
 
 def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """Return the fraction of pairs with a `new` model that have the same order on these items as on all, and the mean
-    squared error of the new models' accuracies.
+    """Return two numbers about the models marked in `new`: the fraction of pairs with at least one of them that have
+    the same order on `items` as on all items, and the mean squared difference between their accuracies on `items` and
+    on all items.
     """
     whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)
     gaps, order = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))

@@ -104,7 +104,10 @@ class _Laplace:
         step: tuple[np.ndarray, np.ndarray],
         penalised: float,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Return the point after the step. The step is halved until it does not worsen the penalised criterion."""
+        """Halve the step until it does not worsen the penalised criterion. Return the group effects, the fixed effects,
+        the linear predictor and the criterion after the step. `here` and `step` are (group effects, fixed effects);
+        `penalised` is the criterion before the step.
+        """
         length = 1.0
         while True:
             u, b = here[0] + length * step[0], here[1] + length * step[1]

@@ -227,9 +227,12 @@ def _pair(
 
 
 def _reversing(lead: float, missed: int, tied: int) -> int | None:
-    """Return how many wrong labels, on items that only the better model gets right, would reverse a lead; None if no
-    number would. `missed` and `tied` count these items by the other model's outcome. Where it misses, a wrong label
-    takes the item from the better model and gives it to the other; where it ties, the label only takes the item away.
+    """Return how many wrong labels would reverse the lead of a model over another; None if no number would. Only labels
+    of items that the better model alone gets right are considered: on `missed` of them the other model is wrong, and on
+    `tied` it ties.
+
+    A wrong label on a missed item reduces the lead by two, because one model loses the item and the other gains it. A
+    wrong label on a tied item reduces the lead by one.
 
     >>> _reversing(12, 12, 0), _reversing(12, 0, 12), _reversing(4, 1, 8), _reversing(0, 3, 3)
     (7, None, 4, 0)

@@ -70,8 +70,8 @@ def read_table(path: str | Path) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: str | Path) -> Path:
-    """Write a table to a file, which is replaced only once the new one is complete. The extension of the file name says
-    in which format.
+    """Write a table to a file, in the format that the file's extension names, and return the path. An existing file is
+    replaced only when the new one is complete.
     """
     import pyarrow.csv as csv
 
@@ -98,8 +98,8 @@ WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class TableReading:
-    """How runs become rows: one per item, with its result on `task`, or, if `task` is empty, one per pair of caption
-    and foil.
+    """How runs become rows. With `task`, there is one row per item, with its result on that task; without it, there is
+    one row per pair of caption and foil.
     """
 
     task: str = ""

@@ -396,8 +396,8 @@ def _printed_row(
 
 
 def _asked_alike(table: PublishedTable, model: str) -> PublishedRow | None:
-    """Return the printed row of a model that is asked in the same way; None if there is none, or if the run is of
-    people.
+    """Return the printed row of a model that is asked in the same way as `model`: with the same prompt, order of
+    options and number of demonstrations. Return None if there is no such row, or if `model` stands for people.
     """
     if model.startswith(HUMAN):
         return None

@@ -72,8 +72,8 @@ def figure(run: Run, column: Column, published: Collection[str], any_benchmark: 
 def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> MeasuredCell:
     """Return the unweighted mean of several people's results in a column, from their runs.
 
-    `n` counts answers. The interval is for these people and other items; it allows for the dependence of answers to one
-    item.
+    `n` counts answers. The interval says how much the mean would vary if the same people answered other items; it
+    allows for the dependence of answers to one item.
     """
     judged: list[np.ndarray] = []
     labels: list[tuple[int, str] | None] = []  # one group per person, or per person and subset; None: not asked for

@@ -214,8 +214,9 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
 
 
 def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterator[str]:
-    """Yield a note on printed percentages that no count of right items gives: every possible share differs from them by
-    more than 0.01, whether rounded or cut off after two digits.
+    """Yield a note for each column with printed percentages that no number of right items gives. Such a percentage
+    differs by more than 0.01 from every possible share of the items, whether the share is rounded or cut off after two
+    digits.
     """
     told = []
     for column in (c for c in columns if c.measured and c.n and c.over == "items" and c.unit == "%"):
@@ -299,15 +300,17 @@ def _options(uri: ModelURI) -> dict[str, str]:
 
 @cache
 def _per_subset(shots: Path, _changed: int) -> str:
-    """Return, as text, the largest number of demonstrations that a file has for any subset. `_changed` is the time of
-    the file, for the cache.
+    """Return, as text, the largest number of demonstrations that the file `shots` has for any subset. `_changed` is the
+    time when the file was last changed; it is part of the cache's key, so that a changed file is read again.
     """
     records = parse_toml(read_text(shots), shots).get("demonstration", [])
     return str(max(Counter(record.get("subset", "") for record in records).values(), default=0))
 
 
 def model_label(model: str) -> str:
-    """Return a model's name for a table: its URI, without the folder of a recipe run; for an architecture, its file.
+    """Return a model's name for a table: its URI, in which the folder of a recipe run is replaced by the name of the
+    stage that made the model or file. For an untrained model, whose architecture is in a JSON file, return the name of
+    this file and "with fresh weights".
 
     >>> model_label("small:/t/08-student/model"), model_label("vlm:/t/09-tiny/model?score=vqa&shots=/t/4-x/s.toml")
     ('small: student of this run', 'vlm: tiny of this run, score=vqa&shots=x')
@@ -325,7 +328,8 @@ def model_label(model: str) -> str:
 
 
 def stands_for(name: str) -> str:
-    """Return the published name with which a stand-in's name ends (`…-as-NAME`); any other name is returned unchanged.
+    """Return the name of the published benchmark for which a benchmark stands in: the part NAME of a name that is or
+    ends with `as-NAME`. Any other name is returned unchanged.
 
     >>> stands_for("world-as-cc"), stands_for("as-relation-aro"), stands_for("negate")
     ('cc', 'relation-aro', 'negate')
