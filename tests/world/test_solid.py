@@ -18,7 +18,7 @@ from creperie.world.parse import parse
 from creperie.world.solid import furnish, space, studio
 from creperie.world.solid.arrange import backdrops
 from creperie.world.solid.meshes import turned
-from creperie.world.solid.models import SOLIDS, extent, parts_of
+from creperie.world.solid.models import SOLIDS, drawn_of, extent, parts_of
 from creperie.world.solid.paints import surface
 from creperie.world.solid.scene import Solid, read_room
 from creperie.world.solid.space import RoomGraph, box_of, fits_in_view
@@ -352,3 +352,36 @@ def test_clear_glass_has_no_colour_of_its_own_and_a_bear_has_fur() -> None:
     (fur, *_), *_ = [(p, look) for p, look in studio._parts(Room((bear,))) if look.texture == "fur"]
     assert len(fur.points) > bare + 5000
     assert max(surface("main", "", "glass", "").rgb) < 40
+
+
+def test_pictures_show_details_that_decide_nothing() -> None:
+    stems = dict(drawn_of("vase", "with flowers"))["stem"].points[..., 2]
+    assert stems.min() < 3 < dict(parts_of("vase", "with flowers"))["stem"].points[..., 2].min()
+    letters = [dict(drawn_of("block", "", number=k))["letter"].points for k in range(4)]
+    assert len({points.shape for points in letters[:3]}) == 3
+    assert np.array_equal(letters[0], letters[3])
+    assert "letter" not in dict(drawn_of("block", "", patterned=True))
+    assert {paint for paint, _ in drawn_of("lamp", "off")} > {paint for paint, _ in parts_of("lamp", "off")}
+    for kind, model in SOLIDS.items():
+        for state in model.states or ("",):
+            drawn = np.concatenate([patches.points.reshape(-1, 3) for _, patches in drawn_of(kind, state)])
+            box = np.array([drawn.min(0), drawn.max(0)]).ravel()
+            assert np.abs(box - extent(kind, state)).max() < 2, kind
+
+
+def test_curtains_hang_from_a_rod_above_the_window() -> None:
+    room = Room((Solid("chair", "red"),), "room", aim_y=40, aim_z=80, away=900)
+    (_, _), (curtain, _), (rod, _), *_ = furnish._window(room)[0]
+    top = furnish._window(room)[1][3]
+    ends = [part.points[..., 2].max() for part in (curtain, rod)]
+    assert top < ends[0] < ends[1] < top + 15
+
+
+def test_patterns_on_flat_parts_and_cushions_are_not_stretched() -> None:
+    for kind in ("hat", "cushion"):
+        main = dict(parts_of(kind, ""))["main"]
+        flat = np.abs(main.normals[..., 2]).min(1) > 0.3 if kind == "cushion" else np.ones(len(main.points), bool)
+        sides = np.linalg.norm(np.diff(main.points[flat], axis=1), axis=2).ravel()
+        drawn = 4 * np.linalg.norm(np.diff(main.uv[flat], axis=1), axis=2).ravel()
+        ratio = (drawn / np.maximum(sides, 1e-9))[sides > 0.3]
+        assert 0.5 < np.percentile(ratio, 5) <= np.percentile(ratio, 95) < 1.7, kind

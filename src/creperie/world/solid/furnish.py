@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from creperie.world.solid.meshes import TILE, Patches, build, joined
+from creperie.world.solid.meshes import TILE, Patches, build, joined, turned
 from creperie.world.solid.paints import RUGS, Surface, lab, large_look, surface
 from creperie.world.solid.scene import Room
 from creperie.world.solid.space import VIEW, WALL, box_of, camera_of
@@ -30,7 +30,7 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
     paper = large_look("walls", room.wall, 14)
     below = large_look("grounds", room.ground, 10 if table else 24)
     window, opening = _window(room)
-    parts = [*((piece, paper) for piece in _wall(back, wide, opening)), *window]
+    parts = [*((piece, paper) for piece in _wall(back, wide, opening)), *window, *_socket(room, opening)]
     if table:
         look = replace(below, texture=_TOPS.get(below.texture, below.texture))
         front, edge = _front_edge(room), 0.35  # rounded a little
@@ -48,13 +48,13 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
         rail = [((0, back - 1.2, 12.6), (0, 0, 1.4)), ((0, back - 1.2, 14), (0, 1.2, 0))]
         parts += [(plane((-wide / 2, y, z), (wide, 0, 0), up), _PAINT) for (_, y, z), up in rail]
     if not table:
-        board = plane((-wide / 2, back - 0.8, 0), (wide, 0, 0), (0, 0, 9))
+        board = build("box", (-wide / 2, back - 1.6, -1, wide / 2, back + 1, 9, 0.4))
         parts += [(p, Surface((206, 198, 182), 0.4)) for p in ([board] if room.wall % 2 else [board, *_panels(back)])]
     return parts
 
 
 #: Floors, and what table tops are made of instead.
-_TOPS = {"large planks": "large board", "large tiles": "large terrazzo", "large cloth": "large gingham"}
+_TOPS = {"large planks": "large board", "large tiles": "large stone", "large parquet": "large gingham"}
 
 
 _PAINT = Surface((222, 216, 204), 0.4)
@@ -89,13 +89,51 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
     frame += [(x0 - 4, sill - 3, x1 + 4, sill), (x0, sill + 0.55 * high, x1, sill + 0.55 * high + 2)]
     boxes = [build("box", (a, back - 2, z, b, back, z1, 0.3)) for a, z, b, z1 in frame]
     boxes.append(build("box", (x0 - 7, back - 6, sill - 4.5, x1 + 7, back, sill - 3, 0.4)))
-    at = np.linspace(-8, 8, 60) + (x0 - 6 if x < aim[0] else x1 + 6)
-    wave = 1.3 * np.sin(at * 1.3) + 0.5 * np.sin(at * 2.9 + 1)
-    foot, rise = sill - 3 if table else 12.0, (0, 0, high + 40)
-    folds = np.stack([at, back - 8 + wave, np.full(60, foot)], 1)
-    curtain = joined([plane(tuple(p), tuple(q - p), rise) for p, q in pairwise(folds)])
-    cloth = replace(large_look("rugs", room.wall % RUGS, 1), texture="")
-    return [(joined(boxes), _PAINT), (curtain, cloth)], (x0, sill, x1, top)
+    foot, rod = sill - 3 if table else 12.0, top + 9
+    bar = [build("tube", (0.9, x0 - 19, back - 8, rod, x1 + 19, back - 8, rod))]
+    curtain = []
+    for end, sign in ((x0, -1), (x1, 1)):
+        bar.append(build("ball", (end + 20 * sign, back - 8, rod, 2, 2, 2)))
+        bar.append(build("tube", (0.6, end + 16 * sign, back - 8, rod, end + 16 * sign, back, rod)))
+        if any(box[0] < end + 15 * sign < box[3] for box in taken):
+            continue
+        at = np.linspace(-8, 8, 60) + end + 6 * sign
+        wave = 1.3 * np.sin(at * 1.3) + 0.5 * np.sin(at * 2.9 + 1)
+        folds = np.stack([at, back - 8 + wave, np.full(60, foot)], 1)
+        curtain += [plane(tuple(p), tuple(q - p), (0, 0, rod - 1.4 - foot)) for p, q in pairwise(folds)]
+        ring = build("arc", (0.3, 0, 0, 1.5, 1.5, 0, 360)).moved(turned("z", 90))
+        bar += [ring.moved(np.eye(3), (float(a), back - 8, rod - 0.5)) for a in at[4::10]]
+    dyed = large_look("rugs", room.wall % RUGS, 1).rgb
+    red, green, blue = (round(0.4 * a + 0.6 * b) for a, b in zip(dyed, (214, 204, 188)))
+    cloth = Surface((red, green, blue), 0.9)  # paler than things
+    parts = [(joined(boxes), _PAINT)]
+    if curtain:
+        parts += [(joined(curtain), cloth), (joined(bar), Surface((104, 80, 58), 0.4))]
+    behind = [box for box in map(box_of, room.things) if box[4] > back - 14]
+    if not table and all(box[3] < x0 or box[0] > x1 for box in behind):
+        parts.append((_radiator(x0 + 5, x1 - 5, back), _PAINT))
+    return parts, (x0, sill, x1, top)
+
+
+def _radiator(x0: float, x1: float, back: float) -> Patches:
+    ribs = [build("box", (x, back - 9, 14, x + 3.8, back - 3, 60, 1.2)) for x in np.arange(x0, x1 - 3, 5)]
+    return joined([*ribs, *(build("box", (x0, back - 7.5, z, x1, back - 4.5, z + 3, 0.8)) for z in (18, 53))])
+
+
+def _socket(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surface]]:
+    """Return a wall socket, unless the window leaves no room for it."""
+    back, (eye, aim) = WALL[room.setting], camera_of(room)
+    seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
+    middle = (window[0] + window[2]) / 2
+    x = aim[0] + (0.75 if middle < aim[0] else -0.75) * seen
+    z = 22.0 if room.setting == "table" else 30.0
+    if abs(x - middle) < (window[2] - window[0]) / 2 + 22:
+        return []
+    plates = [build("box", (x - 4, back - 1.3, z - 4, x + 4, back + 1, z + 4, 0.5))]
+    wells = [build("turn y", (x, back - 1.35, z, 0, 0, 2.6, 0))]
+    pins = [build("turn y", (x + a, back - 1.4, z, 0, 0, 0.35, 0)) for a in (-1, 1)]
+    shades = ((232, 230, 224), (196, 194, 188), (60, 58, 56))
+    return [(joined(p), Surface(rgb, 0.3)) for p, rgb in zip((plates, wells, pins), shades)]
 
 
 def _front_edge(room: Room) -> float:

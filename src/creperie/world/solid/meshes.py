@@ -57,12 +57,13 @@ def turned(axis: str, degrees: float) -> np.ndarray:
     return matrix
 
 
-def build(shape: str, numbers: Numbers) -> Patches:
+def build(shape: str, numbers: Numbers, fine: bool = False) -> Patches:
     """Return the patches of one part. `shape` is the name of a shape, which may be followed by | and how to copy it:
-    the number of copies around the z axis, or the axes along which it is mirrored, as in "turn y|x".
+    the number of copies around the z axis, or the axes along which it is mirrored, as in "turn y|x". With `fine`, round
+    shapes have more and smoother patches, as pictures show them.
     """
     name, _, copies = shape.partition("|")
-    patches = _SHAPES[name](numbers)
+    patches = (_FINE.get(name, _SHAPES[name]) if fine else _SHAPES[name])(numbers)
     if copies.isdigit():
         return joined([patches.moved(turned("z", 360 * k / int(copies))) for k in range(int(copies))])
     for axis in copies:
@@ -86,6 +87,12 @@ def _grid(points: np.ndarray, normals: np.ndarray | None = None, uv: np.ndarray 
         v, u = np.concatenate([[0], along]), np.concatenate([[0], around])
         uv = np.stack(np.broadcast_arrays(u[None, :], v[:, None]), 2) / TILE
     return Patches(quads, _flat(quads) if normals is None else corners(normals), corners(uv))
+
+
+def _smooth(points: np.ndarray, uv: np.ndarray | None = None) -> Patches:
+    """Return the quadrilaterals between the points of a grid, shaded as one smooth surface."""
+    across = np.cross(np.gradient(points, axis=1), np.gradient(points, axis=0))
+    return _grid(points, across / np.maximum(np.linalg.norm(across, axis=2, keepdims=True), 1e-9), uv)
 
 
 def _flat(quads: np.ndarray) -> np.ndarray:
@@ -114,19 +121,26 @@ def _curve(points: np.ndarray, steps: int) -> list[tuple[np.ndarray, np.ndarray]
     return pieces
 
 
-def _turn(numbers: Numbers, count: int = 40) -> Patches:
+def _turn(numbers: Numbers, count: int = 40, plan: bool = True) -> Patches:
+    """Return a surface of revolution. Unless `plan` is False, the texture of its flat parts is not bent around the
+    axis.
+    """
     profile = np.array(numbers[3:], float).reshape(-1, 2)
     turn = np.linspace(0, 2 * np.pi, count + 1)
     c, s = np.cos(turn), np.sin(turn)
-    tiles = max(1, round(2 * np.pi * profile[:, 0].max() / TILE))
+    run, rise = np.abs(np.diff(profile, axis=0)).T
+    level = (rise < 0.6 * run) & plan
+    radii = (profile[1:, 0] + profile[:-1, 0]) / 2
+    tiles = max(1, round(2 * np.pi * float(np.average(radii, weights=np.where(level, 1e-9, rise) + 1e-9)) / TILE))
     parts, length = [], 0.0
-    for at, way in _curve(profile, 5):
+    for (at, way), seen_from_above in zip(_curve(profile, 5), level):
         r, z = at[:, :1], at[:, 1:]
         points = np.stack(np.broadcast_arrays(r * c, r * s, z), 2)
         normals = np.stack(np.broadcast_arrays(way[:, 1:] * c, way[:, 1:] * s, -way[:, :1]), 2)
         v = length + np.concatenate([[0], np.linalg.norm(np.diff(at, axis=0), axis=1).cumsum()])
         length = float(v[-1])
         uv = np.stack(np.broadcast_arrays(turn[None, :] / (2 * np.pi) * tiles, v[:, None] / TILE), 2)
+        uv = points[..., :2] / TILE if seen_from_above else uv
         parts.append(_grid(points, normals, uv))
     return joined(parts).moved(np.eye(3), numbers[:3])
 
@@ -139,7 +153,7 @@ def _ball(numbers: Numbers) -> Patches:
     at = np.linspace(-np.pi / 2, np.pi / 2, 25)
     outline = np.stack([np.cos(at), np.sin(at)], 1)
     radii = np.array(numbers[3:])
-    ball = _turn((0, 0, 0, *outline.ravel() * radii.max()))
+    ball = _turn((0, 0, 0, *outline.ravel() * radii.max()), plan=False)
     normals = ball.points / radii.max()  # exact, where the curve's are nearly so
     back = np.diag(radii / radii.max()) @ turned("x", -20)  # no pole faces the camera
     return Patches(ball.points, normals, ball.uv).moved(back, numbers[:3])
@@ -197,14 +211,14 @@ def _arc(numbers: Numbers) -> Patches:
     return _tube((radius, *np.stack([x + wide * np.cos(at), 0 * at, z + high * np.sin(at)], 1).ravel()))
 
 
-def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0) -> Patches:
+def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0, steps: int = 4) -> Patches:
     """Return a solid with an outline in x and y between two heights; the outline at the lower height is scaled. Its
     outline is rounded where it is not sharp, and its upper and lower edges are bevelled.
     """
     corners = np.array(numbers, float).reshape(-1, 2)
     if _area(corners) < 0:
         corners = corners[::-1]
-    sides = _curve(np.concatenate([corners[-1:], corners, corners[:2]]), 4)[1:-1]
+    sides = _curve(np.concatenate([corners[-1:], corners, corners[:2]]), steps)[1:-1]
     middle, bevel = corners.mean(0), 0.4 if high - low > 3 else 0.0
     inset = 1 - bevel / np.ptp(corners, axis=0).min()
     parts = []
@@ -222,8 +236,15 @@ def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0) -> Patch
                 (0, high),
             )
         ]
-        wall = _grid(np.stack(rings[2:4]))
-        parts.append(Patches(wall.points, _grid(np.stack(rings[2:4]), np.stack([facing, facing])).normals, wall.uv))
+        t = np.linspace(0, 1, 2 if scale == 1 else 1 + 2 * (steps - 4))[:, None, None] if steps > 4 else None
+        if t is None or len(t) == 2:
+            parts.append(_grid(np.stack(rings[2:4]), np.stack([facing, facing])))
+        else:  # a hull is round
+            outline = rings[2] + (rings[3] - rings[2]) * np.concatenate([t, t, 0 * t], 2) ** 0.6
+            outline = np.concatenate([outline[..., :2], rings[2][:, 2:] + (rings[3] - rings[2])[:, 2:] * t], 2)
+            along = np.concatenate([way, 0 * way[:, :1]], 1)
+            normals = np.cross(along[None], np.gradient(outline, axis=0))
+            parts.append(_grid(outline, normals / np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)))
         for pair in (rings[:2], rings[1:3], rings[3:5], rings[4:]):
             flat = _grid(np.stack(pair))
             parts.append(Patches(flat.points, flat.normals, flat.points[..., :2] / TILE))
@@ -252,21 +273,32 @@ def _leaf(numbers: Numbers) -> Patches:
     return _grid(leaf).moved(turned("z", turn), (x, y, z))
 
 
-def _canopy(numbers: Numbers) -> Patches:
+def _blade(numbers: Numbers) -> Patches:
+    """Return the leaf that `_leaf` makes, bent smoothly and with a pointed tip."""
+    x, y, z, turn, length, width, rise = numbers
+    t, side = np.linspace(0, 1, 25)[:, None], np.linspace(-1, 1, 7)[None]
+    wide = width / 2 * (2.6 * (t + 0.03) ** 0.6 * (1 - t) ** 0.9 + 0.01) * side
+    high = rise * np.sin(np.pi * 0.62 * t) + 0.36 * wide**2 / width
+    leaf = np.stack(np.broadcast_arrays(length * t**1.3 + 0 * side, wide, high), 2)
+    return _smooth(leaf).moved(turned("z", turn), (x, y, z))
+
+
+def _canopy(numbers: Numbers, grid: Callable[..., Patches] | None = None) -> Patches:
     radius, rim, top = numbers
     t, turn = np.linspace(0, 1, 13)[:, None], np.linspace(0, 2 * np.pi, 65)[None, :]
+    t = np.maximum(t, 0.01) if grid else t
     sag = np.abs(np.sin(4 * turn))  # between the ribs
     r = radius * t * (1 - 0.05 * sag * t)
     points = np.stack(
         np.broadcast_arrays(r * np.cos(turn), r * np.sin(turn), top - (top - rim) * t**2.2 + 2 * sag * t**2), 2
     )
     uv = np.stack(np.broadcast_arrays(turn * 16 / np.pi, t * radius / TILE), 2)
-    return _grid(points, None, uv)
+    return grid(points, uv) if grid else _grid(points, None, uv)
 
 
 def _furl(numbers: Numbers) -> Patches:
     """Return a surface of revolution in twisted folds, such as rolled-up cloth."""
-    rolled = _turn((0, 0, 0, *numbers), 96).split(1.0)
+    rolled = _turn((0, 0, 0, *numbers), 96, plan=False).split(1.0)
     x, y, z = np.moveaxis(rolled.points, 2, 0)
     folds = 1 - 0.3 * np.abs(np.sin(3 * np.arctan2(y, x) + 0.07 * z)) ** 0.7
     points = np.stack([x * folds, y * folds, z], 2)
@@ -302,7 +334,12 @@ def _pillow(numbers: Numbers) -> Patches:
         dx, dy = np.gradient(points, axis=1), np.gradient(points, axis=0)
         normals = sign * np.cross(dx, dy)
         normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)
-        sides.append(_grid(points, normals, points[..., :2] / TILE))
+        along = [  # so that no pattern is stretched where the cloth is steep
+            np.concatenate([0 * steps.take([0], axis), steps.cumsum(axis)], axis) - steps.cumsum(axis).take([11], axis)
+            for axis in (1, 0)
+            for steps in [np.linalg.norm(np.diff(points, axis=axis), axis=2)]
+        ]
+        sides.append(_grid(points, normals, np.stack(along, 2) / TILE))
     return joined(sides)
 
 
@@ -320,4 +357,9 @@ _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
     "canopy": _canopy,
     "furl": _furl,
     "pillow": _pillow,
+}
+_FINE: dict[str, Callable[[Numbers], Patches]] = {
+    "cut z": lambda numbers: _cut(numbers[3:], *numbers[:3], steps=9),
+    "leaf": _blade,
+    "canopy": lambda numbers: _canopy(numbers, _smooth),
 }

@@ -45,10 +45,29 @@ SOLIDS: dict[str, SolidKind] = {name: _kind(name, model) for name, model in _MOD
 def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
     """Return the parts of a thing by paint. The thing is at the origin and stands on z = 0."""
     model = _MODELS[kind]
+    return _assembled(model, state, [*model.get("parts", ()), *(model.get(state, ()) if state else ())])
+
+
+@cache
+def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) -> tuple[tuple[str, Patches], ...]:
+    """Return the parts of a thing as pictures show them: smoother than `parts_of`, by which relations are decided, and
+    with details. `number` picks one of the letters that blocks have; patterned things have no label.
+    """
+    model = _MODELS[kind]
     rows = [*model.get("parts", ()), *(model.get(state, ()) if state else ())]
+    letters = model.get("letters", ())
+    if number % (1 + len(letters)):
+        rows = [row for row in rows if row[0] != "letter"] + letters[number % (1 + len(letters)) - 1]
+    rows = [row for row in rows if not patterned or row[0] not in model.get("label", ())]
+    return _assembled(model, state, [*rows, *model.get("detail", ()), *model.get(f"detail {state}", ())], True)
+
+
+def _assembled(
+    model: dict[str, Any], state: str, rows: list[Any], fine: bool = False
+) -> tuple[tuple[str, Patches], ...]:
     paints: dict[str, list[Patches]] = {}
     for paint, shape, *numbers in rows:
-        paints.setdefault(paint, []).append(build(shape, numbers))
+        paints.setdefault(paint, []).append(build(shape, numbers, fine))
     parts = [(paint, joined(patches)) for paint, patches in paints.items()]
     if state in model.get("pose", {}):
         parts = [(paint, patches.moved(turned(*model["pose"][state]))) for paint, patches in parts]

@@ -53,8 +53,8 @@ def _noise(size: int, cells: int, seed: int, stretch: int = 1) -> np.ndarray:
 def _grain() -> np.ndarray:
     """Return a texture of wood: soft rings along x, with fine fibres."""
     y = np.arange(256)[:, None] / 256
-    rings = np.sin(2 * np.pi * (4 * y + 0.8 * _noise(256, 4, 1).T + 0.15 * _noise(256, 16, 2, 2).T)) * 0.5 + 0.5
-    return 0.8 + 0.12 * rings + 0.16 * (_noise(256, 128, 3, 32).T - 0.5)
+    rings = np.sin(2 * np.pi * (7 * y + 0.9 * _noise(256, 4, 1, 4).T + 0.3 * _noise(256, 4, 2, 2).T)) * 0.5 + 0.5
+    return 0.82 + 0.07 * rings + 0.16 * (_noise(256, 128, 3, 32).T - 0.5)
 
 
 def _texture(name: str) -> np.ndarray:
@@ -167,7 +167,7 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
     if style == "stripes":
         shade = shade * np.where(x // 64 % 2, 1.0, 0.92)
     if style == "tiles":
-        shade = shade * np.where((x % 128 < 4) | (y % 128 < 4), 0.72, 0.96 + 0.08 * _noise(512, 8, 8))
+        shade = shade * np.where((x % 128 < 4) | (y % 128 < 4), 0.72, 0.97 + 0.05 * _spots(x // 128 + 5 * (y // 128)))
     if style in ("bricks", "metro"):
         high, joint, rough = (32, 0.8, 0.22) if style == "bricks" else (64, 1.12, 0)
         row = y // high
@@ -186,14 +186,19 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
                 shade = np.where(inside & (np.abs(a) > 1), shade * 1.14, shade)
     if style == "plaster":
         shade = 0.97 + 0.03 * _noise(512, 8, 11) + 0.03 * _noise(512, 64, 7)
-    if style == "terrazzo":
-        chips, more = _noise(512, 128, 12), _noise(512, 128, 14)
-        shade = np.where(chips > 0.78, 0.86, np.where(chips < 0.16, 1.06, np.where(more > 0.8, 0.93, 1.0)))
+    if style == "stone":
+        vein = (_noise(512, 8, 12) + 0.3 * _noise(512, 32, 14) - 0.65) / 0.025
+        shade = 0.97 + 0.05 * _noise(512, 16, 7) - 0.07 * np.exp(-(vein**2))
+    if style == "parquet":
+        turned = (x // 128 + y // 128) % 2 == 1
+        along, across = np.where(turned, y, x), np.where(turned, x, y)
+        tone = 0.92 + 0.12 * _spots(across // 32 + 37 * (along // 128) + 11 * turned)
+        seam = (across % 32 < 2) | (along % 128 < 2)
+        shade = (0.45 + 0.6 * _grain()[across // 2 % 256, along // 2 % 256]) * tone * np.where(seam, 0.78, 1.04)
     if style == "gingham":
         shade = shade * (1.08 - 0.11 * (x // 32 % 2) - 0.11 * (y // 32 % 2))
     if style == "woven":
-        zigzag = (np.abs(x % 32 - 16) + y) % 32 < 14
-        shade = shade * np.where(y % 128 < 40, np.where(zigzag, 1.06, 0.86), 0.97 + 0.03 * np.sin(y * np.pi / 2))
+        shade = shade * np.where((y % 256 < 6) | (np.abs(y % 256 - 14) < 3), 0.88, 0.95 + 0.08 * _noise(512, 256, 9, 8))
     if style == "planks":
         row = y // 64
         grain = np.tile(_grain().repeat(2, 1), (2, 1))

@@ -28,10 +28,10 @@ from PIL import Image
 from creperie.core import Progress, UsageError, cache_home, missing_extra, option, silent, write_bytes
 from creperie.world.solid.develop import expose, smooth
 from creperie.world.solid.furnish import plane, surroundings
-from creperie.world.solid.meshes import Patches, fuzz, joined, turned
-from creperie.world.solid.models import parts_of
+from creperie.world.solid.meshes import Patches, build, fuzz, joined, turned
+from creperie.world.solid.models import drawn_of
 from creperie.world.solid.paints import LIGHTS, Surface, surface
-from creperie.world.solid.scene import Room
+from creperie.world.solid.scene import Room, Solid
 from creperie.world.solid.space import VIEW, camera_of, pose_of
 
 VARIANTS = {"cuda": "cuda_ad_rgb", "llvm": "llvm_ad_rgb", "scalar": "scalar_rgb"}
@@ -58,7 +58,7 @@ class RenderOptions:
         """Return the picture of a room as the content of a PNG file. It is read from the cache or, if it is not there,
         rendered.
         """
-        file = cache_home() / "rooms-7" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-8" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -161,12 +161,12 @@ def render_room(
         eye, aim = camera_of(room)
         facing = np.abs(guide[..., 3:6] @ (turned("z", turn) @ (aim - eye))) / np.linalg.norm(aim - eye)
         glass = (np.abs(guide[..., 6] - clear[..., 6]) > 0.003 * clear[..., 6])[..., None]
-        through = _TINT ** (1 / np.clip(facing, 0.12, 1))[..., None]
-        light = np.where(glass, light + through * beyond, 0.45 * light + 0.55 * beyond)  # lighter shadows
+        through = _TINT ** (1 / np.clip(facing, 0.09, 1))[..., None]
+        light = np.where(glass, light + through * beyond, 0.8 * light + 0.2 * beyond)  # lighter shadows
     return expose(light)
 
 
-_TINT = np.array((0.76, 0.88, 0.85))  #: of light that passes through glass
+_TINT = np.array((0.7, 0.86, 0.82))  #: of light that passes through glass
 
 
 def _light_in(
@@ -214,9 +214,13 @@ def _sky(mi: Any, room: Room) -> dict[str, Any]:
     level[:, np.r_[:48, -48:0]] = view[:, np.r_[:48, -48:0]] * np.where(up > -0.2, (0.92, 0.97, 1.05), (0.5, 0.6, 0.42))
     x, y, z = where / np.linalg.norm(where)
     row, column = round(128 * math.acos(z) / math.pi), round(256 * math.atan2(x, y) / (2 * math.pi))
-    for wide, light in ((round(32 * float(half)), colour), (2, 14 * colour)):
-        at = np.arange(-wide, 1 + wide)
-        level[np.ix_(row + at, (column + at) % 256)] = light
+    wide = round(32 * float(half))
+    at = np.arange(-wide, 1 + wide)
+    level[np.ix_(row + at, (column + at) % 256)] = colour
+    for axis in (0, 1):  # no hard edges, which glass would show
+        level = np.mean([np.roll(level, k, axis) for k in range(-5, 6)], axis=0)
+    at = np.arange(-2, 3)
+    level[np.ix_(row + at, (column + at) % 256)] = 14 * colour
     upright = mi.ScalarTransform4f().rotate([1, 0, 0], 90)
     return {"type": "envmap", "bitmap": mi.Bitmap(level.astype(np.float32)), "to_world": upright}
 
@@ -224,17 +228,30 @@ def _sky(mi: Any, room: Room) -> dict[str, Any]:
 def _parts(room: Room) -> list[tuple[Patches, Surface]]:
     parts = surroundings(room)
     for k, thing in enumerate(room.things):
-        for paint, patches in parts_of(thing.kind, thing.state):
+        for paint, patches in drawn_of(thing.kind, thing.state, bool(thing.pattern), k + room.wall):
             look, own = surface(paint, thing.colour, thing.material, thing.pattern), patches
             if paint in _HANDS:  # no two clocks tell the same time
                 own = own.moved(np.eye(3), (0, 0, -10)).moved(turned("y", _HANDS[paint] * k), (0, 0, 10))
             if look.texture == "fur" and paint == "main":
-                own = joined([own, fuzz(own, 8000, 0.5)])
+                own = joined([own, _beside(fuzz(own, 8000, 0.5), thing)])
+            if paint == "cream":
+                own = joined([own, fuzz(own, 2500, 0.35)])
             if look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
                 red, green, blue = (round(v * (0.94 + 0.08 * (k * 0.618 % 1))) for v in look.rgb)
                 look = replace(look, rgb=(red, green, blue))
             parts.append((own.moved(*pose_of(thing)), look))
     return parts
+
+
+def _beside(hair: Patches, bear: Solid) -> Patches:
+    """Return the hairs that do not grow below the patches of light fur."""
+    light = dict(drawn_of(bear.kind, bear.state))["cream"].points.reshape(
+        -1, len(build("ball", (0, 0, 0, 1, 1, 1)).points) * 4, 3
+    )
+    low, high = light.min(1), light.max(1)
+    off = (hair.points[:, None, 0] - (low + high) / 2) / ((high - low) / 2)
+    free = ((off**2).sum(2) > 1.15).all(1)
+    return Patches(hair.points[free], hair.normals[free], hair.uv[free])
 
 
 _HANDS = {"hour": 35, "minute": 80}  #: degrees by which hands of the next clock are turned
