@@ -61,6 +61,43 @@ def test_an_owner_is_told_who_has_begun_and_whether_the_people_are_enough(
     assert end.index('<section id="done"') < end.index('href="/my-data"') < end.index('<section id="trouble"')
 
 
+def test_refused_settings_keep_what_was_typed_and_mark_what_is_wrong(
+    browser: Callable[..., Any], study: Any, db: Database
+) -> None:
+    """One bad completion URL emptied a long consent text and all other fields; a successful Save said nothing."""
+    study("s")
+    change_settings(db, "s", contact="old@example.org")
+    ana = browser().log_in()
+    page = ana.get("/owner/studies/s/settings").text
+    assert "Saved." not in page
+    revision = re.search(r'name="revision" value="(\d+)"', page)
+    assert revision
+    typed = {
+        "revision": revision[1],
+        "instructions": "Look twice.",
+        "consent": "A long text\nof consent.",
+        "expected": "2",
+        "pay": "4.5",
+        "cap": "many",
+        "contact": "new@example.org",
+        "completion_url": "http://example.org/?cc=1",
+    }
+    change_settings(db, "s", currency="EUR")  # by somebody else: the form refused is still based on what it showed
+    refused = ana.post("/owner/studies/s/settings", typed)
+    assert refused.status_code == 400
+    for text in typed.values():
+        assert f'value="{text}"' in refused.text or f">{text}</textarea>" in refused.text, text
+    assert re.findall(r'name="(\w+)"[^>]*aria-invalid', refused.text) == ["cap", "completion_url"]
+    assert "cap must be a number, not" in refused.text
+    assert "the completion URL does not start with https://" in refused.text
+    good = typed | {"cap": "", "completion_url": "https://example.org/?cc=1", "revision": "3"}
+    saved = ana.post("/owner/studies/s/settings", good)
+    assert (saved.status_code, saved.headers["location"]) == (303, "/owner/studies/s/settings?saved=true")
+    page = ana.get(saved.headers["location"]).text
+    assert '<p class="ribbon" role="status">Saved.</p>' in page
+    assert 'value="new@example.org"' in page
+
+
 def test_an_owner_takes_a_study_from_invitation_to_export(
     browser: Callable[..., Any], study: Any, db: Database
 ) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, HTTPException, Path, Request
@@ -18,7 +19,7 @@ from creperie.annotation.outcome import Judged, disagreements, judged, settle
 from creperie.annotation.people import exclude, exclude_by_rules, include
 from creperie.annotation.quality import overview
 from creperie.annotation.schema import ADJUDICATOR, OWNER, Event
-from creperie.annotation.settings import BOUNDS, NAMES, WORKER_PARAMETER, settings_of
+from creperie.annotation.settings import BOUNDS, NAMES, WORKER_PARAMETER, changed, settings_of
 from creperie.annotation.state import (
     STUDY_MOVES,
     OldRevisionError,
@@ -43,7 +44,7 @@ from creperie.annotation.web.site import (
     base_url,
     page,
 )
-from creperie.core import CreperieError, UsageError
+from creperie.core import CreperieError
 
 router = APIRouter(prefix="/owner", include_in_schema=False, dependencies=CSRF)
 
@@ -162,17 +163,20 @@ def run_rules(here: OwnerHere) -> Response:
 
 
 @router.get("/studies/{name}/settings")
-def settings_page(here: OwnerHere) -> Response:
+def settings_page(here: OwnerHere, saved: bool = False) -> Response:
     """Show the form for the study's instructions, consent text, crowd and exclusion rules."""
-    return _settings_page(here)
+    return _settings_page(here, saved=saved)
 
 
-def _settings_page(here: StudyVisit, status: int = 200, **more: Any) -> Response:
+def _settings_page(here: StudyVisit, status: int = 200, typed: Mapping[str, str] = {}, **more: Any) -> Response:
+    """Show the form with the stored settings; what was `typed` into a form that was refused replaces them."""
     with here.site.db.read() as session:
         study = study_named(session, here.name)  # it may have changed since
     settings = settings_of(study.settings)
-    own = {"study": study, "settings": settings, "platforms": WORKER_PARAMETER, "problem": "", "link": "", "both": {}}
-    return here.page("settings.html", status, **(own | more), parameter=WORKER_PARAMETER[settings.platform])
+    shown = asdict(settings) | {"instructions": study.instructions, "revision": study.revision} | dict(typed)
+    own = {"study": study, "settings": shown, "platforms": WORKER_PARAMETER}
+    news: Json = {"wrong": {}, "link": "", "both": {}, "saved": False} | more
+    return here.page("settings.html", status, **own, **news, parameter=WORKER_PARAMETER[settings.platform])
 
 
 @router.post("/studies/{name}/settings")
@@ -180,28 +184,42 @@ def save_settings(here: OwnerHere, given: Posted) -> Response:
     """Save the settings. If somebody else changed them since the page was loaded, show both values instead."""
     if not re.fullmatch(r"[0-9]{1,9}", given.get("revision", "")):
         raise HTTPException(400, "the form lacks the revision of the settings; load the page again")
+    typed = {name: given[name].replace("\r\n", "\n") for name in _SENT if name in given}
+    changes, wrong = _read_settings(typed)
     try:
-        with here.site.db.write() as session:
-            study = study_named(session, here.name)
-            change_settings(session, study, here.who.actor, _read_settings(given), int(given["revision"]))
+        if not wrong:
+            with here.site.db.write() as session:
+                study = study_named(session, here.name)
+                change_settings(session, study, here.who.actor, changes, int(given["revision"]))
     except OldRevisionError as e:
         return _settings_page(here, 409, both=e.both)
     except CreperieError as e:
-        return _settings_page(here, 400, problem=str(e))
-    return here.redirect("/settings")
+        wrong = {"": str(e)}
+    if wrong:
+        return _settings_page(here, 400, typed | {"revision": given["revision"]}, wrong=wrong)
+    return here.redirect("/settings?saved=true")
 
 
-def _read_settings(given: dict[str, str]) -> Json:
-    """Return the texts of a form as settings. Where a number is expected, an empty text becomes None."""
+#: The names of the fields in the form.
+_SENT = NAMES - {"crowd_address"} | {"instructions"}
+
+
+def _read_settings(typed: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
+    """Return the texts of a form as settings, and what is wrong with each text that cannot be one. Where a number is
+    expected, an empty text becomes None.
+    """
     changes: Json = {}
-    for name in (NAMES | {"instructions"}) & set(given) - {"crowd_address"}:
-        text = given[name].replace("\r\n", "\n")
+    wrong: dict[str, str] = {}
+    for name, text in typed.items():
         try:
             empty = 0.0 if name == "pay" else None
             changes[name] = text if name not in BOUNDS else BOUNDS[name][0](text) if text else empty
+            changed({}, {name: changes[name]} if name in NAMES else {})
         except ValueError:
-            raise UsageError(f"the setting {name} must be a number, not {text[:60]!r}") from None
-    return changes
+            wrong[name] = f"the setting {name} must be a number, not {text[:60]!r}"
+        except CreperieError as e:
+            wrong[name] = str(e)
+    return changes, wrong
 
 
 @router.post("/studies/{name}/crowd")
@@ -209,7 +227,7 @@ def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] 
     """Add ids to the list of workers or, without ids, create the address that all workers share."""
     if ids.strip():
         list_workers(here.site.db, here.name, ids.splitlines(), here.who.actor)
-        return here.redirect("/settings")
+        return here.redirect("/settings?saved=true")
     token = crowd_address(here.site.db, here.name, here.who.actor)
     return _settings_page(here, link=f"{base_url(here.request)}/crowd/{token}")
 
