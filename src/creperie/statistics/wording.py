@@ -84,11 +84,12 @@ def words_of(texts: pa.Array) -> np.ndarray:
 def construction_columns(
     constructions: Sequence[str | None], slots: tuple[np.ndarray, np.ndarray] | None
 ) -> dict[str, pa.Array]:
-    """Return two columns: the construction of each caption, and whether caption and foil mention their arguments in the
-    same order.
+    """Return two columns: the construction of each caption (such as active or passive; None if it is not given), and
+    whether caption and foil mention the two participants in the same order. `slots` are the numbers of the caption
+    among the image's true captions and of the foil among its false ones.
 
-    A foil has its arguments exchanged. If it has the same construction as its caption, the order is different. If it
-    has the other construction, the order is the same, as in "a ball is hit by a player" with the foil "a ball hits a
+    A foil exchanges the participants. If it has the same construction as its caption, the order is different. If it has
+    the other construction, the order is the same, as in "a ball is hit by a player" with the foil "a ball hits a
     player".
     """
     types: list[str | None] = []

@@ -44,11 +44,11 @@ def sentence_words() -> list[str]:
 
 
 def byte_pairs(suffix: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the pieces and the merges of a byte-level BPE in which the letters of each known word are joined from left
-    to right.
+    """Return the pieces (tokens) and the merges of a byte-level BPE tokenizer. Its merges build each known word from
+    its letters, from left to right.
 
-    It is not trained by a library, because libraries break ties differently in every run. With an empty `suffix`, a
-    word is marked by the space before it.
+    The merges are written here and not learned by a library, because libraries break ties differently in every run.
+    `suffix` marks the end of a word; if it is empty, the space before a word marks its beginning.
     """
     from tokenizers.pre_tokenizers import ByteLevel
 

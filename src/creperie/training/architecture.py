@@ -36,8 +36,8 @@ def split_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Words:
-    """A tokenizer whose tokens are whole words. A caption becomes <start>, its words, <end>; words beyond `context`
-    tokens are cut.
+    """A tokenizer whose tokens are whole words. The tokens of a caption are <start>, one token per word, and <end>. A
+    caption of more than `context` tokens loses its last words; `cut` is the number of words lost.
 
     >>> words = vocabulary_of(["a red cat", "a dog"], context=5)
     >>> words(["a red dog sits"])[0].ids.tolist(), words(["a red dog sits"])[0].cut
@@ -64,7 +64,9 @@ class Words:
 
 
 def vocabulary_of(captions: Iterable[str], context: int) -> Words:
-    """Return a tokenizer with the words of the captions, in alphabetical order."""
+    """Return a tokenizer whose vocabulary is all words of the captions, in alphabetical order. `context` is the largest
+    number of tokens per caption.
+    """
     return Words((*SPECIAL, *sorted({word for caption in captions for word in split_words(caption)})), context)
 
 
@@ -246,7 +248,8 @@ class SmallNetwork(TrainedNetwork):
 
 
 class DualNetwork(TrainedNetwork):
-    """A network that contains a model of transformers or open_clip and calls its towers through the model's adapter.
+    """A network around a model of the library transformers or open_clip. It calls the model's towers through the
+    functions that creperie has for that library (`towers`).
 
     `pad` is the id of the padding token, for towers that need a mask.
     """
@@ -280,12 +283,14 @@ class Student(Protocol):
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
     def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        """Return a stack of prepared images, on the same device, in the form that the network takes."""
+        """Convert a stack of prepared images to the tensor that the network takes. The result is on the device of
+        `stacked`.
+        """
         return stacked
 
     def features_of(self, keys: Sequence[str], data: TrainSet, progress: Progress) -> np.ndarray:
-        """Return the features that the frozen image tower computes for all images; called only if `frozen_images` is
-        set.
+        """Return the features that the frozen image tower computes for the images named by `keys`, one row per key.
+        Called only if `frozen_images` is set.
         """
         return np.stack([self.prepare_image(data.open(key)) for key in keys])
 

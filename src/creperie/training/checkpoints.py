@@ -75,10 +75,11 @@ def _sweep_drafts(out: Path) -> None:
 
 
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
-    """Return the document of a training run in the folder `out`: the stored one if it describes the same job, else a
-    new one.
+    """Return the record of the training run in the folder `out`: the stored one if it is of the same job, so that the
+    run resumes, else a new one.
 
-    Raise a UsageError if the folder contains anything else or, without `force`, a different training run.
+    Raise a UsageError if the folder contains files but no training run. Also raise it if the folder contains a run of
+    another job, unless that run has no checkpoint yet. With `force`, the files of an earlier run are deleted.
     """
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):

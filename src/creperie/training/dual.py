@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class DualStudent(Student):
-    """A dual encoder in training. Images and captions are prepared as its library does it."""
+    """A dual encoder in training. Images and captions are prepared in the same way as by the library from which the
+    encoder comes.
+    """
 
     def __init__(self, encoder: DualEncoder) -> None:
         raw = encoder.tokenizer.tokenizer

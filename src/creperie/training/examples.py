@@ -20,7 +20,8 @@ Open = Callable[[str], Image.Image]
 class TrainingExample:
     """A training example: an image and a true caption.
 
-    `key` identifies the record that it was made from; `alternatives` are other images, of which the caption is false.
+    `key` identifies the record from which it was made. `alternatives` are other images; the caption is false of each of
+    them.
     """
 
     key: str
@@ -53,8 +54,8 @@ class TrainSet:
 
     @property
     def digest(self) -> str:
-        """The hash of the examples, in order, and of their images. An interrupted training run resumes only if it is
-        unchanged.
+        """The hash of the examples, in order, and of their images. An interrupted training run resumes only if this
+        hash is unchanged.
         """
         whole = hashlib.sha256(self.contents().encode())
         for e in self.examples:

@@ -42,8 +42,10 @@ class Batch:
 
 def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
     """Return the examples in `order`, rearranged so that every image appears once before any image appears twice.
+    `images` has the number of each example's image.
 
-    Two captions of the same image in one batch would count as wrong for each other.
+    With two captions of one image in a batch, each would count as wrong for the image of the other, although it is
+    true.
 
     >>> _spread(np.array([0, 1, 2, 3]), np.array([7, 7, 8, 8])).tolist()
     [0, 2, 1, 3]
@@ -85,7 +87,9 @@ class Feed:
     # -- texts and pictures as numbers ---------------------------------------------------------------------------
 
     def _number_texts(self, truncate: bool) -> None:
-        """Tokenise all texts into one padded table, and store each example's captions and foils as row numbers."""
+        """Tokenise all texts into one padded table, and store each example's captions and foils as row numbers of this
+        table. With `truncate`, texts that are too long are cut; without it, they raise a DataError.
+        """
         examples = self.data.examples
         texts = list(dict.fromkeys(self.data.captions()))
         tokens = self.student.prepare_texts(texts)
@@ -138,8 +142,8 @@ class Feed:
         return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
 
     def _drawn_foils(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return one foil, drawn at random, for each example in the batch that has foils; other epochs draw other
-        foils.
+        """Return one foil, drawn at random, for each example in `rows` that has foils, as row numbers of the table of
+        texts. The draw depends on `number`, the number of the batch, so other epochs draw other foils.
         """
         if self.settings.objective == "clip":
             return np.zeros(0, dtype=np.int64)
@@ -150,8 +154,8 @@ class Feed:
         return np.asarray(self._foils.values)[chosen[counts > 0]]
 
     def _gathered(self, texts: np.ndarray, shown: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the token ids of `texts`, for causal towers cut to the longest, and the images `shown`, on the
-        device.
+        """Return two tensors on the device: the token ids of `texts`, and the images `shown`. For causal towers, the
+        ids are cut to the length of the longest text.
         """
         import torch
 

@@ -24,8 +24,8 @@ EVERY = "every"
 
 
 def arms_to_run(arms: Sequence[str]) -> tuple[str, ...]:
-    """Return the arms of a study, that is, its types of training foils. The first is "none", the baseline; "every"
-    stands for all.
+    """Return the arms that a study runs: "none", the baseline without foils, and then the arms in `arms`. An arm is a
+    type of training foils; "every" in `arms` stands for all types.
 
     >>> arms_to_run(["negate", "none"])
     ('none', 'negate')
@@ -83,8 +83,8 @@ class TrainingStudy:
         return [s.values[column] for s in self.sat if s.arm == arm]
 
     def gains(self, arm: str, column: str) -> list[float]:
-        """Return, for each seed, how much higher the arm's accuracy in a column is than that of training without
-        foils.
+        """Return, for each seed, the accuracy of the arm minus that of training without foils. `column` names the test
+        subset.
         """
         plain = {s.seed: s.values[column] for s in self.sat if s.arm == "none"}
         return [s.values[column] - plain[s.seed] for s in self.sat if s.arm == arm and s.seed in plain]

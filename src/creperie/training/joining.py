@@ -29,10 +29,10 @@ _LAST_SET: dict[str, np.ndarray] = {}
 
 
 class TowersNetwork(TrainedNetwork):
-    """The heads, and the towers that are trained together with them.
+    """The trained part of joined towers: the heads, and the towers that are not frozen.
 
-    A frozen tower is not part of the network, whose inputs are then the tower's features instead of pixels or token
-    ids.
+    A frozen tower is left out. In its place, the network takes the tower's features as input, instead of pixels or
+    token ids.
     """
 
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
@@ -143,8 +143,8 @@ class TowersStudent(Student):
         return [Tokens(np.array([self._numbers[text]]), whole.cut) for text, whole in zip(texts, tokens, strict=True)]
 
     def _learn(self, texts: Sequence[str], tokens: Sequence[Tokens]) -> None:
-        """Add the features of new captions to the table `network.texts`, from the store or computed now, and note their
-        rows.
+        """Add the features of new captions to the table `network.texts`, and note the row of each caption. Features
+        that are stored on disk are read; the others are computed and stored.
         """
         fresh = list({text: i for i, text in enumerate(texts) if text not in self._numbers}.values())
         if not fresh:
@@ -187,7 +187,9 @@ class TowersStudent(Student):
 
 
 def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
-    """Return the joined towers in a folder, ready for more training; `trained` names the towers to train."""
+    """Return the joined towers in a folder, ready for more training. `trained` names the towers to train; with None,
+    they are those in the folder's configuration.
+    """
     heads = load_heads(folder)
     if trained is not None:
         heads.config = replace(heads.config, trained=trained)

@@ -73,7 +73,9 @@ class Lab:
         return self._train(job, "base", seed)
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Train the base model with the arm's foils (with CLIP's loss if it has none) and return the test result."""
+        """Train the model with the URI `base` on the arm's foils, with the random seed `seed`, and return the test
+        result. For an arm without foils, CLIP's loss is used.
+        """
         types, refined = ARMS[arm]
         biased = replace(self.biased, foils=self.refine()) if refined else self.biased
         data = biased.with_types(types)
@@ -95,8 +97,8 @@ class Lab:
         return ExamResult(arm, seed, values, kinds, foils, done.document.get("seconds", 0.0), done.uri)
 
     def refine(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the foils that remain after refinement; if a file in the study's folder holds them, read them from
-        there.
+        """Return the training foils that remain after refinement, by type, with one foil per caption ("" if it was
+        removed). If a file in the study's folder already has them, they are read from it.
         """
         if self.refined:
             return self.refined
@@ -128,8 +130,8 @@ class Lab:
 
 
 def world_exam(preset: TrainingPreset, extra: Sequence[str] = ()) -> Benchmark:
-    """Return a test benchmark from the split `test` of the world: all kinds of foils in the study's table, and `extra`
-    kinds.
+    """Return a test benchmark made from the split `test` of the built-in world. It contains all kinds of foils that the
+    study's table shows, and the kinds named in `extra`.
     """
     listed = [k for names in COLUMNS.values() for members in names.values() for k in members]
     return make_world(World(preset.items, tuple(dict.fromkeys([*listed, *extra])), size=preset.model.size))

@@ -94,8 +94,8 @@ def train_job(
     force: bool = False,
     progress: Progress = silent,
 ) -> Trained:
-    """Train the job's model, or resume if this was interrupted, and return the result; the model is saved in
-    `out`/model.
+    """Train the job's model and return the result; the model is saved in `out`/model. If an earlier training of the
+    same job in `out` was interrupted, it is resumed.
     """
     folder = Path(out)
     accelerator = open_accelerator(job.settings)
@@ -109,9 +109,9 @@ def train_job(
 
 
 def open_accelerator(settings: TrainingSettings) -> Any:
-    """Return an Accelerator that leaves the choice of device to creperie.
+    """Return an Accelerator that does not choose a device; creperie chooses it.
 
-    Otherwise accelerate would use, for every training run of a process, the device of the first one.
+    If accelerate chose, all training runs in a process would use the device of the first run.
     """
     try:
         from accelerate import Accelerator

@@ -24,8 +24,8 @@ def negclip_loss(
     scale: torch.Tensor | float,
     alternatives: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return NegCLIP's loss: CLIP's loss with `foils` as additional wrong captions, and `alternatives` as additional
-    wrong images, to choose among.
+    """Return NegCLIP's loss. This is CLIP's loss in which `foils` are additional wrong captions for each image, and
+    `alternatives` are additional wrong images for each caption. The similarities are multiplied by `scale`.
 
     >>> import torch
     >>> apart = torch.eye(2)

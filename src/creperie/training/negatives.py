@@ -22,10 +22,11 @@ Written = Mapping[Key, tuple[str, ...]]  #: foils
 
 @dataclass(frozen=True)
 class FoilRefinement:
-    """The settings for refining training foils by SugarCrepe's published method.
+    """The settings for refining training foils, which is done as for a benchmark, against a plausibility and a grammar
+    model (SugarCrepe's appendix D.3).
 
-    As SugarCrepe does (appendix D.3), training foils are refined like a benchmark, against a plausibility and a grammar
-    model. If `attackers` is empty, these two are used, or one of them if no model is available for the other.
+    `attackers` names the models that judge the foils. If it is empty, a plausibility and a grammar model are used, or
+    one of them if no model is available for the other.
     """
 
     attackers: tuple[str, ...] = ()
@@ -98,7 +99,9 @@ def _foils_of(name: str, data: TrainSet, make: Callable[[str], Written]) -> list
 
 
 def _is_maker(name: str) -> bool:
-    """Return whether a name is that of a maker or starts with a family of makers; otherwise it is a benchmark."""
+    """Return whether a name means a maker: it is the name of a maker, or starts with that of a family of makers such as
+    `rules:`. Any other name means a benchmark.
+    """
     from creperie.making import MAKERS
 
     families = {maker.partition(":")[0] for maker in MAKERS if ":" in maker}

@@ -47,7 +47,8 @@ def study_of(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train the model with each type of foils and with none, test it on both benchmarks, and return the results.
+    """Train the question's model once without foils and once with each type of foils, for each seed. Test every trained
+    model on both benchmarks and return the results. After each test, `tell` is called with the results so far.
 
     After an interruption, the same call resumes the study.
     """

@@ -37,7 +37,9 @@ class TrainingPictures:
         return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
 
     def _read(self, missing: Sequence[int]) -> dict[int, np.ndarray]:
-        """Prepare the images that are not cached, cache as many as fit, and return the others."""
+        """Prepare the images with the numbers in `missing`, and cache as many of them as fit. Return the images that
+        did not fit, by number.
+        """
         if not missing:
             return {}
         shares = [missing[k::READERS] for k in range(READERS)]

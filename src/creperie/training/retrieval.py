@@ -46,7 +46,9 @@ class Retrieval:
 
 
 def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
-    """Return how often an image's captions are found among all captions, and a caption's image among all images."""
+    """Return how often one of an image's captions is among the highest-scoring of all captions, and how often a
+    caption's image is among the highest-scoring of all images.
+    """
     encoder: Any = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
         raise ModelError("retrieval needs a dual encoder", where=model, hint="name one that encodes images and texts")
@@ -69,8 +71,9 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
 
 
 def image_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """Return the rank of each image's best caption; `owner` is the image of each caption. A wrong caption with the same
-    score counts as ranked above it, and a rank with such ties ends in .5, so that they can be recognised.
+    """Return the rank of each image's best caption, counted from 1; `owner` has the number of each caption's image.
+    Wrong captions with the same score as the best one are ranked above it, and 0.5 is added to the rank to mark the
+    tie.
 
     >>> image_ranks(np.array([[0.9, 0.1, 0.5], [0.2, 0.3, 0.3]]), np.array([0, 0, 1])).tolist()
     [1.0, 2.5]

@@ -37,7 +37,9 @@ _SOURCES = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att",
 
 @dataclass(frozen=True)
 class BiasedScenes:
-    """Examples from the world without foils, and biased foils for them by type ("" where an example has none)."""
+    """Examples without foils, made from the built-in world, and a list of biased foils for each type. The list has one
+    foil per example, or "" for an example to which the type does not apply.
+    """
 
     data: TrainSet
     foils: Mapping[str, tuple[str, ...]]
@@ -139,8 +141,8 @@ def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress =
 
 
 def _drawn_in(size: int) -> Callable[[], str]:
-    """Return a function that returns the images' size as text. Everything else in a picture is determined by its
-    key.
+    """Return the function that serves as `contents` of a training set of drawn images. It returns the images' size, as
+    text: everything else in a picture is determined by its key.
     """
     return lambda: f"drawn in {size} pixels"
 

@@ -17,8 +17,8 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The settings of a training run; the defaults are those of NegCLIP and SugarCrepe. `steps`, if given, limits the
-    epochs.
+    """The settings of a training run; the defaults are those of NegCLIP and SugarCrepe. If `steps` is given, training
+    ends after this many steps, even if not all epochs are finished.
     """
 
     objective: str = option("negclip", "The loss; negclip: with foils, triple: of (P1, P2, N).", choices=OBJECTIVES)

@@ -31,8 +31,8 @@ class StudyLab(Protocol):
         ...
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Return the test result of the model trained with the arm's type of foils and with this seed, from the model
-        `base`.
+        """Train the model with the URI `base` on the arm's type of foils, with the random seed `seed`, and return the
+        test result of the trained model.
         """
         ...
 

@@ -22,8 +22,8 @@ GAIN_MARK = "▲"
 
 @dataclass(frozen=True)
 class SeedCell:
-    """A table cell: the results of all seeds, as accuracies in percent or as gains over training without foils in
-    points.
+    """A table cell with the results of all seeds. They are accuracies, in percent, or gains over training without
+    foils, in percentage points.
     """
 
     values: Sequence[float]
@@ -125,9 +125,10 @@ def _cells(study: TrainingStudy, arm: str, columns: Sequence[str]) -> list[SeedC
 
 
 def table_13(comparison: TuningComparison) -> StudyTable:
-    """Return SugarCrepe++'s Table 13, of subsets × tuning methods.
+    """Return SugarCrepe++'s Table 13: the accuracy on each subset (rows) after each method of tuning (columns).
 
-    Two more rows are the recall on held-out pairs, which shows forgetting, and the number of trained weights.
+    Two kinds of rows are added: the recall on held-out pairs, which shows how much the model has forgotten, and the
+    number of trained weights.
     """
     names = ("", "test items", *[row.way for row in comparison.rows])
     rows = []

@@ -43,8 +43,8 @@ MODEL_TYPE = "creperie-towers"
 
 @dataclass(frozen=True)
 class TowersConfig:
-    """The two towers to join and the size of the heads. `trained` names the towers that are trained too, instead of
-    frozen.
+    """The two towers to join and the size of the heads. `trained` names the towers that are trained together with the
+    heads; the others are frozen.
     """
 
     image: str = ""  #: URI of a vision model
@@ -151,7 +151,9 @@ class TowerPair:
         return ResultStore().shelf(self.fingerprint, "image")
 
     def image_features(self, views: np.ndarray) -> np.ndarray:
-        """Return the features (n, views, width) of views (n, views, size, size, 3), from the store or computed now."""
+        """Return the image tower's features, of shape (n, views, width), for the views of n images, of shape (n, views,
+        size, size, 3). Stored features are read; the others are computed and stored.
+        """
         n, count = views.shape[:2]
         features = np.zeros((n, count, self.image.width), np.float32)
         names = np.stack([np.frombuffer(hashlib.sha256(v.tobytes()).digest(), np.uint8) for v in views])

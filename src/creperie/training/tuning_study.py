@@ -23,10 +23,10 @@ from creperie.training.student import open_student
 
 def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
     """Return two benchmarks: about `share` of the items of every subset, and the other items. Items that share an
-    image, directly or through other items, are never separated, even if they are in different subsets.
+    image, directly or through other items, form a group and are never separated, even if they are in different subsets.
 
-    Groups of such items are assigned from the largest to the smallest (equal ones in random order). A group goes to the
-    first benchmark if that brings the subsets in it closer to `share`.
+    Groups are assigned from the largest to the smallest; groups of the same size are taken in random order. A group
+    goes to the first benchmark if this brings the fractions of its subsets there closer to `share`.
     """
     if not 0 < share < 1:
         raise UsageError(f"`share={share}` is out of range", hint="use a number between 0 and 1, such as 0.4")
@@ -54,8 +54,8 @@ def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple
 
 @dataclass(frozen=True)
 class TuningResult:
-    """The result of one tuning method: accuracy by subset and recall on held-out images, in percent, and trained
-    weights.
+    """The result of one tuning method: the accuracy on each subset with its interval, the recall on held-out images
+    (all in percent), and the number of trained weights.
     """
 
     way: str
@@ -130,7 +130,9 @@ def tune(
 
 
 def limited_pairs(bench: Benchmark, most: int) -> Benchmark:
-    """Return a benchmark of at most `most` items, the first ones of which no two share an image or a caption."""
+    """Return a benchmark of at most `most` items. The items are taken in order, and an item is left out if it shares an
+    image or a caption with one that was taken.
+    """
     seen: set[str] = set()
     chosen: list[bool] = []
     for item in bench:

@@ -22,7 +22,9 @@ CENTRE = 224 / 256
 
 @dataclass(frozen=True)
 class ViewRule:
-    """The square views of an image that an image tower is given, by name, and their width in pixels."""
+    """How square views are cut out of an image as the input of an image tower: the names of the views, and their width
+    in pixels.
+    """
 
     names: tuple[str, ...] = ("whole",)
     size: int = 224

@@ -27,7 +27,7 @@ from creperie.world.words import AT, VERBS, noun_phrase
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A scene with a true caption, from which a foil is made."""
+    """A scene and a true caption of it. Changing the caption makes a biased foil."""
 
     scene: Scene
     graph: Graph
@@ -50,8 +50,9 @@ Spoil = Callable[[Shown, Dice], tuple[str, str] | None]
 
 @dataclass(frozen=True, slots=True)
 class BiasedKind:
-    """A kind of biased foil. `family` is the benchmark that it imitates, `says` describes how the foil differs, `cue`
-    is what gives it away, `spoil` makes it, and `source` lists the clean kinds whose captions it starts from.
+    """A kind of biased foil. `family` is the benchmark that the kind imitates. `says` describes how a foil differs from
+    its caption, and `cue` what gives the foil away. `spoil` is the function that makes a foil, and `source` lists the
+    clean kinds whose captions it changes.
     """
 
     family: str
@@ -64,9 +65,9 @@ class BiasedKind:
 # -- negation (CREPE) ----------------------------------------------------------------------------------------------
 
 
-def negate_there(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil, which is either "There is no cat on a box." or the caption with "There is no cat."
-    after it.
+def negate_there(shown: Shown, dice: Dice) -> tuple[str, str]:
+    """Return the caption and a foil. The foil is either "There is no cat on a box." or the caption followed by "There
+    is no cat."
     """
     form = shown.form
     if dice.coin() and not form.absent and form.facts[0].relation not in GIVING and len(form.things) == 2:
@@ -93,7 +94,9 @@ def negate_relation(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def shuffle_trigrams(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil with the caption's words in groups of three, the groups in random order."""
+    """Return the caption and a foil, for which the caption's words are divided into groups of three and the groups are
+    put into random order. None if this changes nothing.
+    """
     text = write_sentence(shown.form, replace(shown.plan, finish=1))
     tokens = re.findall(r"\w+|,", text)
     groups = dice.shuffled([tokens[k : k + 3] for k in range(0, len(tokens), 3)])
@@ -107,8 +110,8 @@ _LIVELY = ("pushes", "pulls", "carries", "holds", "follows", "faces")
 
 
 def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil that exchanges its first two noun phrases, which makes it implausible: "a box
-    pushes a robot".
+    """Return the caption and an implausible foil, in which the caption's first two noun phrases are exchanged: "a box
+    pushes a robot". None if the exchange would not make the caption implausible.
     """
     fact, things = shown.form.facts[0], shown.form.things
     a, b = (KINDS[things[k].kind] for k in fact.args[:2])
@@ -121,8 +124,8 @@ def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def replace_ungrammatical(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil whose verb or preposition is replaced by the bare stem of a verb, which makes it
-    ungrammatical: "a cat is push a box".
+    """Return the caption and an ungrammatical foil, which has the bare stem of a verb in place of the caption's verb or
+    preposition: "a cat is push a box". None if the foil would not be false.
     """
     fact = shown.form.facts[0]
     verb = dice.pick(_LIVELY[:5])
@@ -139,7 +142,9 @@ _RARE: tuple[str, ...] = TABLES["rare"]["nouns"]
 
 
 def replace_rare(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil in which a noun is replaced by one that occurs in no caption of the world."""
+    """Return the caption and a foil in which one noun is replaced by a noun that occurs in no caption of the world.
+    None if the caption has that noun twice.
+    """
     kind = shown.form.things[dice.roll(len(shown.form.facts[0].args))].kind
     rare = dice.pick(_RARE)
     if shown.text.count(f" {kind}") > 1:
@@ -152,17 +157,17 @@ def replace_rare(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 # -- longer and tidier (SugarCrepe's residue) ----------------------------------------------------------------------
 
 
-def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a longer foil that also mentions a thing which is not in the scene."""
+def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str]:
+    """Return the caption and a longer foil: the caption with an added thing that is not in the scene."""
     kinds = {thing.kind for thing in shown.graph.things}
     extra = Desc(dice.pick([n for n in NAMES if n not in kinds]), dice.pick(COLOURS) if dice.coin() else None)
     longer = replace(shown.form, things=(*shown.form.things, extra))
     return shown.text, write_sentence(longer, shown.plan)
 
 
-def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return an untidily written caption and a tidily written foil (capital letter, full stop, no trailing space) that
-    names a thing which is not in the scene.
+def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str]:
+    """Return the caption, often untidily written (a small first letter, no full stop, a trailing space), and a foil
+    that is always tidily written. The foil names a thing that is not in the scene.
     """
     fact = shown.form.facts[0]
     k = dice.roll(len(fact.args))

@@ -29,8 +29,9 @@ class MadeItem:
 
 
 def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = False) -> Iterator[MadeItem]:
-    """Yield items of one kind in one form; the iterator never ends. A set of captions is repeated only after 50 draws
-    in a row gave no new one.
+    """Yield items with one kind of foil in one form of item (such as "choice"); the iterator never ends. A set of
+    captions is repeated only if 50 draws in a row gave no new set. With `rooms`, the scenes are rooms instead of
+    drawings.
     """
     dice = Dice(seed, key_of(f"{kind} {form} {split}{' 3d' if rooms else ''}"))
     seen: set[frozenset[str]] = set()
@@ -52,10 +53,12 @@ _TWO_WORDINGS, _BOTH_SCENES = (TRIPLE, QUAD), (TWINS, WINOGROUND)
 
 
 def made_item(kind: str, form: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Return an item of some form; None if two captions are equal or, for Winoground, do not consist of the same words.
+    """Return an item of the form `form`, made from the twins. Return None if two of its captions are equal or, for the
+    form "winoground", if the captions do not consist of the same words.
 
-    A triple has a foil in one of its two wordings, a quad one in each. A half-truth item begins with a short true
-    caption, to which its two others add a true and a false detail.
+    A triple has two wordings of the true caption and a foil in one of these wordings; a quad has a foil in each
+    wording. A half-truth item has a short true caption, the same caption with a true detail added, and the same caption
+    with a false detail added.
     """
     foils = (dice.roll(2),) if form == TRIPLE else (0, 1) if form == QUAD else (0,)
     plans = two_wordings(kind, twins, dice) if form in _TWO_WORDINGS else (one_wording(twins, dice),)

@@ -20,12 +20,10 @@ def key_of(name: str) -> int:
 class Dice:
     """A stream of random integers, determined by its `key`.
 
-    >>> dice = Dice(0, key_of("swap_obj"))
-    >>> [dice.roll(6) for _ in range(8)] == [Dice(0, key_of("swap_obj")).roll(6)] + [dice.roll(6) for _ in range(7)]
-    False
-    >>> again = Dice(0, key_of("swap_obj"))
-    >>> Dice(0, key_of("swap_obj")).roll(1000) == again.roll(1000)
-    True
+    >>> dice, again, other = Dice(0, 5), Dice(0, 5), Dice(1, 5)
+    >>> rolls = [dice.roll(6) for _ in range(20)]
+    >>> rolls == [again.roll(6) for _ in range(20)], rolls == [other.roll(6) for _ in range(20)]
+    (True, False)
     """
 
     def __init__(self, *key: int) -> None:

@@ -175,8 +175,8 @@ def add_obj(s: Sampler) -> Draft:
 
 
 def add_att(s: Sampler) -> Draft:
-    """Propose twins whose captions differ only in one colour or pattern, which is added to an otherwise
-    equal caption.
+    """Propose twins in which one thing differs in its colour or pattern, which both captions add to the same short
+    caption: "a red cat on a box" and "a blue cat on a box" add it to "a cat on a box".
     """
     relation, setting, slots = _random_relation(s)
     k, field = s.dice.roll(2), s.dice.pick(("colour", "colour", "pattern"))
@@ -198,8 +198,9 @@ def negation(s: Sampler) -> Draft:
 
 
 def _not_the_other(s: Sampler) -> Draft:
-    """Propose "The ball is in the basket, not in the box": in the other scene, the second thing and a third, which may
-    be of the same kind, have changed places.
+    """Propose twins with captions such as "The ball is in the basket, not in the box". In the other scene, the second
+    thing (the basket) and the third (the box) have changed places. These two may be of the same kind, in different
+    colours.
     """
     relation = s.relation("either")
     setting = s.setting(relation)
@@ -301,7 +302,8 @@ def count(s: Sampler) -> Draft:
 
 
 def confusion(s: Sampler) -> Draft:
-    """Propose twins of six things, of three kinds and three colours, two each: two things exchange their colours.
+    """Propose twins with six things each: two things of each of three kinds, and two things in each of three colours.
+    Between the scenes, two things exchange their colours.
 
     Every word of both captions fits something in both scenes; the scenes differ only in which thing has which colour.
     """

@@ -216,7 +216,9 @@ def _giving(draft: SceneDraft, tape: Tape) -> Scene:
 
 
 def _in_depth(front_first: bool) -> Placer:
-    """Return a function that lays out things behind each other, each partly hiding the next one."""
+    """Return a function that lays out things one behind another, so that each partly hides the next. With
+    `front_first`, the first thing is the nearest; otherwise it is the farthest.
+    """
 
     def place(draft: SceneDraft, tape: Tape) -> Scene:
         looks = draft.looks[: draft.arity] if front_first else draft.looks[draft.arity - 1 :: -1]

@@ -104,8 +104,8 @@ def _sprite_of(thing: Thing, size: int, front: bool) -> Sprite:
 
 
 def _paste(picture: np.ndarray, patch: Sprite, thing: Thing, size: int, foot: bool = False) -> None:
-    """Paint a sprite onto the image at the thing's position, clipped at the edges. The thing's position is where the
-    sprite's foot is or, with `foot`, the sprite's middle.
+    """Paint a sprite onto the image at the thing's position, clipped at the edges. The bottom of the sprite is put
+    there or, with `foot` (for a shadow), the middle of the sprite.
     """
     high, wide = patch.rgb.shape[:2]
     left = (2 * thing.x * size // CANVAS - wide + 1) // 2

@@ -38,8 +38,10 @@ Box = tuple[int, int, int, int]
 
 
 def pair_places(things: Sequence[Thing], action: str) -> tuple[list[list[str]], list[list[int]]]:
-    """Return two matrices: the place of each thing relative to every other thing, and the squared gap between them (0
-    if they touch).
+    """Return two matrices with one row and one column per thing: where thing i is relative to thing j, by a name such
+    as LEFT or ABOVE, and the squared distance between them, 0 if they touch.
+
+    If the scene's `action` is one of lifting, the first thing carries the second or has it in its hand.
     """
     n = len(things)
     boxes = [thing.box for thing in things]
@@ -65,8 +67,10 @@ def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, action: st
 
 
 def _apart(a: Box, b: Box, gap_x: int, gap_y: int) -> str:
-    """Return the place of `a` relative to `b` for two things that do not touch. It is LEFT, RIGHT, ABOVE or BELOW if
-    they overlap by at least half of the smaller one's height or width, and a diagonal place otherwise.
+    """Return where `a` is relative to `b`, for two things that do not touch. It is LEFT or RIGHT if their vertical
+    extents overlap by at least half of the smaller height, ABOVE or BELOW if their horizontal extents overlap by at
+    least half of the smaller width, and a diagonal direction otherwise. It is UNCLEAR for things above each other that
+    both stand on the ground.
     """
     if gap_x >= 6 and -2 * gap_y >= min(a[3] - a[1], b[3] - b[1]):
         return "LEFT" if a[2] <= b[0] else "RIGHT"
@@ -120,7 +124,8 @@ def has_front(thing: Thing) -> bool:
 
 
 def spatial(word: str, place: str, gap: int, a: Thing, b: Thing) -> Verdict:
-    """Return whether a spatial word is true of two things with this place and squared gap; None if undecided.
+    """Return whether a spatial word is true of `a` relative to `b`; None if that is undecided. `place` says where `a`
+    is relative to `b` (such as LEFT), and `gap` is their squared distance.
 
     A word and its converse agree: `front` of (a, b) has the same verdict as `behind` of (b, a).
     """

@@ -22,8 +22,8 @@ def sample_points(count: int, span: int, start: int) -> Ints:
 
 
 def ellipse(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Return the mask of an ellipse, enlarged by `grow` steps. `args` holds the x and y of its centre and its two
-    radii.
+    """Return the mask of an ellipse at the points (`x`, `y`): True inside it. `args` holds the centre's two coordinates
+    and the two radii; `grow` is the number of steps by which the ellipse is enlarged.
     """
     cx, cy, rx, ry = (a * UNIT for a in args)
     a, b = rx + grow, ry + grow

@@ -48,8 +48,8 @@ class Draft:
 
 
 class Stage:
-    """What a kind of world (drawings or rooms) offers to proposals: the looks that things can have, and scenes laid out
-    from drafts.
+    """The interface of a kind of world (drawings or rooms) to the functions that propose drafts. It says which looks
+    things can have, and lays out the scenes of a draft.
     """
 
     name = ""
@@ -71,7 +71,9 @@ class Stage:
         raise NotImplementedError
 
     def others(self, kinds: Sequence[str], setting: str, dice: Dice) -> list[str]:
-        """Return the kinds of some things to add as bystanders."""
+        """Return the kinds of a few random things to add to a scene as bystanders. `kinds` are the kinds that the scene
+        already has.
+        """
         raise NotImplementedError
 
     def looks(self, kinds: Sequence[str], relation: str, setting: str, s: Sampler) -> list[Any]:
@@ -83,7 +85,9 @@ class Stage:
         raise NotImplementedError
 
     def as_kind(self, look: Any, kind: str, s: Sampler, setting: str) -> Any:
-        """Return a look for a thing of another kind that is as similar as possible to `look`."""
+        """Return a look for a thing of the kind `kind`. It is as similar as possible to `look`, which belongs to a
+        thing of another kind.
+        """
         raise NotImplementedError
 
     def at_place_of(self, look: Any, other: Any) -> Any:
@@ -110,8 +114,9 @@ class Stage:
         return look
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Any] | None:
-        """Return both scenes of a draft, laid out with the tape. Return None if they are invalid, not in the split, or
-        do not agree with `novel` in showing combinations held out from training.
+        """Return both scenes of a draft, laid out with the tape. Return None if they are invalid or not in the split.
+        Also return None unless, with `novel`, each scene shows a combination held out from training and, without it,
+        neither does.
         """
         raise NotImplementedError
 
@@ -144,8 +149,10 @@ class Sampler:
     def slots(
         self, relation: str, setting: str, bystanders: int = 45, pools: Sequence[Sequence[str]] = ()
     ) -> list[Slot]:
-        """Return things for a relation, equal in both scenes, of a different kind in every role. `bystanders` is the
-        percentage of cases with further things. Of a heavy and a light thing, the light one comes first.
+        """Return things for a relation, the same in both scenes. The kinds in `pools`, one list per role, are those to
+        choose from; by default they are the kinds that the relation allows. As a rule, the things have different kinds,
+        and of a heavy and a light thing beside each other, the light one comes first. In `bystanders` percent of cases,
+        things that are not in the relation are added.
         """
         kinds: list[str] = []
         for pool in pools or self.stage.roles[setting][relation]:
@@ -207,8 +214,9 @@ class Sampler:
         must: dict[int, str] | None = None,
         says: Sequence[Sequence[str]] | None = None,
     ) -> Draft:
-        """Return a draft whose claims differ in the relation, or in attributes. `must` names the attribute that is
-        mentioned of a thing in any case, by the thing's index.
+        """Return a draft whose two claims differ in the relation, or in attributes of the things. `must` maps the index
+        of a thing to an attribute that the captions always mention. `says` lists the attributes to mention of each
+        thing; by default, they are chosen at random.
         """
         says = says or self.mentions([look for look, _ in slots], *relations)
         says = [
@@ -219,7 +227,10 @@ class Sampler:
         return Draft(setting, tuple(slots), relations, (forms[0], forms[1]), note)
 
     def exchanged(self, relation: str, order: Sequence[int], bystanders: int = 45) -> Draft:
-        """Return a draft in which the things of a relation are reordered in the second scene."""
+        """Return a draft in which things exchange their roles in a relation: in the second scene, the role k is filled
+        by the thing that has the role `order[k]` in the first. `bystanders` is the percentage of cases with other
+        things.
+        """
         setting = self.setting(relation)
         pools = self.stage.roles[setting][relation]
         moved = [k for k, other in enumerate(order) if k != other]

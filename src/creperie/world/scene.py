@@ -43,7 +43,9 @@ class Thing:
         return left, self.y - height, left + width, self.y
 
     def spot(self, across: int, down: int) -> tuple[int, int]:
-        """Return the position on the canvas of a point of the drawing, given in hundredths of the drawing's size."""
+        """Return the canvas position of a point of the thing's drawing. `across` and `down` locate the point in the
+        drawing, in hundredths of the drawing's size.
+        """
         left, top, right, _ = self.box
         units = SIZES[self.size]
         shift = across * units // 100
@@ -52,8 +54,8 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """A drawn scene. If it has an action, the first thing acts on the second and, if it gives, hands it
-    to the third.
+    """A drawn scene. If it has an action, the first thing acts on the second. If the action is giving, the first thing
+    gives the second to the third.
     """
 
     things: tuple[Thing, ...]

@@ -72,8 +72,8 @@ def is_novel(graph: Graph) -> bool:
 
 
 def _share(scene: Scene) -> int:
-    """Return a number from 0 to 15 that decides the split of a scene: a checksum of its content. The multiplication is
-    needed because a small move changes the checksum too regularly.
+    """Return a number from 0 to 15 that decides the split of a scene. It comes from a checksum of the scene's content,
+    which is multiplied by a constant because a small move in the scene changes the checksum itself too regularly.
     """
     return ((zlib.crc32(content_number(scene).to_bytes(40, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
 

@@ -83,7 +83,7 @@ def label_map(kind: str, word: str, front: bool, px: int, canvas: int) -> np.nda
 
 
 def _lettering(word: str) -> tuple[Part, ...]:
-    """Return the letters of a word as parts of a drawing, which write it on a sign."""
+    """Return the letters of a sign's word as parts of the sign's drawing."""
     paths = [(16 + 29 * k, TABLES["letters"][letter]) for k, letter in enumerate(word)]
     return tuple(
         ("ink!", "line", (7, *(p + (15 if i % 2 else left) for i, p in enumerate(path)))) for left, path in paths
@@ -168,8 +168,8 @@ def weighted_palette(colour: str) -> np.ndarray:
 
 
 def count_labels(labels: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels that occur, except 0, and for each pixel the number of its times × times samples that have each
-    label.
+    """Return two arrays: the labels that occur, except 0, and for each pixel and label, how many of the pixel's samples
+    have the label. A pixel has `times` × `times` samples.
     """
     high, wide = labels.shape[0] // times, labels.shape[1] // times
     used = np.flatnonzero(np.bincount(labels.ravel(), minlength=2)[1:]) + 1

@@ -220,8 +220,8 @@ def _some_assignment(form: LogicalForm, graph: Relations) -> Verdict:
 
 
 def _satisfies(form: LogicalForm, graph: Relations, chosen: list[int], denials: set[Verdict]) -> Verdict:
-    """Return whether the chosen things satisfy all facts that are not negated. Unless they do not, add the verdicts on
-    the negated facts to `denials`.
+    """Return whether the chosen things satisfy all facts that are not negated. If the result is True or None, also add
+    the verdicts on the negated facts to `denials`.
     """
     result: Verdict = True
     denied: list[Verdict] = []

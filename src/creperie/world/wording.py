@@ -47,8 +47,9 @@ def _planned(
     wanted: Sequence[str] = (),
     taken: SentencePlan | None = None,
 ) -> SentencePlan:
-    """Return the style with a random construction in which both claims can be written: if possible one of those
-    `wanted` (or turned, as `turned` says), and not the one of the plan `taken`.
+    """Return the plan `style` with a random construction in which both claims can be written. It is not that of the
+    plan `taken` if there is another. Unless `turned` is None, it is, if possible, one of `wanted` or, if `wanted` is
+    empty, one that mentions the things in reverse order (True) or does not (False).
     """
     options = [c for c in sayable(twins.forms[0]) if c in sayable(twins.forms[1])]
     fresh = [c for c in options if taken is None or c != taken.construction] or options

@@ -72,8 +72,8 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
 
 
 def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
-    """Return the best (wall, ground) pairs, by number: those against whose colours the things stand out most come
-    first.
+    """Return the best pairs of wall and ground, by number. The first pair is the one whose colours differ most from
+    those of the things.
     """
     things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for room in rooms for x in room.things])
     pairs = [((rooms[0].wall + k // GROUNDS) % WALLS, (rooms[0].ground + k) % GROUNDS) for k in range(WALLS * GROUNDS)]
@@ -86,8 +86,8 @@ def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
 
 
 def _with_one_camera(rooms: Sequence[Room], spare: float) -> list[Room]:
-    """Return the rooms with one camera for both. It sees all things of both rooms and some space around
-    and above them.
+    """Return the rooms, both with the same camera. The camera is placed so that the picture contains all things of both
+    rooms, with some space around and above them: 1 for `spare` would be none, more is wider.
     """
     points = np.concatenate([points_of(thing, 40) for room in rooms for thing in room.things])
     x, y, z = (points.min(0) + points.max(0)) / 2
@@ -116,7 +116,7 @@ def against_wall(look: Solid) -> bool:
 
 def _bring_into_contact(things: list[Solid], relation: str) -> bool:
     """If the relation is "touching" or "leaning", move the first thing sideways until it touches the second. Return
-    False if it cannot be made to touch.
+    False if the first thing cannot be made to touch, else True.
     """
     if relation not in ("touching", "leaning"):
         return True
@@ -157,8 +157,9 @@ def _wall_y(setting: str, hull: Box) -> float:
 
 
 def _mains(draft: Draft, slots: Sequence[Sequence[Solid]], hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] | None:
-    """Return, for each of the two scenes, the positions of the things in its relation; None if they do not fit. If both
-    things change, each scene is made as compact as it can be; otherwise the unchanged thing keeps its position.
+    """Return the positions of the things in the relation, as one list for each of the two scenes; None if the things do
+    not fit. A thing that is the same in both scenes keeps its position. If both things change, each scene is made as
+    compact as possible.
     """
     if not draft.arity:
         return [[], []]
@@ -185,8 +186,9 @@ def _mains(draft: Draft, slots: Sequence[Sequence[Solid]], hulls: Sequence[Box],
 
 
 def _centred(spots: Sequence[Spot], hulls: Sequence[Box], anchored: bool) -> list[Spot]:
-    """Return the two positions, moved so that their middle is where the second one was. Both scenes can then be seen by
-    a close camera.
+    """Move two things so that the point halfway between them lies where the second one was, and return their new
+    positions. Both scenes can then be seen by a close camera. If they are `anchored`, they are moved only to the left
+    or right; if the first one is on, in or above something, they stay.
     """
     if spots[0].base or spots[0].z:
         return [*spots]
@@ -260,8 +262,8 @@ def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bo
 def _free_spot(
     setting: str, slot: Sequence[Solid], hull: Box, placed: Sequence[Sequence[Solid]], tape: Tape
 ) -> Spot | None:
-    """Return a position for a bystander that is free in both scenes, or None. Of the free positions, it is the one that
-    hides little and needs the narrowest picture.
+    """Return a position for a bystander that is free in both scenes; None if there is none. Of all free positions, it
+    is the one at which the bystander hides little of the other things and the picture can be narrowest.
     """
     wide, near, far, low, high = _GROUND[setting]
     taken = [box_of(thing) for things in placed for thing in things] or [(0.0, (near + far) / 2, 0.0) * 2]

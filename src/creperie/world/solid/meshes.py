@@ -58,9 +58,10 @@ def turned(axis: str, degrees: float) -> np.ndarray:
 
 
 def build(shape: str, numbers: Numbers, fine: bool = False) -> Patches:
-    """Return the patches of one part. `shape` is the name of a shape, which may be followed by | and how to copy it:
-    the number of copies around the z axis, or the axes along which it is mirrored, as in "turn y|x". With `fine`, round
-    shapes have more and smoother patches, as pictures show them.
+    """Return the patches of one part. `shape` is the name of a shape. A suffix after | makes copies: a number is the
+    number of copies around the z axis, and letters are the axes along which the part is mirrored, as in "turn y|x" (the
+    shape "turn y" and its mirror image along x). With `fine`, round shapes have more and smoother patches, as pictures
+    show them.
     """
     name, _, copies = shape.partition("|")
     patches = (_FINE.get(name, _SHAPES[name]) if fine else _SHAPES[name])(numbers)

@@ -43,7 +43,7 @@ SOLIDS: dict[str, SolidKind] = {name: _kind(name, model) for name, model in _MOD
 
 @cache
 def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
-    """Return the parts of a thing by paint. The thing is at the origin and stands on z = 0."""
+    """Return the parts of a thing as (paint, patches) pairs. The thing is at the origin and stands on z = 0."""
     model = _MODELS[kind]
     return _assembled(model, state, [*model.get("parts", ()), *(model.get(state, ()) if state else ())])
 

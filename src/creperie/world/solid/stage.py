@@ -68,8 +68,8 @@ class Rooms(Stage):
         return looks
 
     def look(self, kind: str, setting: str, s: Sampler, used: Sequence[str] = (), plain: bool = False) -> Solid:
-        """Return a thing of this kind with a random look. Its colour is not one of those `used` if there is another.
-        With `plain`, it is painted and has no pattern.
+        """Return a thing of this kind with a random look. Its colour is not in `used`, unless the kind has no other
+        colour. With `plain`, the thing is painted and has no pattern.
         """
         dice, model = s.dice, SOLIDS[kind]
         material = dice.pick([m for m in model.materials if m not in NATURAL] if plain else model.materials)
