@@ -12,11 +12,13 @@ from click.testing import CliRunner
 from tests.reporting.test_search import ITEMS, SEARCHES
 
 from creperie.auditing import atlas_page, audit, audit_document, write_audit_page
-from creperie.bench import Benchmark, from_items
+from creperie.bench import Benchmark, Item, choice, from_items, save
 from creperie.cli.make import make
-from creperie.metrics import HIT, MISS
+from creperie.metrics import HIT, MISS, TIE, MetricSettings
 from creperie.reporting import Contents, export_site, gather_runs, report_page, runs_in, study_page
-from creperie.scoring import load_run, score
+from creperie.reporting.studio.items import ItemIndex
+from creperie.reporting.studio.shelf import Shelf
+from creperie.scoring import ScoreOptions, compare, load_run, score
 from creperie.training import TrainingStudy
 
 pytestmark = pytest.mark.slow
@@ -163,7 +165,7 @@ def test_filters_count_what_the_runs_say(opened: Watched, room: Path) -> None:
     page.click("#clear")
     itt, tot = alpha.outcomes("itt"), alpha.outcomes("tot")
     page.click("#presets button:has-text('itt ✓ tot ✗'):has-text('alpha')")
-    assert count(page) == int(((itt == HIT) & (tot == MISS)).sum())
+    assert count(page) == int(((itt == HIT) & np.isin(tot, [MISS, TIE])).sum())
     page.click("#presets button:has-text('itt ✓ tot ✗'):has-text('alpha')")
     assert count(page) == 38
     page.click("#presets button:has-text('itt: models disagree')")
@@ -175,6 +177,41 @@ def test_filters_count_what_the_runs_say(opened: Watched, room: Path) -> None:
     page.select_option("#tag", "animal")
     page.select_option("#value", "cat")
     assert count(page) == 8
+
+
+@pytest.mark.parametrize("ties", ["wrong", "right"])
+def test_chips_count_ties_by_the_tie_rule_as_comparisons_and_the_studio_do(
+    chromium: Any, tmp_path: Path, ties: Any
+) -> None:
+    captions = [("a b", "a b c"), ("a b c", "a b"), ("aa b", "a b"), ("a b", "aa b"), ("a bb", "b aa")]
+    items = [Item(str(k), "s", (), pair, choice(1, 1)) for k, pair in enumerate(captions)]
+    bench = save(from_items("few", items), tmp_path / "few")
+    uris = [f"blind:length-{unit}" for unit in ("words", "chars")]
+    how = ScoreOptions(tasks=("blind",), settings=MetricSettings(ties=ties))
+    runs = [score(bench, uri, options=how, out=tmp_path / "runs") for uri in uris]
+    words, chars = (run.outcomes("blind") for run in runs)
+    right = (HIT, TIE) if ties == "right" else (HIT,)
+    a, b = np.isin(words, right), np.isin(chars, right)
+    assert TIE in words
+    assert not np.array_equal(a, b)
+    found = compare(runs, tasks=["blind"], ties=ties).rows[0].comparison
+    out = tmp_path / "few.html"
+    out.write_text(report_page(gather_runs(runs, benches=[bench]), Contents(figures=False)).html, "utf-8")
+    watched = Watched(chromium, out.as_uri())
+    told = watched.page.locator("#presets button").evaluate_all(
+        "all => all.map(c => [...c.childNodes].map(n => n.textContent))"
+    )
+    watched.context.close()
+    chips = {name: int(n) for name, n in told}
+    one, other = "length-words", "length-chars"
+    apart = [int((a & ~b).sum()), int((b & ~a).sum())]
+    assert [chips.get(f"blind: {x} ✓ {y} ✗", 0) for x, y in ((one, other), (other, one))] == apart
+    assert [found.mcnemar.only_a, found.mcnemar.only_b] == apart
+    assert chips.get("blind: every model wrong", 0) == int((~a & ~b).sum())
+    assert chips["blind: models disagree"] == sum(apart)
+    index, shelf = ItemIndex(bench), Shelf(tmp_path)
+    shown = index.shown(shelf, "blind")
+    assert [int(shown[name].sum()) for name in ("disagree", "wrong")] == [sum(apart), int((~a & ~b).sum())]
 
 
 def test_words_find_in_a_report_what_they_find_in_the_studio(chromium: Any, tmp_path: Path) -> None:

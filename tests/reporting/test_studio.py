@@ -552,6 +552,14 @@ def test_two_edits_at_once_are_both_kept(client: TestClient, folder: Path) -> No
     assert sorted(min({"0", "1", "2", "3"} - own) for own in left) == ["0", "1", "2", "3"]
 
 
+def test_an_audit_with_attackers_that_abstained_can_be_shared(client: TestClient, folder: Path) -> None:
+    found = audit(folder / "mine", ["length-words", "ngram-3"])
+    document = record_audit(folder / "mine", audit_document(found, folder / "mine"))
+    stored = json.loads((folder / "mine" / "audit.json").read_text("utf-8"))
+    assert None in [shape["scale"] for shapes in stored["gaps"].values() for shape in shapes.values()], document
+    assert "Blind accuracy" in client.get("/share?name=mine").text
+
+
 def test_two_studios_on_one_host_do_not_share_a_cookie(folder: Path) -> None:
     names = []
     for port in (8766, 8767):

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from creperie.core import UsageError, option, unknown
-from creperie.metrics.rules import HIT, TIE
+from creperie.metrics.rules import HIT, TIE, VOID
 
 Ties = Literal["wrong", "half", "right"]
 #: What a tie is worth.
@@ -38,6 +38,14 @@ class MetricSettings:
     def worth(self, outcomes: np.ndarray) -> np.ndarray:
         """Return the value of each outcome: 1 for a hit, the weight of the tie rule for a tie, 0 otherwise."""
         return np.asarray((outcomes == HIT) + self.tie_weight * (outcomes == TIE), np.float64)
+
+    def right(self, outcomes: np.ndarray) -> np.ndarray:
+        """Return which items count as right where items are counted: hits, and ties if the tie rule says right."""
+        return self.worth(outcomes) == 1
+
+    def wrong(self, outcomes: np.ndarray) -> np.ndarray:
+        """Return which items count as wrong: all that are covered and do not count as right."""
+        return np.asarray((outcomes != VOID) & ~self.right(outcomes))
 
 
 DEFAULT = MetricSettings()

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX
-from creperie.metrics import Input, Layout, margins, task
+from creperie.metrics import TIE, Input, Layout, margins, task
 from creperie.reporting.gather import RunGroup
 from creperie.scoring import Run
 
@@ -116,6 +116,7 @@ def _run(run: Run, label: str) -> dict[str, Any]:
 def _task(run: Run, name: str) -> dict[str, Any]:
     chosen = task(name)
     entry = {"name": name, "what": chosen.what, "outcome": packed(run.outcomes(name), "i1"), "margin": ""}
+    entry["tie"] = int(run.settings.right(np.array(TIE)))  # what a tie counts as
     if chosen.has_margins:
         entry["margin"] = packed(margins(chosen, run.layout, run.scores(chosen.needs)), "<f4")
     return entry

@@ -199,7 +199,7 @@ def _comparisons(group: RunGroup, progress: Progress) -> str:
     parts = []
     with progress("paired tests", len(jobs), "tasks") as advance:
         for name, having in jobs:
-            parts.append(_compared(group, name, compare(having, tasks=[name]).rows))
+            parts.append(_compared(group, name, compare(having, tasks=[name], ties=having[0].settings.ties).rows))
             advance(1)
     if not parts:
         return ""

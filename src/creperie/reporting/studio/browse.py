@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import numpy as np
 
 from creperie.bench import Benchmark, Item
-from creperie.metrics import HIT, VOID
+from creperie.metrics import VOID
 from creperie.reporting.studio.items import ItemAnswers, ItemFilter, ItemIndex, card_of, signed, tasks_by_item
 from creperie.reporting.studio.shelf import Shelf
 
@@ -122,7 +122,7 @@ class Browser:
             one = {
                 "label": label,
                 "task": name,
-                "right": outcome == HIT,
+                "right": bool(run.settings.right(np.array(outcome))),
                 "void": outcome == VOID,
                 "margin": "",
                 "sure": 0,

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from creperie.core import UsageError
-from creperie.metrics import HIT, VOID, task
+from creperie.metrics import task
 from creperie.reporting.html_tables import comparison_table, p_text
 from creperie.reporting.studio.browse import Browser
 from creperie.reporting.studio.items import ItemFilter, ItemIndex, shared_tasks, signed
@@ -36,7 +36,7 @@ def compared(
     name = query.get("task") or shared[0]
     if name not in shared:
         raise UsageError(f"the two runs do not share the task {name[:40]!r}", hint=f"choose: {', '.join(shared)}")
-    rows = compare(runs, tasks=[name]).rows
+    rows = compare(runs, tasks=[name], ties=runs[0].settings.ties).rows
     whole = next(row.comparison for row in rows if row.subset == "all")
     parts = [row for row in rows if row.subset not in ("all", "macro")]
     results = [next(r for r in run.results if r["task"] == name and r["subset"] == "all") for run in runs]
@@ -66,12 +66,13 @@ def _disagreements(
     if not where:
         return {"kinds": [], "cards": [], "all": "", "count": 0}
     own, (a, b) = index(where), (run.name for run in runs)
-    first, second = (own.outcomes(run, name) for run in runs)
-    both = (first != VOID) & (second != VOID)
+    outcomes = [(run.settings, own.outcomes(run, name)) for run in runs]
+    right_a, right_b = (rule.right(judged) for rule, judged in outcomes)
+    wrong_a, wrong_b = (rule.wrong(judged) for rule, judged in outcomes)
     kinds = {
-        "a": (both & (first == HIT) & (second != HIT), ItemFilter(where, right=a, wrong=b, task=name)),
-        "b": (both & (first != HIT) & (second == HIT), ItemFilter(where, right=b, wrong=a, task=name)),
-        "neither": (both & (first != HIT) & (second != HIT), ItemFilter(where, wrong=a, task=name)),
+        "a": (right_a & wrong_b, ItemFilter(where, right=a, wrong=b, task=name)),
+        "b": (wrong_a & right_b, ItemFilter(where, right=b, wrong=a, task=name)),
+        "neither": (wrong_a & wrong_b, ItemFilter(where, wrong=a, task=name)),
     }
     labels = [shelf.board().label_of[run.name] for run in runs]
     leads = [own.margins(run, name) for run in runs]

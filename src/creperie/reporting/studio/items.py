@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from creperie.auditing import AttackerModels, Pairs, item_wins, make_attackers, pairs_of
 from creperie.bench import TAG_PREFIX, Benchmark, Edit, Item, edit, items_of, save, table_of
 from creperie.core import UsageError, silent, unknown
-from creperie.metrics import HIT, VOID, margins, task
+from creperie.metrics import VOID, margins, task
 from creperie.reporting.gather import HUMAN
 from creperie.reporting.studio.search import SearchTerm, search_terms
 from creperie.reporting.studio.shelf import Shelf
@@ -145,8 +145,9 @@ class ItemIndex:
             keep &= self.wins(wanted.attacker)
         for run, right in ((wanted.right, True), (wanted.wrong, False)):
             if run:
-                outcomes = self.outcomes(shelf.run(run), wanted.task)
-                keep &= (outcomes == HIT) if right else ((outcomes != HIT) & (outcomes != VOID))
+                opened = shelf.run(run)
+                outcomes = self.outcomes(opened, wanted.task)
+                keep &= opened.settings.right(outcomes) if right else opened.settings.wrong(outcomes)
         if wanted.show:
             keep &= self.shown(shelf, wanted.task).get(wanted.show, False)
         return np.flatnonzero(keep)
@@ -175,7 +176,7 @@ class ItemIndex:
             return np.asarray(pc.match_substring(names, term.text), dtype=bool)
         if term.key == "model":
             named = [run for run, label in self.labelled(shelf) if term.text in f"{label} {run.model}".lower()]
-            right = [self.outcomes(run, wanted.task) == HIT for run in named]
+            right = [run.settings.right(self.outcomes(run, wanted.task)) for run in named]
             return np.all(right, axis=0) if right else np.zeros(len(self.bench), dtype=bool)
         key = (term.text, term.whole)
         if key not in self._found:  # while somebody types, only the last word changes
@@ -230,9 +231,11 @@ class ItemIndex:
         chosen = named or max(dict.fromkeys(tasks), key=tasks.count, default="")
         if named and named not in tasks:
             raise UsageError(f"no run on this benchmark has the task {named[:40]!r}", hint="choose another task")
-        columns = [self.outcomes(run, chosen) for run in runs if chosen in tasks_by_item(run)]
-        stacked = np.array(columns).reshape(len(columns), len(self.bench))
-        return ItemAnswers(chosen, (stacked == HIT).sum(axis=0), (stacked != VOID).sum(axis=0))
+        judged = [(run.settings, self.outcomes(run, chosen)) for run in runs if chosen in tasks_by_item(run)]
+        none = np.zeros((0, len(self.bench)), dtype=bool)
+        right = np.vstack([none, *(rule.right(outcomes) for rule, outcomes in judged)])
+        asked = np.vstack([none, *(outcomes != VOID for _, outcomes in judged)])
+        return ItemAnswers(chosen, right.sum(axis=0), asked.sum(axis=0))
 
     def items(self, rows: np.ndarray) -> list[Item]:
         """Return the items of these rows."""

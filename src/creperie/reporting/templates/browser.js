@@ -45,15 +45,20 @@
   };
 
   // -- filtering ----------------------------------------------------------------------------------------------------
+  const judged = (t, i) => (t.outcome[i] === 2 ? t.tie : t.outcome[i]);   // a tie is right or wrong by the tie rule
+  const has = (t, i, out) => (out === 2 ? t.outcome[i] : judged(t, i)) === out;
   const test = (bench, c) => {
     if (c.who >= 0) {
       const task = bench.runs[c.who] && taskOf(bench.runs[c.who], c.task);
-      return task ? (i) => task.outcome[i] === c.out : () => false;
+      return task ? (i) => has(task, i, c.out) : () => false;
     }
-    const all = outcomes(bench, c.task).map((t) => t.outcome);
-    if (c.who === ANY) return (i) => all.some((o) => o[i] === c.out);
-    if (c.who === EVERY) return (i) => all.length > 0 && all.every((o) => o[i] === c.out);
-    return (i) => all.some((o) => o[i] === 1) && all.some((o) => o[i] === 0 || o[i] === 2);
+    const all = outcomes(bench, c.task);
+    if (c.who === ANY) return (i) => all.some((t) => has(t, i, c.out));
+    if (c.who === EVERY) return (i) => {
+      const asked = c.out === -1 ? all : all.filter((t) => t.outcome[i] !== -1);   // as in the studio
+      return asked.length > 0 && asked.every((t) => has(t, i, c.out));
+    };
+    return (i) => all.some((t) => has(t, i, 1)) && all.some((t) => has(t, i, 0));
   };
   const focus = () => {
     const first = state.conds[0];
@@ -80,8 +85,8 @@
   };
   const rightBy = (name) => {
     const runs = b.runs.filter((r) => r.tasks.length && (r.label + " " + r.model).toLowerCase().includes(name));
-    const all = runs.map((r) => (taskOf(r, b.tasks[0]) || r.tasks[0]).outcome);
-    return (i) => all.length > 0 && all.every((o) => o[i] === 1);
+    const all = runs.map((r) => taskOf(r, b.tasks[0]) || r.tasks[0]);
+    return (i) => all.length > 0 && all.every((t) => has(t, i, 1));
   };
   const inWords = (t) => {
     const hit = b.lower ? Uint8Array.from(b.lower, (text) => (text.includes(t.words) && t.pattern.test(text) ? 1 : 0)) : null;
