@@ -362,7 +362,7 @@ def test_unprintable_answers_are_kept_in_quarantine(chat: Any, tmp_path: Path, b
 
 
 def test_dry_run_of_a_rule_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(CreperieError, match="costs nothing"):
+    with pytest.raises(CreperieError, match="sends no requests"):
         run("make", "rules:shuffle", "--captions", str(captions_file(tmp_path, 1)), "--dry-run")
 
 

@@ -82,7 +82,7 @@ def test_tokenizer_with_another_end_token(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     config["text_config"]["eos_token_id"] = 7
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(CreperieError, match=r"vector at token 7, but its tokenizer ends them with \d+"):
+    with pytest.raises(CreperieError, match=r"vector at token 7, but its tokenizer ends captions with \d+"):
         load_model(f"hf:{folder}", device="cpu")
 
 

@@ -103,7 +103,7 @@ BROKEN = {
     "no-fingerprint": ("def load(uri, options, place): return object()", "broken:x: object is not a model; pass"),
     "no-methods": (
         "class M: fingerprint = 1\ndef load(uri, options, place): return M()",
-        "has no method that can be scored",
+        "has none of the methods that scoring uses",
     ),
 }
 

@@ -193,7 +193,7 @@ def test_demonstrations(tmp_path: Path) -> None:
     assert (len(prompt.images), prompt.shows) == (1, (0, 0, 1))  # the image is shown with the question, not before
     sent = [m["content"] for m in messages_of(prompt)]
     assert [isinstance(c, list) for c in sent] == [False, False, False, False, True]
-    with pytest.raises(CreperieError, match="this prompt has no `none`"):
+    with pytest.raises(CreperieError, match="the prompt does not offer this answer"):
         read_form("odd-forced", str(path), where="").asked(ChoiceQuestion(GREY, OPTIONS, "odd"))
 
 

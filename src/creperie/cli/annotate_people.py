@@ -145,7 +145,7 @@ def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str,
     if not new_address and (sign or not ids):
         raise UsageError(
             "there is nothing to do without --ids or --new-address",
-            hint="pass --ids FILE to list workers, or --new-address",
+            hint="pass --ids FILE with the ids of workers who may take part, or --new-address for a new address",
         )
     workers = [line.strip() for line in read_text(ids).splitlines() if line.strip()] if ids else []
     listed = list_workers(db, study, workers) if workers and not sign else 0

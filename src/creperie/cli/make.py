@@ -82,7 +82,9 @@ def make(
     are kept in candidates.parquet beside the items.
     """
     if output == MakeOutput():
-        raise UsageError("no output folder given", hint="pass --out DIR, or --show or --html FILE to look only")
+        raise UsageError(
+            "no output folder given", hint="pass --out DIR; to look without saving, pass --show or --html FILE"
+        )
     sources = read_sources("\n".join(captions), job, options.seed)
     chosen = build_maker(maker, options, sources)
     expected = _estimate(chosen, sources, announce=not output.dry_run)
@@ -144,7 +146,8 @@ def _estimate(maker: Maker, captions: Captions, *, announce: bool) -> dict[str, 
 def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
     if not expected:
         raise UsageError(
-            f"{name} asks no server and costs nothing", hint="leave out --dry-run; --limit 5 --show shows some foils"
+            f"{name} sends no requests, so --dry-run has nothing to estimate",
+            hint="leave out --dry-run; to see some foils, pass --limit 5 --show",
         )
 
     return CommandResult({"maker": name, "dry_run": True, **expected}, lambda: say(cost_sentence(expected["estimate"])))
@@ -154,7 +157,7 @@ def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:
     """Return the engine to use. Unless the number of workers is given, it uses all cores if there are many captions."""
     if where.engine == "ray" and isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
         what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
-        raise UsageError(what, hint=f"{hint}: &concurrency= of the model sets how many requests are in flight")
+        raise UsageError(what, hint=f"{hint}; to send more requests at a time, add &concurrency=N to the model")
     return where.choose(many=len(captions.sources) >= FEW)
 
 

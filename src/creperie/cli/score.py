@@ -116,7 +116,10 @@ def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tup
 
     files = [spec for spec in benchmarks if is_zoo(spec)]
     if files and (len(benchmarks) > 1 or call.models):
-        raise UsageError(f"{files[0]} names models and benchmarks itself", hint="give the zoo file alone")
+        raise UsageError(
+            f"the zoo file {files[0]} already names models and benchmarks",
+            hint="leave out --model and other benchmarks",
+        )
     if files:
         zoo = read_zoo(files[0])
     else:
@@ -135,7 +138,8 @@ def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tup
     if call.row:
         if call.row > len(zoo.models):
             raise UsageError(
-                f"--row {call.row}: there are only {len(zoo.models)} models", hint="give a number from 1 to that"
+                f"--row {call.row}: there are only {len(zoo.models)} models",
+                hint=f"give a number from 1 to {len(zoo.models)}",
             )
         zoo = replace(zoo, models=zoo.models[call.row - 1 : call.row])
     return zoo, bool(files)

@@ -53,7 +53,9 @@ def stats(
     from creperie.statistics import find_analysis_preset, fit_study, with_families, write_table
 
     if not (question.preset or question.fixed or table):
-        raise UsageError("no analysis given", hint="name a --preset, --fixed effects, or a --table to write")
+        raise UsageError(
+            "no analysis given", hint="pass --preset NAME or --fixed EFFECTS, or --table FILE to write the table only"
+        )
     analyses, wish = _analyses(question, plot_by, per_model, bool(plot))
     long = _read(runs, source, bool(question.preset))
     ours = bool(question.preset) and find_analysis_preset(question.preset).ours

@@ -142,7 +142,7 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
     found = correlations.pairs
     if not found:
         what = "has no two columns of different items to correlate"
-        raise UsageError(what, where=table.key, hint="choose another: `creperie table list`")
+        raise UsageError(what, where=table.key, hint="choose another table; `creperie table list` shows them")
     cells = {(a, b): f"{c.value:.2f} [{c.low:.2f}, {c.high:.2f}]" for a, b, c in found}
     names = list(dict.fromkeys(name for pair in cells for name in pair))
     rows = [[a, *(cells.get((a, b), "") for b in names[1:])] for a in names[:-1]]
@@ -215,7 +215,8 @@ def figure(name: str | None, sources: tuple[str, ...], out: Path | None, options
         return CommandResult(listed, lambda: print_table(["figure", "drawn from", "what it shows"], rows))
     if name in DRAWINGS and not sources and not DRAWINGS[name].sources.startswith("["):
         raise UsageError(
-            f"figure {name} needs {DRAWINGS[name].sources}", hint=f"creperie figure {name} {DRAWINGS[name].sources}"
+            f"figure {name} needs {DRAWINGS[name].sources}",
+            hint=f"run `creperie figure {name} {DRAWINGS[name].sources}`",
         )
     if out is None:
         raise UsageError("no output file given", hint="pass --out FILE.svg, .pdf or .png")

@@ -134,7 +134,9 @@ class StudyData:
 
     def own(self) -> tuple[str, str, str, str]:
         if not (self.model and self.data and self.biased and self.clean):
-            raise UsageError("no training data given", hint="pass --world, or --model, --data, --biased and --clean")
+            raise UsageError(
+                "no training data given", hint="pass --world, or all of --model, --data, --biased and --clean"
+            )
         return self.model, self.data, self.biased, self.clean
 
 

@@ -105,7 +105,10 @@ def render(scene: str, out: Path, size: int, turn: float, studio: RenderOptions)
     text = Path(scene).read_text(encoding="utf-8") if scene.endswith(".json") else ""
     room = Room.from_json(text) if text else scene_or_room(scene)
     if not isinstance(room, Room):
-        raise UsageError(f"{scene!r} is a drawing", hint="name a picture of `creperie world make --render 3d`")
+        raise UsageError(
+            f"{scene!r} is a drawing, not a scene in three dimensions",
+            hint="name a picture that `creperie world make --render 3d` made",
+        )
     picture = render_room(room, size, samples=studio.samples, variant=studio.variant, turn=turn)
     Image.fromarray(picture).save(out)
     document = {"picture": str(out), "size": size, "turn": turn, "scene": json.loads(room.to_json())}

@@ -61,7 +61,9 @@ class Held(Pieces):
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise UsageError(f"pieces cannot have {self.size} rows", hint="give a size of at least 1")
+            raise UsageError(
+                f"`size={self.size}`: a piece must have at least one row", hint="give a size of at least 1"
+            )
 
     @property
     def rows(self) -> int:

@@ -67,7 +67,11 @@ def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> No
             what = f"was computed with different {different} than {first[0]}"
             raise DataError(what, where=place, hint="merge shards of one job")
         if count and shard.count != count:
-            raise DataError(f"is shard {shard}, but others are of {count}", where=place, hint="merge shards of one job")
+            raise DataError(
+                f"is shard {shard}, but the others are of a job of {count} shards",
+                where=place,
+                hint="merge shards of one job",
+            )
         count = shard.count
         if shard.number in places:
             what = f"is shard {shard}, and so is {places[shard.number]}"
@@ -77,4 +81,4 @@ def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> No
     if missing or not count:
         shown = ", ".join(missing[:8]) + (", …" if len(missing) > 8 else "")
         what = f"{len(missing)} of {count} shards are missing: {shown}" if count else "there are no shards"
-        raise DataError(what, hint="run them with `shard=`, then merge again")
+        raise DataError(what, hint="run the missing shards with `shard=`, then merge again")

@@ -38,7 +38,8 @@ class Samples(FilePieces):
     def _caption(self, data: bytes | None, key: str) -> str:
         where = f"{self.path}/{key}"
         if data is None:
-            raise DataError(f"has no .{self.text.partition('.')[0]} file", where=where, hint="name it: ?text=SUFFIX")
+            hint = "name the suffix of the files that hold captions: ?text=SUFFIX"
+            raise DataError(f"has no .{self.text.partition('.')[0]} file", where=where, hint=hint)
         try:
             field = self.text.partition(".")[2]
             if not field:

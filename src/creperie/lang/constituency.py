@@ -41,7 +41,7 @@ def open_pcfg(folder: Path) -> Callable[[str], Tree | None]:
     texts = [p.read_text(encoding="utf-8") for kind in ("mrg", "tree") for p in sorted(folder.rglob(f"*.{kind}"))]
     if not texts:
         raise DataError(
-            "the folder has no trees", where=str(folder), hint="name a folder with *.mrg files: NLTK's treebank"
+            "the folder has no trees", where=str(folder), hint="name a folder with *.mrg files, such as NLTK's treebank"
         )
     grammar = _Grammar([_plain(Drawn.fromstring(brackets)) for text in texts for brackets in _brackets(text)])
 

@@ -77,7 +77,7 @@ def outcome_of(text: str) -> SourceOutcome:
         verdicts = (CandidateVerdict(Candidate(**v["candidate"]), v["reason"]) for v in line["verdicts"])
         return SourceOutcome(**{**line, "verdicts": tuple(verdicts)})
     except (KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise ValueError(f"is not an outcome ({type(e).__name__})") from None
+        raise ValueError(f"is not a stored result of a maker ({type(e).__name__})") from None
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,9 @@ def _of_pieces(pieces: Pieces, spec: str) -> Sequence[SourceCaption]:
     id_, times = next(iter(Counter(source.id for source in held).most_common(1)), ("", 0))
     if times > 1:
         raise DataError(
-            f"{times} captions have the id {id_!r}", where=spec, hint="name another field with `?id=`, or leave it out"
+            f"{times} captions have the id {id_!r}",
+            where=spec,
+            hint="name another field with `?id=FIELD`, or leave out `?id=`",
         )
     return held
 

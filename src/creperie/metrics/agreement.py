@@ -97,7 +97,8 @@ def fleiss_kappa(
     raters = counts.sum(axis=1)
     if len(np.unique(raters)) > 1:
         raise UsageError(
-            f"Fleiss' kappa needs the same number of ratings per item, here {raters.min():.0f} to {raters.max():.0f}",
+            f"Fleiss' kappa needs the same number of ratings for every item, but these have {raters.min():.0f} to "
+            f"{raters.max():.0f}",
             hint="use krippendorff_alpha, which allows for missing ratings",
         )
     each = float(raters[0]) if len(raters) else math.nan

@@ -44,7 +44,7 @@ class Layout:
     def __post_init__(self) -> None:
         if self.rows.shape != self.columns.shape or self.rows.ndim != 1:
             what = f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}"
-            raise UsageError(what, hint="give one number per item in each")
+            raise UsageError(what, hint="give one number per item in `rows` and one in `columns`")
         cells = int((self.rows * self.columns).sum())
         if len(self.match) != cells:
             what = f"the match matrices have {len(self.match)} cells, but rows × columns add up to {cells}"
@@ -108,7 +108,7 @@ class Layout:
         if flat.ndim != 1 or len(flat) != expected:
             raise DataError(
                 f"{needs} has {flat.size} scores, but the items need {expected}",
-                hint="fill the items that were not scored with NaN (Layout.fill)",
+                hint="give NaN as each score of the items that were not scored, as Layout.fill does",
             )
 
     def fill(self, needs: Input, present: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -122,7 +122,7 @@ class Layout:
         where = np.repeat(np.asarray(present, bool), widths)
         if int(where.sum()) != len(values):
             what = f"{needs} has {len(values)} scores, but the scored items need {int(where.sum())}"
-            raise DataError(what, hint="give one score per cell of each scored item")
+            raise DataError(what, hint="give one score for each pair of an image and a caption of every scored item")
         flat = np.full(int(widths.sum()), np.nan, dtype=np.float32)
         flat[where] = values
         return flat
@@ -210,7 +210,9 @@ def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np
     counts = np.asarray(counts)
     if int(counts.sum()) != len(keys):
         what = f"given {len(keys)} keys, but the counts of the items add up to {int(counts.sum())}"
-        raise DataError(what, hint="list the keys of every item, and count them in `counts`")
+        raise DataError(
+            what, hint="give the keys of all items in `keys`, and the number of keys of each item in `counts`"
+        )
     label = np.arange(len(counts))
     if not len(keys):
         return label

@@ -141,7 +141,8 @@ def _cut(family: str, number: str) -> Task:
     if family == "recall":
         if not number.isdigit() or int(number) < 1:
             raise UsageError(
-                f"the number in recall@{number} is not a whole number from 1", hint="write recall@1, recall@5 …"
+                f"the number in recall@{number} is not a whole number of at least 1",
+                hint="write, for instance, recall@1 or recall@5",
             )
         k = int(number)
         return Task(f"recall@{k}", what.replace("k highest", f"{k} highest"), "image_text", Within(k))
@@ -152,7 +153,7 @@ def _cut(family: str, number: str) -> Task:
     if math.isnan(threshold):
         raise UsageError(
             f"{family} needs a threshold on the score",
-            hint=f"write {family}@0.5 for match probabilities, {family}@0 for match minus no-match logits",
+            hint=f"write {family}@0.5 if scores are match probabilities, {family}@0 if they are differences of logits",
         )
     rule = Decided(threshold) if family == "decided" else Sides(threshold)
     return Task(f"{family}@{threshold:g}", what, "image_text", rule, value=value)
@@ -217,8 +218,8 @@ def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.nda
         return judged
     if swap is None:
         raise UsageError(
-            f"task {chosen.name!r} needs `swap`: which items have P2 nearer to N than P1",
-            hint="compute it with second_is_nearer and pass it as swap=",
+            f"task {chosen.name!r} needs `swap`, which says for each item whether P2 is nearer to N than P1 is",
+            hint="compute it with `second_is_nearer` and pass it as `swap=`",
         )
     return np.where(np.asarray(swap, bool), _judged(TASKS[chosen.swapped], layout, scores), judged)
 
@@ -266,7 +267,7 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
     chosen = as_task(which)
     if chosen.is_rank or chosen.value in ("precision", "f1"):
         raise UsageError(
-            f"task {chosen.name!r} has no chance level per item, only for a set",
+            f"task {chosen.name!r} has a chance level for a set of items, but none for a single item",
             hint="call `evaluate`, which scores the task as a whole",
         )
     levels = np.full(len(layout), np.nan)

@@ -202,7 +202,11 @@ class QuestionWording:
             answer = next(k for k in range(len(shot.captions)) if (k in shot.fits) == (prompt.asks == "match"))
         label = prompt.none if answer < 0 else prompt.labels[answer].rstrip(".")
         if not label:
-            raise UsageError("a demonstration has answer = 0, but this prompt has no `none`: add it", where=prompt.id)
+            raise UsageError(
+                "a demonstration has answer = 0 (no caption fits), but the prompt does not offer this answer",
+                where=prompt.id,
+                hint="give the prompt a key `none` with the word for this answer",
+            )
         scene = [shot.scene] if shot.scene else []
         return Turn("\n".join([*scene, prompt.offering(shot.captions)]), label, shot.image)
 
@@ -263,7 +267,9 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
             hint="list the captions that fit",
         )
     if fits and len(set(fits)) not in (1, len(captions) - 1):
-        raise DataError("`fits` must list one caption, or all but one, so that one answer is right", where=where)
+        raise DataError(
+            "`fits` must list exactly one caption, or all captions except one", where=where, hint="correct `fits`"
+        )
     described = {name: str(record.get(name, "")) for name in ("scene", "subset")}
     picture = b""
     if name := str(record.get("image", "")):
@@ -315,7 +321,7 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
         shown = order_pattern(range(count), match)
         raise UsageError(
             f"order={spec} does not fit an item with captions {shown}",
-            hint="use all, given, rotations, or a pattern with as many P (true) and N (false)",
+            hint="use all, given or rotations, or a pattern with a P for each true caption and an N for each false one",
         )
     true, false = iter(i for i in range(count) if match[i]), iter(i for i in range(count) if not match[i])
     return [tuple(next(true) if letter == "P" else next(false) for letter in wanted)]

@@ -31,7 +31,7 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
     """Return a scorer that asks a generator: a chooser or, with the option `score=yesno`, a yes/no scorer."""
     way = options["score"]
     if options["shots"] and way != "choice":
-        raise UsageError(f"option 'shots' does not apply to score={way}: leave it out", where=uri)
+        raise UsageError(f"option 'shots' does not apply to score={way}", where=uri, hint="leave out shots=")
     if way == "yesno":
         return GeneratedYesNo(generator, find_prompt(options["prompt"], "yesno", default="match-1", where=uri))
     form = read_form(options["prompt"], options["shots"], where=uri)

@@ -137,10 +137,11 @@ def _named(library: Any, uri: ModelURI) -> tuple[str, str | None]:
         raise unknown("open_clip architecture", architecture, library.list_models(), where=uri)
     if not source:
         tags = library.list_pretrained_tags_by_model(architecture)
+        tagged = f"open_clip:{architecture}/TAG, where TAG is one of {', '.join(tags)}; or " if tags else ""
         raise UsageError(
             "the URI names no weights",
             where=uri,
-            hint=f"write open_clip:{architecture}/TAG with one of: {', '.join(tags) or 'none'}; or /path/to/checkpoint",
+            hint=f"write {tagged}open_clip:{architecture}//path/to/checkpoint",
         )
     if source == OPENCLIP_RANDOM or _is_tag(library, architecture, source):
         return architecture, source
@@ -172,7 +173,8 @@ def _quick_gelu(library: Any, architecture: str, source: str | None, activation:
         raise UsageError(
             "a checkpoint does not say which activation it was trained with",
             where=uri,
-            hint="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings, such as NegCLIP) or ?activation=gelu",
+            hint="add ?activation=quick_gelu for OpenAI's CLIP and models fine-tuned from it, such as NegCLIP; "
+            "add ?activation=gelu for others",
         )
     plain = architecture.removesuffix("-quickgelu")
     right = f"{plain}-quickgelu" if needs else plain

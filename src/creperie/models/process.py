@@ -60,7 +60,7 @@ class ProcessModel:
             self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=self.errors)
         except OSError as e:
             what = f"{self.command[0]} cannot be started: {e.strerror}"
-            raise ModelError(what, where=self.uri, hint="check the path of the Python") from e
+            raise ModelError(what, where=self.uri, hint="check the path of the Python interpreter in the URI") from e
         assert self.process.stdin
         assert self.process.stdout
         self.requests, self.replies = self.process.stdin, self.process.stdout
@@ -137,7 +137,7 @@ class ProcessModel:
         reply = json.loads(line)
         if "error" in reply:
             what = f"the model fails in its own process: {one_line(reply['error'])}"
-            raise ModelError(what, where=self.uri, hint="run its module by hand to see where")
+            raise ModelError(what, where=self.uri, hint="run its module by hand to see where it fails")
         shape = reply.get("shape", [0])
         size = 4 * int(np.prod(shape))
         payload = self.replies.read(size)
@@ -150,7 +150,7 @@ class ProcessModel:
         self.errors.seek(0)
         last = self.errors.read().decode(errors="replace").strip().splitlines()[-1:]
         what = f"the model's process ended with code {code}: {' '.join(last)}"
-        return ModelError(what, where=self.uri, hint="run its module by hand to see where")
+        return ModelError(what, where=self.uri, hint="run its module by hand to see where it fails")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

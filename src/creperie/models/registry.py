@@ -95,9 +95,9 @@ def _checked(model: object, uri: str) -> Model:
         raise ModelError("the loaded model has no fingerprint", where=uri, hint="give it one (docs/plugin.md)")
     if not abilities_of(model):
         raise ModelError(
-            "the loaded model has no method that can be scored",
+            "the loaded model has none of the methods that scoring uses",
             where=uri,
-            hint=f"give it a method to {in_words()} (docs/plugin.md)",
+            hint=f"give it a method to do one of these: {in_words()} (docs/plugin.md names the methods)",
         )
     return model
 

@@ -95,7 +95,11 @@ def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what
     for name in given:
         if name not in taken:
             listed = ", ".join(sorted(taken)) or "none"
-            raise UsageError(f"option {name!r} does not apply to {what}", where=where, hint=f"it takes: {listed}")
+            raise UsageError(
+                f"option {name!r} does not apply to {what}",
+                where=where,
+                hint=f"leave out {name}=; options that apply: {listed}",
+            )
 
 
 def _number(option: ModelOption, text: str, where: str) -> int:

@@ -205,7 +205,9 @@ def validate(
     if served and engine is not None:
         what = "a validator that waits for a server gains nothing from more workers"
         raise UsageError(
-            what, where=uri, hint="leave out `engine=` and `workers=`; ?concurrency= sets the requests in flight"
+            what,
+            where=uri,
+            hint="leave out `engine=` and `workers=`; to send more requests at a time, add ?concurrency=N",
         )
     pairs, skipped = all_pairs(bench, limit)
     columns = pa.schema([(f.name, pa.string()) for f in fields(CaptionPair)])

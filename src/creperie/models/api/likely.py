@@ -114,7 +114,7 @@ def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
         asked = asking(model, options, uri)
         return ServedChooser(model, asked.form, asked.order)
     if model.endpoint.batch and way in ("likelihood", "visualgpt"):
-        raise UsageError(f"option batch does not apply to score={way}: leave it out", where=uri)
+        raise UsageError(f"option batch does not apply to score={way}", where=uri, hint="leave out batch=")
     if way == "likelihood":
         return ServedTexts(model)
     kind, default = {"vqa": ("vqa", "vqascore"), "visualgpt": ("caption", "one-sentence")}.get(
@@ -142,9 +142,9 @@ class ReadsPrompts:
             listed = answer.get("prompt_logprobs") or answer["choices"][0].get("prompt_logprobs")
             if not listed:
                 raise ModelError(
-                    "the server returns no log-probabilities of prompts",
+                    "the server does not return the log-probabilities of prompts",
                     where=self.model.endpoint.uri,
-                    hint="vLLM does; elsewhere use ?score=vqa or ?score=yesno",
+                    hint="use a server that does, such as vLLM, or choose ?score=vqa or ?score=yesno",
                 )
             own = [next(iter(token.values())) for token in listed if token]
             read.append([(str(token["decoded_token"]), float(token["logprob"])) for token in own])

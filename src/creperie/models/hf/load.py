@@ -91,7 +91,7 @@ def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> No
     expected, written = config.text_config.eos_token_id, tokenizer.tokenizer.eos_token_id
     if expected not in (2, written):
         raise ModelError(
-            f"the model takes a caption's vector at token {expected}, but its tokenizer ends them with {written}",
+            f"the model reads a caption's vector at token {expected}, but its tokenizer ends captions with {written}",
             where=uri,
             hint="use a folder whose config.json and tokenizer belong together",
         )

@@ -70,7 +70,7 @@ def load_llama(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Llama
         raise no_llama_cpp(text) from e
     except ValueError as e:
         raise ModelError(
-            f"llama.cpp cannot read it ({e})", where=text, hint="download it again, or update llama.cpp"
+            f"llama.cpp cannot read this file ({e})", where=text, hint="download the file again, or update llama.cpp"
         ) from e
     adapter = LlamaCpp(
         model,

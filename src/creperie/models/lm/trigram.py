@@ -32,7 +32,8 @@ def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
 
     path = Path(pocketsphinx.get_model_path("en-us/en-us.lm.bin"))
     if not path.is_file():
-        raise ModelError("the package has no en-us.lm.bin: install another version", where=uri)
+        hint = "install a version of pocketsphinx that contains this file, such as 5.1.1"
+        raise ModelError("the installed pocketsphinx does not contain en-us.lm.bin", where=uri, hint=hint)
     logmath = pocketsphinx.LogMath()
     library = pocketsphinx.NGramModel(pocketsphinx.Config(lm=None, hmm=None, dict=None), logmath, str(path))
     fingerprint = Fingerprint(

@@ -194,7 +194,7 @@ def _prompt(record: Mapping[str, Any], where: str) -> PromptText:
         if record["text"].count(place) != 1:
             raise DataError(f"the text must contain {place} exactly once", where=where)
     if record["kind"] == "choice" and record["asks"] not in ASKS:
-        raise unknown("asks", str(record["asks"]), ASKS, where=where)
+        raise unknown("value of `asks`", str(record["asks"]), ASKS, where=where)
     return PromptText(**{name: _value(name, value, where) for name, value in record.items()})
 
 

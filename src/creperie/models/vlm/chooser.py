@@ -42,7 +42,7 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
         raise UsageError(
             "the model reads one image at a time, but the demonstrations have images",
             where=fingerprint.uri,
-            hint="leave out ?shots=, or describe the images in words (`scene`)",
+            hint="leave out ?shots=, or describe each image in words in the key `scene` of its demonstration",
         )
     settings = AnswerSettings.of(options, where=fingerprint.uri)
     if options["by"] == "generate":
@@ -185,8 +185,9 @@ class VlmGenerator:
         shows = prompt.shows or (len(prompt.images),)
         if roles != ("user", *("assistant", "user") * (len(roles) // 2)) or max(shows) > 1 or shows[-1:] != (1,):
             raise UsageError(
-                "the messages of a prompt must be from user and assistant in turn, the last one with an image",
+                "the messages of a prompt must alternate between user and assistant, and the last one needs an image",
                 where=self.fingerprint.uri,
+                hint="correct the messages",
             )
         images = iter(prompt.images)
         return [

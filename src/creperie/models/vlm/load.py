@@ -147,7 +147,9 @@ def read_engine(
     reader = Reader(processor, family, context, system)
     if system and not reader.chats:
         raise UsageError(
-            "option 'system' needs a chat template, which this model lacks: leave it out", where=folder.uri
+            "option 'system' needs a chat template, which this model does not have",
+            where=folder.uri,
+            hint="leave out system=",
         )
     if config.model_type == "blip":
         return _blip(folder, config, reader, place)

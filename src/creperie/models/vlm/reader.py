@@ -69,7 +69,7 @@ class Reader:
         at = text.rfind(self.placeholder)  # earlier placeholders belong to demonstrations
         if at < 0:
             what = f"the chat template does not show where the image goes ({self.placeholder} is missing)"
-            raise ModelError(what, hint="name a checkpoint whose template shows the image")
+            raise ModelError(what, hint="name a checkpoint whose chat template has a place for the image")
         end = at + len(self.placeholder)
         head, tail = text[:end], text[end:]
         if self.family.spaced and tail[:1].strip() and not tail.startswith("<"):

@@ -136,5 +136,5 @@ def read_room(code: str) -> Room:
         room = Room(())
     if number != 1 or not things or room.code != code:
         what = f"{code!r} is not the name of a scene in three dimensions"
-        raise DataError(what, hint="name a picture of `creperie world make --render 3d`")
+        raise DataError(what, hint="name a picture that `creperie world make --render 3d` made")
     return room

@@ -25,6 +25,7 @@ import json
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -60,7 +61,7 @@ def read_answer(text: str, wanted: Mapping[str, str]) -> Fields:
     if missing:
         raise MalformedError(f"lacks the field {missing[0]!r}")
     if extra:
-        raise MalformedError("a field that was not asked for")
+        raise MalformedError(f"has the field {extra[0][:40]!r}, which was not asked for")
     return {name: _value(name, fields[name], kind) for name, kind in wanted.items()}
 
 
@@ -82,7 +83,8 @@ def _one_object(text: str) -> dict[str, Any]:
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise MalformedError("a field said twice")
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise MalformedError(f"gives the field {twice[:40]!r} twice")
     return fields
 
 
@@ -236,7 +238,7 @@ def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> P
     )
     if len(demonstrations) < LEAST_DEMONSTRATIONS:
         what = f"step {step['name']} has {len(demonstrations)} demonstrations, needs {LEAST_DEMONSTRATIONS}"
-        raise DataError(what, where=where, hint=f"write more, each with {', '.join(sorted(needed))}")
+        raise DataError(what, where=where, hint=f"add demonstrations, each with the fields {', '.join(sorted(needed))}")
     rules = [f"{n}. {rule}" for n, rule in enumerate([*document["rules"], *step.get("rules", [])], 1)]
     last = "Answer with one JSON object, written as in the examples, and nothing else."
     head = "\n".join([document["role"], "", step["instruction"].strip(), "", "Rules:", *rules, "", last])
