@@ -200,7 +200,7 @@ def test_shards_that_hold_the_same_item_are_refused(bench: Path, tmp_path: Path)
     with pytest.raises(DataError, match="an item is in two shards"):
         merge_runs([first, second], tmp_path / "out")
     pq.write_table(table.slice(1), second / "scores.parquet")
-    with pytest.raises(DataError, match="the shards have 8 items of 9"):
+    with pytest.raises(DataError, match="the shards have 8 of 9 items"):
         merge_runs([first, second], tmp_path / "out")
 
 

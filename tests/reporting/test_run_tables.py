@@ -58,7 +58,7 @@ def test_csv_holds_the_numbers_themselves(runs: list[Run]) -> None:
 def test_what_is_neither_down_nor_across_must_be_one_thing(runs: list[Run]) -> None:
     with pytest.raises(UsageError, match="several values of task"):
         run_table(runs, TableChoice())
-    with pytest.raises(UsageError, match="share a dimension"):
+    with pytest.raises(UsageError, match="none in common"):
         TableChoice(("model",), ("model",))
     with pytest.raises(UsageError, match="did you mean 'subset'"):
         TableChoice(("model",), ("subst",))

@@ -88,7 +88,7 @@ def test_the_command_takes_a_studys_folder(study: TrainingStudy, tmp_path: Path)
 def test_what_is_no_study_is_told(study: TrainingStudy, tmp_path: Path) -> None:
     write_study(study, tmp_path / "study")
     assert study_in([tmp_path]) is None
-    with pytest.raises(UsageError, match="a study cannot share a page"):
+    with pytest.raises(UsageError, match="cannot include other files"):
         study_in([tmp_path / "study", tmp_path / "run"])
     (tmp_path / "study.json").write_text('{"arms": []}')
     with pytest.raises(DataError, match="is not a study"):

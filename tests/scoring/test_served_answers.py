@@ -144,7 +144,7 @@ def test_probabilities_of_first_tokens(server: Server, bench: Benchmark, tmp_pat
     run, _ = scored(server, tmp_path, "score=choice&by=likelihood&order=given")
     assert run.scores("image_text")[:2] == pytest.approx([0.6, 0.4])
     server.reply = staticmethod(lambda body, text: said("A"))
-    with pytest.raises(CreperieError, match="does not return the log-probabilities"):
+    with pytest.raises(CreperieError, match="returns no log-probabilities"):
         load_model(f"api:other?base_url={server.url}&score=vqa").score_pairs(Image.new("RGB", (4, 4)), ["a"])  # type: ignore[attr-defined]
 
 

@@ -223,7 +223,7 @@ def test_a_ranking_under_every_choice(make_run: Callable[..., Run], tmp_path: Pa
     left_out = robustness(runs, blind=folders[:1])
     assert left_out.frame().column("choice").to_pylist()[-1] == "without items that blind runs get right"
     answer = CliRunner().invoke(robust_command, [*folders, "--wrong", "3/0", "--json"])
-    assert "write wrong/checked" in str(answer.exception)
+    assert "give the numbers of wrong and of checked items" in str(answer.exception)
 
 
 def test_a_tie_gains_nothing_by_a_wrong_label_and_missing_items_are_said(tmp_path: Path) -> None:

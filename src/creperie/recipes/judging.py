@@ -141,7 +141,10 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     if (shots := Path(job.input) / SHOTS_FILE).is_file():  # only models that can be shown demonstrations
         models = [f"{uri}&shots={quote(str(shots))}" for uri in models if "score=choice" in uri]
     if not models:
-        raise UsageError(f"stage {job.name!r} has no model", hint="name models, or a stage that trains one in `from`")
+        raise UsageError(
+            f"stage {job.name!r} has no model",
+            hint="name models in `models`, or list in `from` a stage that trains a model",
+        )
     return bench, models, options
 
 
@@ -240,7 +243,7 @@ def run_answers(job: StageJob) -> dict[str, Any]:
         raise DataError(
             "found no files with answers",
             where=job.option("source"),
-            hint="name a folder with one folder per order of the captions, which holds files NAME-SUBSET.json",
+            hint="name a folder with a subfolder for each order of the captions; each holds files NAME-SUBSET.json",
         )
     values = {subset: sum(own) / len(own) for subset, own in shares.items()}
     write_json(job.out / ANSWERS, {"model": job.option("row"), "values": values, "n": sizes})

@@ -130,7 +130,7 @@ def check_claim(out: Path, recipe: Recipe) -> None:
         theirs = {k: str(card.get(k))[:60] for k in mine} if isinstance(card, dict) else dict.fromkeys(mine, "?")
         if theirs != mine:
             raise UsageError(
-                f"is a run of {theirs['recipe']!r} in the profile {theirs['profile']!r}",
+                f"already holds a run of the recipe {theirs['recipe']!r} in the profile {theirs['profile']!r}",
                 where=out,
                 hint="choose another `out=`",
             )

@@ -178,7 +178,7 @@ def run_people(job: StageJob) -> dict[str, Any]:
     if each := job.option("per_subset"):
         if job.option("apply"):
             raise UsageError(
-                f"stage {job.name!r} asks about some items of each subset and cannot change the benchmark",
+                f"stage {job.name!r} asks about only some items of each subset, so it cannot change the benchmark",
                 hint="write `apply: false`",
             )
         benches = [_sample_of(bench, each, job.option("seed")) for bench in benches]
@@ -247,9 +247,9 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
         raise UsageError(
             f"people's answers are not complete: {e.what}",
             where=f"stage {job.name}",
-            hint=f"invite them with `creperie annotate invite {STUDY} --db {database}` and serve the pages with "
-            f"`creperie annotate serve --db {database}`; or bring the items that stay with --use {job.name}=BENCH; "
-            f"or skip the stage with --set {job.name}.skip=true",
+            hint=f"invite people with `creperie annotate invite {STUDY} --db {database}` and serve the pages with "
+            f"`creperie annotate serve --db {database}`; to use a benchmark that people have checked, pass "
+            f"--use {job.name}=BENCH; to skip the stage, pass --set {job.name}.skip=true",
         ) from None
     finally:
         db.close()

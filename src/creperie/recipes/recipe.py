@@ -201,10 +201,16 @@ def _options(
         elif isinstance(value, dict) and all(isinstance(v, str) for v in value.values()):
             options[name] = value
         else:
-            raise DataError(f"{name!r} is {str(value)[:40]!r}, expected a mapping of texts", where=at)
+            raise DataError(
+                f"{name!r} is {str(value)[:40]!r}, expected keys with texts", where=at, hint="write `KEY: TEXT` lines"
+            )
     missing = [name for name in step.required if not options[name]]
     if missing and not skipped:
-        raise DataError(f"option {missing[0]!r} is missing", where=where, hint=f"add it; the step does: {step.what}")
+        raise DataError(
+            f"option {missing[0]!r} is missing",
+            where=where,
+            hint=f"add `{missing[0]}: VALUE` to the stage ({step.what})",
+        )
     return options
 
 

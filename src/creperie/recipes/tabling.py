@@ -164,6 +164,6 @@ def _place(word: str, places: dict[str, str], job: StageJob) -> str:
         raise UsageError(
             f"stage {stage!r} has no file that matches {file!r}",
             where=f"stage {job.name}",
-            hint="correct it in the option `figures`",
+            hint="correct the file name in the option `figures`",
         )
     return str(files[0])

@@ -53,7 +53,10 @@ def _model(job: StageJob, benchmarks: int = 1) -> str:
     """
     model = job.option("model") or next(iter(trained_models(job.inputs[benchmarks:])), "")
     if not model:
-        raise UsageError(f"stage {job.name!r} has no model", hint="name one, or a stage that trains one in `from`")
+        raise UsageError(
+            f"stage {job.name!r} has no model",
+            hint="name a model in `model`, or list in `from` a stage that trains a model",
+        )
     return str(model)
 
 
@@ -99,8 +102,8 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
 
     if len(job.inputs) < 3:
         raise UsageError(
-            f"stage {job.name!r} needs three benchmarks: training data, a biased one and a clean one",
-            hint="write `from: [lessons, rebuild, refine]`",
+            f"stage {job.name!r} needs training data, a biased test set and a clean test set",
+            hint="name their stages in this order, for example `from: [lessons, rebuild, refine]`",
         )
     options = job.settings(StudyOptions)
     names = ("epochs", "steps", "batch", "lr", "warmup")

@@ -49,14 +49,19 @@ class RefinePlan:
                 hint="leave out `p_value=` or `threshold=`",
             )
         if self.p_value is not None and not 0 < self.p_value < 1:
-            raise UsageError(f"`p_value={self.p_value:g}` is not between 0 and 1", hint="SADE uses 1e-5")
+            raise UsageError(
+                f"`p_value={self.p_value:g}` is not between 0 and 1", hint="give, for example, 1e-5, as SADE does"
+            )
         if self.bins is not None and not self.how.bins:
             raise UsageError(f"the method {self.method} uses no bins", hint="leave `bins=` out")
         if self.bins is not None and not 1 <= self.bins <= 10_000:
-            raise UsageError(f"`bins={self.bins}` is out of range", hint="choose 1 (balances only the signs) to 10000")
+            raise UsageError(
+                f"`bins={self.bins}` is out of range", hint="give 1 to 10000; 1 balances only the signs of the gaps"
+            )
         if self.method == "syntaxbias" and len(self.attackers) > 1:
             raise UsageError(
-                "the method syntaxbias uses only one attacker", hint="name one in `attackers=`, or none to use lm-mean"
+                "the method syntaxbias uses only one attacker",
+                hint="name one in `attackers=`, or leave `attackers=` out to use lm-mean",
             )
 
     @property

@@ -274,7 +274,9 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
         read = read_audit(file)
         if str(read["hash"]) not in {g.runs[0].hash for g in groups}:
             what = "none of the runs is on the benchmark of this audit"
-            raise UsageError(what, where=str(file), hint="leave it out, or audit the scored benchmark")
+            raise UsageError(
+                what, where=str(file), hint="leave this audit out, or audit the benchmark that the runs are on"
+            )
         audits[read["hash"]] = read
     return audits
 

@@ -37,7 +37,8 @@ class TableChoice:
     def __post_init__(self) -> None:
         check_options(self)
         if set(self.rows) & set(self.columns) or not self.rows or not self.columns:
-            raise UsageError("rows and columns share a dimension", hint=f"each takes some of: {', '.join(DIMENSIONS)}")
+            what = "rows and columns must each have a dimension, and none in common"
+            raise UsageError(what, hint=f"choose from: {', '.join(DIMENSIONS)}")
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def _added(group: RunGroup, blind: RunGroup) -> tuple[Markup, list[tuple[str, li
     seeing = {run.model: (run, label) for run, label in group.labelled if run.model in twins}
     if not seeing:
         what = "no model has both a run with the images and a blind twin"
-        raise UsageError(what, hint="score one again with `--image noise`")
+        raise UsageError(what, hint="score a model again with `--image noise`")
     runs = [run for run, _ in seeing.values()] + [twins[model] for model in seeing]
     answers, unseen = answers_of(runs).split(list(seeing))
     rows = []

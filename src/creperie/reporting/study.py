@@ -36,7 +36,9 @@ def study_in(places: Sequence[str | Path]) -> Path | None:
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):
         raise UsageError(
-            "a study cannot share a page", where=str(next(filter(None, files))), hint="pass the study alone"
+            "a report on a training study cannot include other files",
+            where=str(next(filter(None, files))),
+            hint="pass the study alone",
         )
     return files[0] if files else None
 

@@ -86,7 +86,7 @@ def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
     keys = image_keys(bench)
     if kind == "shuffled" and len(keys) < 2:
         raise UsageError(
-            "has only one image, which cannot be shuffled", where=bench.name, hint="replace it by noise instead"
+            "has only one image, which cannot be shuffled", where=bench.name, hint="choose noise or another kind"
         )
     boxes = any(split_reference(str(r))[1] is not None for r in bench.ragged("images")[1].to_pylist())
     store = BlindImages(bench.images, kind, seed, keys, boxes=boxes)

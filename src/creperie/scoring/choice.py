@@ -279,8 +279,8 @@ def draw_shots(
         able = [i for i in mine if sum(items[i].match[0]) in (1, len(items[i].captions) - 1)]
         if len(able) <= count:
             raise UsageError(
-                f"subset {subset!r} has {len(able)} items with one image and one answer: too few for {count} "
-                "demonstrations and something to test",
+                f"subset {subset!r} has only {len(able)} items with one image and one answer, but {count} "
+                "demonstrations and at least one item to test are needed",
                 where=bench.name,
                 hint="draw fewer demonstrations per subset",
             )

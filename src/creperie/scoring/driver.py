@@ -186,7 +186,7 @@ class Driver:
             raise ModelError(
                 f"the model fails on a batch of {len(batch)}: {type(e).__name__}: {one_line(e)}",
                 where=self.model.fingerprint.uri,
-                hint="run the model on one input by itself to see where",
+                hint="run the model on single inputs to see where it fails",
             ) from e
 
     def unit(self, vectors: np.ndarray) -> np.ndarray:

@@ -192,7 +192,8 @@ class Filler:
                 raise ModelError(
                     "the results stored under this model's fingerprint were computed by another model",
                     where=self.handle.uri,
-                    hint="pass `cache=False`, or another name as `cache=`, or delete them with `creperie cache clear`",
+                    hint="delete the stored results with `creperie cache clear`, or score without them: "
+                    "pass `cache=False`, or a new name as `cache=`",
                 )
 
     def _driver(self) -> Driver:

@@ -271,9 +271,9 @@ class Matrix:
     def _on_engine(self, row: MatrixRow, handle: Handle, pending: dict[int, list[str]], _: float) -> list[Run]:
         if not isinstance(row.model, str) or self.engine is None:
             raise UsageError(
-                "a model in memory is scored in this process only",
+                "a model in memory cannot be scored by other workers",
                 where=row.label,
-                hint="name the model by a URI, which every worker can load",
+                hint="name the model by a URI, so that every worker can load it",
             )
         stages = [
             ScoreStage(self.columns[k].bench, row.model, replace(row.options, tasks=tuple(tasks)))

@@ -85,7 +85,9 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
             continue
         if (before := first.setdefault((subset, key), number)) != number:
             what = f"row {number + 1} answers the item {subset}/{key} again, after row {before + 1}"
-            raise DataError(what, where=where, hint="give one row per item: of several answers, the mean as `scores`")
+            raise DataError(
+                what, where=where, hint="give one row per item; if it has several answers, give their mean as `scores`"
+            )
         named = sorted((n for n in row if re.fullmatch(r"score_\d+", n)), key=lambda n: int(n[6:]))
         try:
             scores = row.get("scores") or [row[name] for name in named if row[name] not in ("", None)]
@@ -93,13 +95,14 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
             if not scores:
                 scores = [k == int(row["choice"]) for k in range(widths[subset, key])]
                 if not any(scores):
-                    raise ValueError(f"choice {row['choice']} of {widths[subset, key]} captions")
+                    raise ValueError(f"choice is {row['choice']}, but there are {widths[subset, key]} captions")
             values = np.array(scores, np.float32).ravel()
         except (KeyError, ValueError, TypeError, IndexError) as e:
             raise DataError(
                 f"row {number + 1} has no scores ({type(e).__name__}: {e})",
                 where=where,
-                hint="give id, and scores, score_0 … score_n or choice (the number of the chosen caption, from 0)",
+                hint="each row needs `id` and one of these: `scores` (a list), the columns score_0 to score_n, or "
+                "`choice` (the number of the chosen caption, from 0)",
             ) from None
         yield HarnessReply(subset, key, values)
 

@@ -133,7 +133,7 @@ def _number(cell: str, where: str, name: str, how: ResponseOptions) -> float:
         value = ANSWERS[text] if text in ANSWERS else float(text)
     except ValueError:
         what = f"{name}: {cell[:40]!r} is neither right, wrong nor a number"
-        raise DataError(what, where=where, hint="write 1 or 0, right or wrong, or a score") from None
+        raise DataError(what, where=where, hint="write 1 or `right`, 0 or `wrong`, or a score") from None
     if how.above is None and value not in (0, 1) and not np.isnan(value):
         raise UsageError(
             f"{name}: {value:g} is neither 1 (right) nor 0 (wrong)",

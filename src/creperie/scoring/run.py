@@ -236,7 +236,9 @@ class Run(RunHeader, Framed):
         known = bench or self.bench
         if known is not None and known.hash != self.hash:
             raise UsageError(
-                "is not the benchmark that was scored", where=known.name, hint=f"pass the scored {self.benchmark!r}"
+                "is not the benchmark that was scored",
+                where=known.name,
+                hint=f"pass the version of {self.benchmark!r} that was scored",
             )
         captions = pa.nulls(len(self), pa.list_(pa.string())) if known is None else known.column("captions")
         shared = {key: self.table.column(key) for key in ("subset", "id")}
@@ -403,9 +405,9 @@ def load_run(path: str | Path) -> Run:
         inside = sorted(file.parent for file in folder.glob(f"*/{RUN_FILE}"))
         if len(inside) != 1:
             raise UsageError(
-                f"contains {len(inside)} runs" if inside else "is not a run: it has no run.json",
+                f"contains {len(inside)} runs, expected one" if inside else "is not a run: it has no run.json",
                 where=folder,
-                hint=f"name one: {', '.join(p.name for p in inside[:5])}"
+                hint=f"give the folder of one run: {', '.join(p.name for p in inside[:5])}"
                 if inside
                 else "give a folder that `score` wrote",
             )

@@ -68,7 +68,7 @@ def merged_run(runs: Sequence[Run]) -> Run:
     whole = first.document["shard"]["benchmark"]
     if table.num_rows != whole["items"]:
         raise DataError(
-            f"the shards have {table.num_rows} items of {whole['items']}",
+            f"together the shards have {table.num_rows} of {whole['items']} items",
             where=first.path,
             hint="score the shards again",
         )

@@ -159,7 +159,9 @@ def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish:
         analysis, left_out = bearable(rows, analysis)
         if wish.required and wish.required in left_out:
             what = f"the column {wish.required!r} is missing or has fewer than two values"
-            raise DataError(what, hint="give runs or benchmarks that differ in it, or name other effects")
+            raise DataError(
+                what, hint=f"give runs or benchmarks that differ in {wish.required!r}, or name other effects"
+            )
         notes = (f"not in the model: {', '.join(left_out)} (fewer than two values)",) if left_out else ()
         analysis, vague = sampled_groups(rows, analysis)
         notes += (f"no random effect of {', '.join(vague)}: the rows cannot identify it",) if vague else ()

@@ -82,7 +82,10 @@ def terms(text: str | Sequence[str]) -> tuple[str, ...]:
 
 def _checked(name: str, piece: str) -> str:
     if not _NAME.fullmatch(name.strip()):
-        raise UsageError(f"cannot read the term {piece.strip()!r}", hint="write columns: a + b + a:b, a*b, log10(size)")
+        raise UsageError(
+            f"cannot read the term {piece.strip()!r}",
+            hint="join columns by +, : or *, as in a + b + a:b, which is a*b; log10(size) is allowed",
+        )
     return name.strip()
 
 

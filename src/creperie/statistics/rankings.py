@@ -159,7 +159,9 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
     """
     wrong, _, read = text.partition("/")
     if not (wrong.isdigit() and read.isdigit() and 0 <= int(wrong) <= int(read) and int(read)):
-        raise UsageError(f"`wrong={text!r}` is not a fraction", hint="write wrong/checked, such as 4/100")
+        raise UsageError(
+            f"`wrong={text!r}` is not a fraction", hint="give the numbers of wrong and of checked items, as in 4/100"
+        )
     return (int(wrong) / int(read), *wilson(int(wrong), int(read)))
 
 

@@ -93,7 +93,7 @@ def fit_responses(right: np.ndarray, model: ResponseModel = "2pl", floor: float 
     if models < FEWEST_MODELS or items < 2:
         raise UsageError(
             f"{models} models on {items} items are too few for item response theory",
-            hint=f"give runs of at least {FEWEST_MODELS} models; item–rest correlations need three",
+            hint=f"give runs of at least {FEWEST_MODELS} models, or pass `response='none'` for correlations only",
         )
     floors = np.broadcast_to(floor, right.shape)
     answered = ~np.isnan(right)

@@ -175,7 +175,7 @@ def _check_twins(runs: Sequence[Run]) -> None:
         if (run.model, run.hash) in seen:
             raise UsageError(
                 f"{run.name} and {seen[run.model, run.hash]} are runs of the same model on the same benchmark",
-                hint="give one of them",
+                hint="leave out one of them",
             )
         seen[run.model, run.hash] = run.name
 

@@ -100,7 +100,8 @@ class SmallConfig:
             )
         if self.text_width % self.heads or self.channels[-1] % self.heads:
             raise UsageError(
-                f"text_width {self.text_width} or channels {self.channels[-1]} is no multiple of heads={self.heads}",
+                f"text_width={self.text_width} and the last of channels, {self.channels[-1]}, must be multiples of "
+                f"heads={self.heads}",
                 hint="change heads, channels or text_width",
             )
 

@@ -122,7 +122,8 @@ class World:
             raise UsageError(f"`size={self.size}` is out of range", hint=f"choose {SMALLEST} to {LARGEST} pixels")
         if not self.subsets():
             forms = ", ".join(self.forms)
-            raise UsageError(f"none of these kinds can have the form {forms}", hint="see `creperie world kinds`")
+            hint = "choose other kinds or forms; `creperie world kinds` lists the forms of each kind"
+            raise UsageError(f"none of these kinds can have the form {forms}", hint=hint)
 
     def _kinds(self) -> tuple[str, ...]:
         """Return the kinds of foil selected by the option `kinds`; a group's name stands for all its kinds that exist

@@ -71,7 +71,8 @@ def draw_syntaxbias(sources: Sequence[str], options: FigureOptions) -> Figure:
     name = options.attackers[0] if options.attackers else "lm-mean"
     if name.startswith("lm-") and not options.lm:
         raise UsageError(
-            f"{name} needs a language model", hint="pass `lm='lm:NAME'`, or name another with `attackers=`"
+            f"{name} needs a language model",
+            hint="pass `lm='lm:NAME'`, or name in `attackers=` an attacker without a language model",
         )
     benches = _benches(sources, most=20)
     scores = {}
@@ -137,7 +138,7 @@ def _benches(sources: Sequence[str], most: int) -> list[Benchmark]:
     if not 0 < len(sources) <= most:
         raise UsageError(
             f"expected 1 to {most} benchmarks, got {len(sources)}",
-            hint="name a number of benchmarks within these bounds",
+            hint=f"give at most {most} benchmarks" if sources else "give at least one benchmark",
         )
     return [load(s) for s in sources]
 

@@ -215,7 +215,9 @@ def _numbers(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
     if len(sources) != 1:
-        raise UsageError(f"expected one file, got {len(sources)}", hint="name what `creperie sensitivity --json` wrote")
+        raise UsageError(
+            f"expected one file, got {len(sources)}", hint="give one file that `creperie sensitivity --json` wrote"
+        )
     path = Path(sources[0])
     if not path.is_file():
         raise UsageError(
@@ -226,6 +228,6 @@ def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
         raise DataError(
             f"does not hold the results of the probe {probe!r}",
             where=str(path),
-            hint=f"`creperie sensitivity … --to {probe} --json`",
+            hint=f"write the file with `creperie sensitivity … --to {probe} --json`",
         )
     return document

@@ -156,7 +156,9 @@ def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link
     def work(job: StudioJob) -> None:
         refined = refine(place, method="optimal", attackers=attackers, repair=repair, progress=job.progress)
         if not len(refined.bench):
-            raise UsageError("no item would be left", where=name, hint="write new foils for what leaks")
+            raise UsageError(
+                "refinement would remove every item", where=name, hint="write new foils: the attackers recognise these"
+            )
         job.look()
         write_refined(refined, out)
         both = {path: recorded_audit(load(path)) or {"attackers": []} for path in (place, out)}

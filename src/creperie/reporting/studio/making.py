@@ -181,7 +181,7 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
     pictures = (folder / form["pictures"].replace("\0", "")).resolve() if form.get("pictures") else None
     if pictures and not (pictures.exists() and pictures.is_relative_to(folder)):
         what = "there is no such folder or zip in the studio's folder"
-        raise UsageError(what, where=form["pictures"], hint="copy it there first")
+        raise UsageError(what, where=form["pictures"], hint="copy the pictures into the studio's folder first")
     return save(replace(bench, images=open_store(pictures) if pictures else NO_IMAGES), place)
 
 
@@ -232,7 +232,7 @@ def keep_picture(folder: Path, name: str, path: str, data: bytes) -> None:
     parts = PurePosixPath(path).parts
     if not parts or any(part.startswith((".", "/")) or "\0" in part or "\\" in part for part in parts):
         what = "the path of a picture does not lead into its folder"
-        raise UsageError(what, where=path[:80], hint="drop the folder again")
+        raise UsageError(what, where=path[:80], hint="drag the folder onto the page again")
     open_image(NO_IMAGES, path, data=data)
     file = place.with_name(f"{place.name}-pictures").joinpath(*parts)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -245,7 +245,9 @@ def _new_place(form: Mapping[str, str], folder: Path) -> Path:
     """
     name = form.get("name", "").strip()
     if not re.fullmatch(r"\w[\w +.()-]{0,79}", name):
-        raise UsageError("the benchmark needs a name of letters, digits and - . _ + ( )", hint="such as my-foils")
+        raise UsageError(
+            "the name may contain only letters, digits, spaces and - . _ + ( )", hint="choose a name such as my-foils"
+        )
     if (folder / name).exists():
         raise UsageError(f"there is already a folder {name!r}", hint="choose another name")
     return folder / name

@@ -79,8 +79,8 @@ def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
     shared = _shared(x, y)
     if len(shared) < 2:
         raise UsageError(
-            f"{x.label} and {y.label} have no two {x.by}s in common",
-            hint="choose two axes that both go by model, or both by subset",
+            f"{x.label} and {y.label} have fewer than two {x.by}s in common",
+            hint="choose two axes with one value per model, or two with one value per subset",
         )
     dots = sorted(((dot, *x.dots[dot], *y.dots[dot]) for dot in shared), key=lambda dot: -dot[3])
     values = [value for dot in dots for value in (dot[1], dot[3])]
