@@ -89,7 +89,7 @@ def test_gaps_overlaps_and_damage_are_refused(request_: MakeRequest, shards: lis
     with pytest.raises(DataError, match="and so is"):
         merge_making([*shards, shards[1]], out)
     make_shard(request_, request_.read(), Shard(2, 1), tmp_path / "half")
-    with pytest.raises(DataError, match=r"others are of [24]"):
+    with pytest.raises(DataError, match=r"others are of a job of [24] shards"):
         merge_making([*shards, tmp_path / "half"], out)
     other = MakeRequest(request_.maker, request_.captions, MakerOptions(seed=4))
     make_shard(other, other.read(), Shard(4, 2), tmp_path / "seed4")
