@@ -183,7 +183,7 @@ def test_folders_are_not_mixed(chain: Callable[..., Recipe], tmp_path: Path) -> 
         cook(chain(), tmp_path / "full")
     out = tmp_path / "out"
     cook(chain(), out)
-    with pytest.raises(UsageError, match="is a run of 'short'"):
+    with pytest.raises(UsageError, match="already holds a run of the recipe 'short'"):
         cook(chain("paper"), out)
 
 

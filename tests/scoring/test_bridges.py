@@ -471,7 +471,7 @@ def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, head: str
     [
         ("id,choice\nnobody,0\n", "1 of 1 rows match no item"),
         ("id,choice\nTWICE,0\n", "2 items have the id"),
-        ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores .*choice -1 of 2 captions"),
+        ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores .*choice is -1, but there are 2 captions"),
         ('id,subset,scores\nFIRST,"[1, 2, 3]"\n', "3 scores for item"),
         ('id,subset,scores\nnobody,s,"[1, 2]"\n', "no item is called s/nobody"),
         ("id,subset,choice\nFIRST,0\nFIRST,1\n", "row 2 answers the item .* again, after row 1"),

@@ -246,7 +246,8 @@ def _new_place(form: Mapping[str, str], folder: Path) -> Path:
     name = form.get("name", "").strip()
     if not re.fullmatch(r"\w[\w +.()-]{0,79}", name):
         raise UsageError(
-            "the name may contain only letters, digits, spaces and - . _ + ( )", hint="choose a name such as my-foils"
+            "the benchmark needs a name of letters, digits, spaces and - . _ + ( )",
+            hint="choose a name such as my-foils",
         )
     if (folder / name).exists():
         raise UsageError(f"there is already a folder {name!r}", hint="choose another name")
