@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
-from tests.annotation.acting import judged_in, seen_in, work
+from tests.annotation.acting import begin, judged_in, seen_in, work
 
 from creperie import compare, load, load_run
 from creperie.annotation import (
@@ -479,3 +479,24 @@ def test_nothing_can_be_applied_before_anybody_answered(db: Database, bench: Ben
     store_study(db, "s", bench, StudyPlan("foil-check"))
     with pytest.raises(UsageError, match="no answers yet"):
         apply_study(db, "s", bench)
+
+
+def test_accuracy_is_shown_only_where_it_can_be_estimated(db: Database, bench: Benchmark, browser: Any) -> None:
+    """Somebody alone had an accuracy of 0.85, and somebody with one answer 0.60: both were the prior."""
+    one, two, three = begin(db, bench, people=3, overlap=3)
+    work(db, one)
+
+    def accuracies() -> list[bool]:
+        return [a["competence"] > 0 for a in seen_in(db, "s")["annotators"]]
+
+    owner = browser().log_in()
+    why = "–: fewer than 5 answers that can be compared with those of others or with known ones"
+    assert accuracies() == [False] * 3
+    assert why in owner.get("/owner/studies/s").text
+    work(db, two, 5)
+    work(db, three, 4)
+    assert accuracies() == [True, True, False]
+    assert why in owner.get("/owner/studies/s").text
+    work(db, three, 1)
+    assert accuracies() == [True] * 3
+    assert why not in owner.get("/owner/studies/s").text

@@ -62,6 +62,8 @@ PAIRS_UP_TO = 6
 #: Fewest attention checks to which an exclusion rule applies. Whoever fails all of `ALL_FAILED` or more is excluded
 #: whatever the settings say.
 FEWEST_CHECKS, ALL_FAILED = 2, 3
+#: Accuracy is estimated from at least this many answers that can be compared with others' or with known ones.
+FEWEST_COMPARED = 5
 #: An annotator is excluded if the odds of answering by habit, not by the questions, exceed this.
 ODDS = 5.0
 #: Where opinions are asked for, that rule needs people who agree: for half of them the odds of honest work must exceed
@@ -192,7 +194,7 @@ def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Js
     """
     task = task_named(record["task"])
     odds = _odds_of_habit(task, evidence)
-    estimates = dict(zip(evidence.names, zip(evidence.estimate.accuracy.tolist(), odds)))
+    estimates = dict(zip(evidence.names, zip(_accuracies(evidence), odds)))
     own, checks = (_by_annotator(judged(record, kind, everyone=True)) for kind in (MAIN, ATTENTION))
     skips = _skips(record)
     rows = []
@@ -217,6 +219,14 @@ def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Js
             }
         )
     return rows
+
+
+def _accuracies(evidence: AnswerEvidence) -> list[float]:
+    """Return the estimated accuracy of each person; NaN where it would only be the prior."""
+    votes = evidence.votes
+    compared = (np.bincount(votes.question, minlength=len(votes.truth)) > 1) | (votes.truth >= 0)
+    answers = np.bincount(votes.person[compared[votes.question]], minlength=votes.people)
+    return np.where(answers < FEWEST_COMPARED, np.nan, evidence.estimate.accuracy).tolist()
 
 
 def _odds_of_habit(task: StudyTask, evidence: AnswerEvidence) -> list[float]:
@@ -363,6 +373,9 @@ def overview(session: Session, study: StudyRow) -> Json:
         "rule_breakers": breakers,
         "missing_without_them": answers_missing(record, breakers),
         "annotators": people,
+        "without_accuracy": [
+            p["annotator"] for p in people if p["answers"] and not (p["excluded"] or p["competence"] > 0)
+        ],
     }
 
 

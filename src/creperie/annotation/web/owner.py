@@ -17,7 +17,7 @@ from creperie.annotation.export import export_text, exported, study_record
 from creperie.annotation.links import DAYS, Invitation, invite, reissue, revoke
 from creperie.annotation.outcome import Judged, disagreements, judged, settle
 from creperie.annotation.people import exclude, exclude_by_rules, include
-from creperie.annotation.quality import overview
+from creperie.annotation.quality import FEWEST_COMPARED, overview
 from creperie.annotation.schema import ADJUDICATOR, OWNER, Event
 from creperie.annotation.settings import BOUNDS, NAMES, WORKER_PARAMETER, changed, settings_of
 from creperie.annotation.state import (
@@ -87,6 +87,7 @@ def _dashboard(here: StudyVisit, links: Sequence[Invitation] = (), notice: str =
         events=events,
         links=[(i.pseudonym, i.link(base_url(here.request))) for i in links],
         notice=notice,
+        compared=FEWEST_COMPARED,
         days=DAYS,
         once=secrets.token_hex(16),
     )
