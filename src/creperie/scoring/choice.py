@@ -102,7 +102,7 @@ def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
     sheet, unread = _answered(filler, cases, starts)
     number = {case: i for i, case in enumerate(cases)}
     for i, (part, own) in enumerate(zip(filler.plan.parts, owned, strict=True)):
-        places = _places(part, own, number, starts)
+        places = _sheet_rows(part, own, number, starts)
         values = np.append(sheet.vectors if sheet.vectors.ndim == 1 else np.full(len(sheet), np.nan), np.nan)
         filled.columns[i]["image_text"] = values[places].astype(np.float32)
         cells = np.append(part.layout.starts("image_text"), len(places))
@@ -242,7 +242,7 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
             yield Case(int(image), captions, match, subsets[item])
 
 
-def _places(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
+def _sheet_rows(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
     """Return, for each cell of the part's score matrices, its row in the sheet; −1 for the cells of items without
     images. `own` are the part's cases, `number` gives the number of each distinct case, and `starts` the first row of
     each distinct case.

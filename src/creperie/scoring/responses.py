@@ -79,7 +79,7 @@ def import_responses(
     if not how.columns:
         _check_conditions(seen, str(file))
     known = bench or _bench(file, list(seen), how)
-    names, unmatched = _places(known, list(seen), str(file))
+    names, unmatched = _item_numbers(known, list(seen), str(file))
     notes = check_matched(unmatched, len(seen), str(file), partial=partial)
     if len(models) > len(seen):
         notes.append(f"{len(models):,} models × {len(seen):,} items: if rows are items, begin the header with `item`")
@@ -177,7 +177,7 @@ def _subsets(names: list[str], group: str, file: Path) -> list[str]:
     return [f"{name} items" if name in ("all", "macro") else name for name in subsets]  # names of rows over all subsets
 
 
-def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
+def _item_numbers(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
     """Return the item numbers of the names that match an item, by name, and an `UnmatchedRow` for every other name.
     `where` is the file, which errors name.
     """

@@ -39,7 +39,7 @@ def render(scene: Scene, size: int = 64) -> np.ndarray:
     picture = backdrop(scene.backdrop, size).copy()
     for thing in scene.things:
         if thing.y >= GROUND:
-            _paste(picture, _shadow(_pixels(thing, size)), thing, size, foot=True)
+            _paste(picture, _shadow(_pixels(thing, size)), thing, size, centred=True)
     behind, before = strokes_of(scene)
     for strokes in (*map(_stand, unsupported(scene)), *behind):
         _draw_strokes(picture, strokes, size)
@@ -103,13 +103,13 @@ def _sprite_of(thing: Thing, size: int, front: bool) -> Sprite:
     return sprite(thing.kind, thing.colour, thing.pattern, _pixels(thing, size), size, thing.facing < 0, front)
 
 
-def _paste(picture: np.ndarray, patch: Sprite, thing: Thing, size: int, foot: bool = False) -> None:
+def _paste(picture: np.ndarray, patch: Sprite, thing: Thing, size: int, centred: bool = False) -> None:
     """Paint a sprite onto the image at the thing's position, clipped at the edges. The bottom of the sprite is put
-    there or, with `foot` (for a shadow), the middle of the sprite.
+    there or, with `centred` (for a shadow), the middle of the sprite.
     """
     high, wide = patch.rgb.shape[:2]
     left = (2 * thing.x * size // CANVAS - wide + 1) // 2
-    bottom = thing.y * size // CANVAS + patch.pad if not foot else thing.y * size // CANVAS + high // 2
+    bottom = thing.y * size // CANVAS + patch.pad if not centred else thing.y * size // CANVAS + high // 2
     _blend(picture, patch, left, bottom - high)
 
 

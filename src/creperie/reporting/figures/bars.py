@@ -88,25 +88,25 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
 
 
 @styled
-def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
-    """Return a bar chart of how often each word or category occurs in each set of captions. `piles` maps the name of a
-    set to the frequencies of its words or categories; `label` names the axis of frequencies.
+def counts(frequencies: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
+    """Return a bar chart of how often each word or category occurs in each set of captions. `frequencies` maps the
+    name of a set to the frequencies of its words or categories; `label` names the axis of frequencies.
     """
-    names = list(dict.fromkeys(name for by in piles.values() for name in by))
-    figure, axes = new_axes(6.2, 1.1 + (0.16 + 0.14 * len(piles)) * len(names))
-    step = 0.8 / max(1, len(piles))
+    names = list(dict.fromkeys(name for by in frequencies.values() for name in by))
+    figure, axes = new_axes(6.2, 1.1 + (0.16 + 0.14 * len(frequencies)) * len(names))
+    step = 0.8 / max(1, len(frequencies))
     marks: dict[str, Any] = {}
-    for k, (pile, by) in enumerate(piles.items()):
-        places = [y + beside(k, len(piles)) for y in range(len(names))]
+    for k, (name, by) in enumerate(frequencies.items()):
+        places = [y + beside(k, len(frequencies)) for y in range(len(names))]
         values = [by.get(name, 0.0) for name in names]
         style: Any = {"color": colour(k), "hatch": hatch(k), "edgecolor": INK, "linewidth": 0.5}
-        marks[pile] = axes.barh(places, values, 0.92 * step, **style)
+        marks[name] = axes.barh(places, values, 0.92 * step, **style)
     line_axis(axes, names)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     axes.set_xlabel(label)
     axes.set_title(title)
-    if len(piles) > 1:
+    if len(frequencies) > 1:
         legend_below(figure, marks.items())
     return figure
 

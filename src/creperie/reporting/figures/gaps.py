@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 
 @styled
-def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
+def gap_histograms(gaps: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
     """Return a figure with one panel per attacker and, in each panel, one histogram per set of items (such as the items
     before refinement and those after it).
 
-    `piles` maps attacker and set to the gaps of the items. A gap is the attacker's score of the true caption minus that
+    `gaps` maps attacker and set to the gaps of the items. A gap is the attacker's score of the true caption minus that
     of the foil; above zero, it favours the true caption.
     """
-    figure = new_figure(1.0 + 2.6 * len(piles), 2.9)
-    panels = figure.subplots(1, len(piles), squeeze=False)[0]
+    figure = new_figure(1.0 + 2.6 * len(gaps), 2.9)
+    panels = figure.subplots(1, len(gaps), squeeze=False)[0]
     marks: dict[str, Any] = {}
-    for axes, (name, by) in zip(panels, piles.items(), strict=True):
+    for axes, (name, by) in zip(panels, gaps.items(), strict=True):
         scale = max((float(np.abs(_known(v)).max(initial=0.0)) for v in by.values()), default=0.0) or 1.0
-        for k, (pile, values) in enumerate(by.items()):
-            marks[pile] = _shares(axes, _known(values), np.linspace(-scale, scale, bins + 1), k)
+        for k, (group, values) in enumerate(by.items()):
+            marks[group] = _shares(axes, _known(values), np.linspace(-scale, scale, bins + 1), k)
         axes.axvline(0, color=INK, linewidth=0.9, linestyle="--")
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("gap: true − false")
@@ -73,8 +73,8 @@ def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
     scale = float(np.quantile(np.abs(known), 0.995)) if len(known) else 1.0
     edges = np.linspace(-(scale or 1.0), scale or 1.0, bins + 1)
     width = float(edges[1] - edges[0])
-    for pile, shade, texture in ((known[known < 0], colour(5), hatch(1)), (known[known > 0], colour(0), "")):
-        heights, _ = np.histogram(np.clip(pile, edges[0], edges[-1]), edges)
+    for side, shade, texture in ((known[known < 0], colour(5), hatch(1)), (known[known > 0], colour(0), "")):
+        heights, _ = np.histogram(np.clip(side, edges[0], edges[-1]), edges)
         axes.bar(edges[:-1], heights, width, align="edge", color=shade, hatch=texture, edgecolor="white", linewidth=0.2)
     ties = int((known == 0).sum())
     if ties:
@@ -110,9 +110,9 @@ def gap_plane(
     axes.grid(which="both", linewidth=0.25)
     axes.tick_params(which="minor", length=0)
     stay = np.ones(len(first), bool) if kept is None else np.asarray(kept, bool)
-    piles = [("left out", ~stay, "x", colour(1)), ("kept" if kept is not None else "items", stay, "o", colour(0))]
+    groups = [("left out", ~stay, "x", colour(1)), ("kept" if kept is not None else "items", stay, "o", colour(0))]
     marks: dict[str, Any] = {}
-    for name, mask, shape, shade in piles:
+    for name, mask, shape, shade in groups:
         if mask.any():
             style: Any = {"marker": shape, "color": shade, "alpha": 0.55, "linewidths": 0.8, "label": name}
             marks[name] = axes.scatter(first[mask], second[mask], s=9, **style)

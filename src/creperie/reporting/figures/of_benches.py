@@ -46,8 +46,8 @@ def draw_gaps(sources: Sequence[str], options: FigureOptions) -> Figure:
     benches = _benches(sources, most=6)
     names = _attackers(options)
     twice = len({bench.name for bench in benches}) < len(benches)
-    piles = {f"{b.name} ({n})" if twice else b.name: gaps_of(b, names, options) for n, b in enumerate(benches, 1)}
-    by_attacker = {name: {pile: gaps[name] for pile, gaps in piles.items()} for name in next(iter(piles.values()))}
+    gaps = {f"{b.name} ({n})" if twice else b.name: gaps_of(b, names, options) for n, b in enumerate(benches, 1)}
+    by_attacker = {name: {title: own[name] for title, own in gaps.items()} for name in next(iter(gaps.values()))}
     return gap_histograms(by_attacker, title=benches[0].name if len(benches) == 1 else "")
 
 
@@ -114,12 +114,12 @@ def draw_words(sources: Sequence[str], options: FigureOptions) -> Figure:
     false: Counter[str] = Counter()
     for item in bench:
         for column, caption in enumerate(item.captions):
-            pile = true if any(row[column] for row in item.match) else false
-            pile.update({w.lower() for w in words(caption)})
+            counter = true if any(row[column] for row in item.match) else false
+            counter.update({w.lower() for w in words(caption)})
     n = max(1, len(bench))
     unequal = sorted({*true, *false}, key=lambda w: (-abs(true[w] - false[w]), w))[: options.most]
-    piles = {"true captions": true, "false captions": false}
-    shown = {name: {w: 100 * pile[w] / n for w in unequal} for name, pile in piles.items()}
+    counters = {"true captions": true, "false captions": false}
+    shown = {name: {w: 100 * counter[w] / n for w in unequal} for name, counter in counters.items()}
     return counts(
         shown, label="captions with the word, per 100 items", title=f"{bench.name}: words of true and false captions"
     )
