@@ -87,7 +87,7 @@ def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
 
 def _with_one_camera(rooms: Sequence[Room], spare: float) -> list[Room]:
     """Return the rooms, both with the same camera. The camera is placed so that the picture contains all things of both
-    rooms, with some space around and above them. `spare` multiplies its distance: more is more space.
+    rooms, with some space around and above them. A larger `spare` moves the camera away and leaves more space.
     """
     points = np.concatenate([points_of(thing, 40) for room in rooms for thing in room.things])
     x, y, z = (points.min(0) + points.max(0)) / 2
