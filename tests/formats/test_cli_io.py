@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from creperie.bench import load_folder
+from creperie.bench import load, load_folder
 
 
 @pytest.fixture
@@ -51,10 +52,21 @@ def test_import_without_out_is_a_preview(command: Any, table: Path, tmp_path: Pa
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_the_separator_of_a_table_is_read_from_its_heading(
+    tmp_path: Path, separator: str, ending: str, quoting: Any
+) -> None:
+    """Spreadsheets write semicolons into .csv files where the comma is the decimal mark."""
+    rows = [["caption", "foil"], ["a dog, a cat", 'a "b"; c'], ["x", "y\tz|"]]
+    with (tmp_path / f"odd.{ending}").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=separator, quoting=quoting).writerows(rows)
+    assert [list(item.captions) for item in load(tmp_path / f"odd.{ending}")] == rows[1:]
+
+
 def test_mistakes_end_with_one_line(command: Any, table: Path, tmp_path: Path) -> None:
-    (tmp_path / "semi.csv").write_text("caption;foil\na dog;a cat\n", encoding="utf-8")
     cases = [
-        (("data", "import", tmp_path / "semi.csv"), "Is ';' the separator?"),
         (("data", "import", table, "--positive", "captoin"), "did you mean 'caption'?"),
         (("data", "import", tmp_path / "none.csv"), "there is no such file"),
         (("data", "import", tmp_path), "expected a file, found a folder; pass --format"),

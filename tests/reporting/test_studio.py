@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from PIL import Image
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
@@ -314,6 +315,26 @@ def test_a_preview_says_what_each_column_becomes(client: TestClient, folder: Pat
     heads = re.findall(r'<th class="text">(\w+)<br><span[^>]*>([a-z ]+)<', named)
     assert heads == [("text", "true"), ("foil", "false"), ("kind", "subset")]
     assert "6 items" in named
+
+
+def test_an_import_says_what_it_left_out_and_what_is_odd(client: TestClient, folder: Path) -> None:
+    rows = ["a.png;A big; red dog.;A cat.", "a.png;;A cat sits.", "none.png;A dog.;A hat.", "a.png;The same.;The same."]
+    rows[0] = 'a.png;"A big; red dog.";A cat.'
+    form = {"table": "\n".join(["Bild;Wahr;Falsch", *rows]), "name": "odd", "pictures": "seen"}
+    form |= {"image": "Bild", "positive": "Wahr", "negative": "Falsch"}
+    (folder / "seen").mkdir()
+    Image.new("RGB", (9, 9)).save(folder / "seen" / "a.png")
+    told = ["1 row (such as 1): left out: no true caption in Wahr"]
+    told.append("1 row (such as 3): a true and a false caption are the same text: unwinnable")
+    shown = client.post("/import", data={**form, "then": "preview"}).text
+    assert "3 items so far" in shown
+    assert sorted(re.findall(r'<p class="note">(.*?)</p>', shown)) == told
+    page = client.post("/import", data=form)
+    told.append("1 row (such as 2): an image does not exist")
+    assert sorted(re.findall(r'<p class="note">(.*?)</p>', page.text)) == sorted(told)
+    bare = client.post("/import", data={**form, "name": "bare", "pictures": ""}).text
+    assert "import the table again, with the folder or zip of its pictures" in bare
+    assert "DIR" not in bare
 
 
 def test_the_page_of_studies_asks_how_many_people(client: TestClient) -> None:
@@ -782,7 +803,7 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.wait_for_selector("#preview th:has-text('foil')")
     page.fill("input[name=subset]", "kind")
     page.click("button:has-text('Import')")
-    page.wait_for_url("**/items?name=table")
+    page.wait_for_url("**/items?name=table&imported=1")
     page.click("main a:has-text('audited')")
     page.click("button:has-text('Audit')")
     page.click(".heat.leak a[href*='attacker=negation'] >> nth=0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +25,8 @@ from creperie.core import (
 
 #: Number of records of a JSON Lines file that are read to collect the column names.
 _LOOKED_AT = 65_536
+#: Separators that are recognised in a table with another ending.
+DELIMITERS = (";", "\t", ",", "|")
 Rows = Iterator[tuple[str, Sequence[Any]]]
 
 
@@ -46,8 +49,18 @@ class TableSource:
 def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = True) -> TableSource:
     """Return the table in a csv, tsv, jsonl or parquet file, as `kind` says."""
     if kind in ("csv", "tsv"):
-        return _delimited(path, delimiter or ("," if kind == "csv" else "\t"), quotes)
+        return _delimited(path, delimiter or _delimiter(path, "," if kind == "csv" else "\t", quotes), quotes)
     return table_of_records(str(path), lambda: _json_records(path)) if kind == "jsonl" else _parquet(path)
+
+
+def _delimiter(path: Path, usual: str, quotes: bool) -> str:
+    """Return the separator of a file's heading: the usual one or, if that leaves one column, the one that gives most.
+
+    Spreadsheets write semicolons where the comma is the decimal mark.
+    """
+    heading = next((line for _, line in read_lines(path) if line.strip()), "")
+    plain = re.sub('"[^"]*"', "", heading) if quotes else heading
+    return usual if usual in plain else max((usual, *DELIMITERS), key=plain.count)
 
 
 def _delimited(path: Path, delimiter: str, quotes: bool) -> TableSource:

@@ -174,8 +174,6 @@ def resolve(roles: Roles, table: TableSource) -> Roles:
         given["tag"] = tuple(n for n in table.names if n.startswith(TAG_PREFIX))
     if not given["positive"]:
         shown = ", ".join(n[:40] for n in table.names[:30])
-        if len(table.names) == 1 and (separator := re.search("[;|\t]", shown)):
-            shown += f". Is {separator.group()!r} the separator? A .csv file has commas, a .tsv file tabs"
         raise UsageError(
             "no column name says which column has the true captions",
             where=table.where,

@@ -14,7 +14,7 @@ from creperie.metrics import VOID
 from creperie.reporting.studio.items import ItemAnswers, ItemFilter, ItemIndex, card_of, signed, tasks_by_item
 from creperie.reporting.studio.shelf import Shelf
 
-NO_PICTURES = "the pictures of this benchmark are not here: start the studio with --images DIR"
+NO_PICTURES = "no picture here"
 
 FIRST = 4  #: items of each benchmark among the results of a search
 SHOWN = {"disagree": "models disagree", "wrong": "every model wrong", "people": "people disagree"}

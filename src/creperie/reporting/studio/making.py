@@ -15,11 +15,13 @@ from typing import Any
 
 from creperie.auditing import audit, audit_answer, audit_document
 from creperie.bench import (
+    CODES,
     NO_IMAGES,
     Benchmark,
     Item,
     ProvenanceStep,
     Roles,
+    check,
     choice,
     from_items,
     open_image,
@@ -28,7 +30,7 @@ from creperie.bench import (
     read_table,
     save,
 )
-from creperie.core import CreperieError, UsageError, percent, split_names
+from creperie.core import CreperieError, UsageError, counted, percent, split_names
 from creperie.making import NOT_CHOSEN, JobOptions, MakerOptions, make
 from creperie.reporting.studio.items import QUICK
 
@@ -42,6 +44,7 @@ MAKERS = {
     "grammar:dative": ("Giver and receiver", "A man gives a boy a ball. → A boy gives a man a ball."),
 }
 MOST_CAPTIONS = 500
+MOST_OPENED = 500  #: items whose pictures are opened after an import
 #: what a preview calls the columns of a table
 ROLES = {"positive": "true", "negative": "false", "subset": "subset", "image": "picture", "id": "id", "tag": "tag"}
 
@@ -185,9 +188,22 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
     return save(replace(bench, images=open_store(pictures) if pictures else NO_IMAGES), place)
 
 
+def oddities(bench: Benchmark) -> list[str]:
+    """Return what is odd about an imported benchmark: the rows that were left out and what `check` finds, counted. The
+    pictures of a large benchmark are not opened.
+    """
+    found: dict[str, list[str]] = {}
+    for one in check(bench, images=len(bench) <= MOST_OPENED and bench.images is not NO_IMAGES):
+        if one.code in ("skipped-record", "empty-reference"):
+            found.setdefault(f"left out: {one.message}", []).append(one.item)
+        elif one.code != "images-not-checked":
+            found.setdefault(CODES[one.code], []).append(one.item)
+    return [f"{counted(len(ids), 'row')} (such as {ids[0]}): {what}" for what, ids in found.items()]
+
+
 def preview(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the columns of a table, what each is imported as, and the first rows; or why it cannot be imported."""
-    shown: dict[str, Any] = {"columns": [], "rows": [], "n": 0, "problem": ""}
+    shown: dict[str, Any] = {"columns": [], "rows": [], "n": 0, "problem": "", "odd": []}
     try:
         with _table_file(form, "table") as (file, kind):
             table = open_table(file, kind)
@@ -197,7 +213,7 @@ def preview(form: Mapping[str, str]) -> dict[str, Any]:
             roles = bench.provenance[-1].args.get("columns", {})
             role_of = {name: ROLES[role] for role, names in roles.items() for name in names}
             shown["columns"] = [(name, role_of.get(name, "")) for name in table.names]
-            shown["n"] = len(bench)
+            shown["n"], shown["odd"] = len(bench), oddities(bench)
     except CreperieError as e:
         shown["problem"] = str(e).partition("; pass `")[0] if shown["rows"] else ""
     return shown

@@ -20,7 +20,7 @@ from creperie.reporting.studio.browse import Browser, searched
 from creperie.reporting.studio.compared import compared
 from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, new_version, shared_tasks
 from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
-from creperie.reporting.studio.making import MAKERS, import_table, preview, propose, saved, verdict
+from creperie.reporting.studio.making import MAKERS, import_table, oddities, preview, propose, saved, verdict
 from creperie.reporting.studio.overview import attackers_offered, audit_rows, benchmark_card, choices, cues, last_runs
 from creperie.reporting.studio.plots import chosen_axes, plot_axes, scatter_of
 from creperie.reporting.studio.query import StudioQuery
@@ -92,7 +92,7 @@ class Studio:
         """
         if form.get("then") == "preview":
             return render("reporting", "studio/preview.html", **preview(form))
-        return f"/items?name={quote(import_table(form, self.shelf.folder).name)}"
+        return f"/items?name={quote(import_table(form, self.shelf.folder).name)}&imported=1"
 
     def _index(self, name: str) -> ItemIndex:
         bench = self.shelf.bench(name)
@@ -131,6 +131,7 @@ class Studio:
             runs=[(run.name, label) for run, label in index.labelled(self.shelf)],
             verdict_word=(self.shelf.audit(wanted.name) or {}).get("verdict", ""),
             hidden=self._hidden(browser),
+            odd=oddities(index.bench) if query.get("imported") else [],
             cards=cards,
             more=more,
             after=after,
@@ -141,12 +142,13 @@ class Studio:
         )
 
     def _hidden(self, browser: Browser) -> str:
-        """Return the command that would make a benchmark's pictures visible; empty if they are visible or there are
-        none.
+        """Return what would make a benchmark's pictures visible, as a command if their folder is known; empty if they
+        are visible or there are none.
         """
         if not browser.hidden or not len(browser.bench.ragged("images")[1]):
             return ""
-        place = browser.bench.images.location or "DIR"
+        if not (place := browser.bench.images.location):
+            return "import the table again, with the folder or zip of its pictures"
         return shlex.join(["creperie", "studio", str(self.shelf.folder), "--images", str(Path(place).resolve())])
 
     def item(self, query: StudioQuery) -> str:
