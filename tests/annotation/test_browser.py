@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
+from tests.annotation.acting import work
 
 from creperie.annotation import (
     Database,
@@ -158,8 +159,11 @@ def test_practice_undo_skip_comment_zoom_and_help(
     enter(page, address, db, "s")
     for _ in range(2):
         page.get_by_text("Practice: this one does not count").wait_for()
+        press(page, "Enter")
+        assert "Please answer" in page.locator("#problem").inner_text()
         press(page, "1", "Enter")
         page.get_by_role("heading", name=re.compile("Right|Not quite")).wait_for()
+        assert page.locator("#problem").inner_text() == ""
         check_accessible(page)
         press(page, "Enter")
         page.locator("#stage").wait_for()
@@ -227,6 +231,29 @@ def test_a_phone_shows_question_and_answers_without_scrolling(
     assert page.locator(".option:has(:checked)").is_visible()  # beside the right answer
     check_accessible(page)
     context.close()
+
+
+def test_whoever_has_to_wait_is_told_how_much_may_come_and_when_the_pay_is_owed(
+    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
+) -> None:
+    store_study(db, "s", bench, StudyPlan("foil-check", subsets=("pair",), practice=0, overlap=2))
+    with db.write() as session:
+        change_settings(session, study_named(session, "s"), "test", {"pay": 4.5})
+    first, second, _ = invite(db, "s", 3)
+    page = page_of()
+    page.goto(first.link(address))
+    assert page.locator(".terms dd").all_inner_texts() == ["up to 16", "up to about 4 min", "4.50"]
+    assert page.get_by_text("You may be given fewer questions, as others answer too.").is_visible()
+    page.get_by_role("button", name="Start").click()
+    page.get_by_text("0 done, at most 16 more").wait_for()
+    work(db, 1)
+    work(db, 2)
+    page = page_of()
+    page.goto(second.link(address))
+    page.get_by_role("button", name="Start").click()
+    page.get_by_role("heading", name="That is all for now").wait_for()
+    assert page.get_by_text("4.50 is owed once no question is left for you.").is_visible()
+    assert not page.locator("#pay").is_visible()
 
 
 LOSE_TWO = """() => {

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import delete, event, func, select, update
-from tests.annotation.acting import begin, desk_for, set_state, work
+from tests.annotation.acting import begin, change_settings, desk_for, set_state, work
 from tests.annotation.conftest import Browser
 
 from creperie.annotation import Database, StudyPlan, invite, store_study
@@ -19,7 +19,7 @@ from creperie.annotation.answers import WorkError, answer, skip, undo
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
 from creperie.annotation.state import StateError, study_named
 from creperie.annotation.tasks.form import AnswerError
-from creperie.annotation.view import terms_of
+from creperie.annotation.view import StudyTerms, terms_of
 from creperie.bench import Benchmark
 from creperie.core import UsageError
 
@@ -158,18 +158,35 @@ def test_a_request_that_is_sent_twice_is_stored_once(db: Database, bench: Benchm
         undo(desk_for(session, who), "same-key")
 
 
+def _terms(db: Database, who: int) -> StudyTerms:
+    with db.read() as session:
+        return terms_of(session, study_named(session, "s"), session.get_one(Annotator, who))
+
+
 @both_databases
 def test_one_person_in_a_hurry_does_not_shorten_the_promised_time(db: Database, bench: Benchmark) -> None:
     promised = []
-    for who in begin(db, bench, people=3, overlap=3):
-        with db.read() as session:
-            promised.append(dict(terms_of(session, study_named(session, "s"), None))["Time"])
+    for who in begin(db, bench, people=4, overlap=4):
+        promised.append(dict(_terms(db, who).rows)["Time"])
         work(db, who)
         with db.write() as session:
             session.execute(update(Answer).values(seconds=0.5))
-    with db.read() as session:
-        promised.append(dict(terms_of(session, study_named(session, "s"), None))["Time"])
     assert promised == ["about 4 min"] * 3 + ["about 1 min"]
+
+
+@both_databases
+def test_the_first_page_promises_what_is_left_for_the_person_who_reads_it(db: Database, bench: Benchmark) -> None:
+    """The first page promised all questions to the third person, too, whom others had left only two."""
+    people, promised, given = begin(db, bench, people=3, overlap=2), [], []
+    change_settings(db, "s", pay=4.5)
+    for who in people:
+        promised.append(_terms(db, who))
+        given.append(work(db, who))
+    numbers = [dict(one.rows)["Questions"] for one in promised]
+    assert (given, numbers) == ([16, 14, 2], ["up to 16", "up to 16", "up to 2"])
+    assert all(one.fewer and "It is owed once none is left for you" in one.paid for one in promised)
+    assert dict(promised[0].rows)["Time"] == "up to about 4 min"
+    assert [_terms(db, who).rows for who in people[:1]] == [[("Questions", "none at the moment"), ("Pay", "4.50")]]
 
 
 def test_undo_gives_the_slot_back_and_keeps_the_answer_on_record(db: Database, bench: Benchmark) -> None:

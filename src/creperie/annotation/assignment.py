@@ -102,12 +102,13 @@ def preferred(
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """The progress of an annotator: how many questions the annotator has done, and how many there are in total for the
-    annotator. Attention checks count as questions.
+    """The progress of an annotator: how many questions the annotator has done, how many there are in total for the
+    annotator (None if that depends on how many others answer), and at most. Attention checks count as questions.
     """
 
     done: int
     total: int | None
+    most: int
     stopped: bool = False
     waiting: bool = False  #: True if more questions will open when more people have begun
 
@@ -285,7 +286,8 @@ class Desk:
             total = self.counts.questions  # everybody answers everything
         if total is not None:
             total += self.plan.attention
-        return AnnotatorProgress(self.answered(), total, self.study.state != OPEN, self.waiting)
+        most = self.counts.questions + self.plan.attention if total is None else total
+        return AnnotatorProgress(self.answered(), total, most, self.study.state != OPEN, self.waiting)
 
     def completion_url(self) -> str | None:
         """Return the URL to which an annotator is sent when the work is over (it may be empty); None before that."""

@@ -14,7 +14,21 @@ from statistics import median
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from creperie.annotation.schema import PRACTICE, Annotator, Answer, Question, Slot, StudyRow
+from creperie.annotation.assignment import arrivals
+from creperie.annotation.schema import (
+    ATTENTION,
+    DONE,
+    FREE,
+    HELD,
+    MAIN,
+    PRACTICE,
+    SKIP,
+    Annotator,
+    Answer,
+    Question,
+    Slot,
+    StudyRow,
+)
 from creperie.annotation.settings import settings_of
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import Json, PageForm
@@ -49,24 +63,75 @@ def picture_at(slot: Slot, place: int) -> str | None:
 SECONDS = 15.0  #: expected per question, until three people have answered
 
 
-def terms_of(session: Session, study: StudyRow, quota: int | None) -> list[tuple[str, str]]:
-    """Return what taking part involves, as (heading, text) pairs: the number of questions, the time and the pay.
+@dataclass(frozen=True)
+class StudyTerms:
+    """What taking part involves, as (heading, text) pairs, for one person.
 
-    The number of questions is `quota`, else the plan's number per annotator, else the number of all questions. The time
-    is computed from the median time of this study's answers; until three people have answered, a fixed guess is used.
+    `fewer` is True if others may answer some of these questions first. `paid` says when the pay is owed; it is empty if
+    nothing is paid.
     """
-    questions = select(func.count()).select_from(Question).where(Question.study_id == study.id)
-    number = quota or study.plan.get("per_annotator") or session.scalar(questions) or 0
-    number += int(study.plan.get("attention") or 0)
-    practice = int(study.plan.get("practice") or 0)
+
+    rows: list[tuple[str, str]]
+    fewer: bool
+    paid: str
+
+
+def terms_of(session: Session, study: StudyRow, me: Annotator | None = None) -> StudyTerms:
+    """Return what is left to do for an annotator or, without `me`, for somebody who comes by a crowd's address.
+
+    The time is computed from the median time of this study's answers; until three people have answered, a fixed guess
+    is used.
+    """
+    settings = settings_of(study.settings)
+    number, practice = _left(session, study, me)
+    people = arrivals(session, study, settings)[1] + (me is None)
+    fewer = number > 0 and people > study.plan["overlap"]
     taken = select(Answer.annotator_id, Answer.seconds).where(Answer.study_id == study.id, Answer.seconds.is_not(None))
     seconds = [(who, one) for who, one in session.execute(taken.limit(1000)) if one is not None]
     several = len({who for who, _ in seconds}) >= 3
-    minutes = max(1, math.ceil((number + practice) * (median(one for _, one in seconds) if several else SECONDS) / 60))
-    asked = f"{number:,}" + (f" and {practice} for practice" if practice else "")
-    terms = [("Questions", asked), ("Time", f"about {minutes} min")]
-    settings = settings_of(study.settings)
-    return [*terms, ("Pay", f"{settings.pay:.2f} {settings.currency}".rstrip())] if settings.pay else terms
+    each = median(one for _, one in seconds) if several else SECONDS
+    most = "up to " if fewer else ""
+    asked = f"{most}{number:,}" + (f" and {practice} for practice" if practice else "")
+    rows = [("Questions", asked if number else "none at the moment")]
+    if number:
+        rows.append(("Time", f"{most}about {max(1, math.ceil((number + practice) * each / 60))} min"))
+    if not settings.pay:
+        return StudyTerms(rows, fewer, "")
+    rows.append(("Pay", f"{settings.pay:.2f} {settings.currency}".rstrip()))
+    return StudyTerms(rows, fewer, PAID)
+
+
+#: When a participation is paid; `creperie.annotation.crowd` computes it.
+PAID = (
+    "The pay is for the whole, however many questions you are given. It is owed once none is left for you, "
+    "unless your answers are excluded."
+)
+
+
+def _left(session: Session, study: StudyRow, me: Annotator | None) -> tuple[int, int]:
+    """Return the largest number of questions that a person may still be given, with attention checks, and the number of
+    practice questions.
+    """
+    own = me.id if me else 0
+    had = select(Slot.question_id).where(Slot.annotator_id == own, Slot.state != HELD)
+    skipped = select(Answer.question_id).where(Answer.annotator_id == own, Answer.kind == SKIP)
+    open_ = select(func.count(Slot.question_id.distinct())).where(
+        Slot.study_id == study.id,
+        Slot.kind == MAIN,
+        Slot.state.in_((FREE, HELD)),
+        Slot.question_id.not_in(had),
+        Slot.question_id.not_in(skipped),
+    )
+    mine = select(Slot.kind, Slot.state, func.count()).where(Slot.annotator_id == own).group_by(Slot.kind, Slot.state)
+    counts = {(kind, state): n for kind, state, n in session.execute(mine)}
+    number, quota = session.scalar(open_) or 0, me.quota if me else study.plan.get("per_annotator")
+    if quota is not None:
+        number = max(0, min(number, quota - counts.get((MAIN, DONE), 0)))
+    if not counts:  # not begun: these slots are made with the first question
+        checks, practice = int(study.plan.get("attention") or 0), int(study.plan.get("practice") or 0)
+    else:
+        checks, practice = (counts.get((k, FREE), 0) + counts.get((k, HELD), 0) for k in (ATTENTION, PRACTICE))
+    return (number + checks, practice) if number else (checks if counts else 0, 0)
 
 
 #: The columns of an answer, and of their own row, that an annotator may see.

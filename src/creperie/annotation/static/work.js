@@ -103,6 +103,7 @@
     $("done").querySelector("h2").textContent = title;
     $("done").querySelector("p").textContent = text;
     $("done").querySelector(".actions").hidden = true;
+    if ($("pay")) { $("pay").hidden = true; $("pay-later").hidden = title !== words.wait; }
     only("done");
     $("done").focus();
   }
@@ -135,11 +136,11 @@
   }
 
   function showProgress(progress) {
-    const { done, total } = progress;
+    const { done, total, most } = progress;
     $("bar").max = total || Math.max(done, 1);
     $("bar").value = done;
     $("bar").hidden = !total;
-    $("count").textContent = total ? `${done} ${words.of} ${total} ${words.done}` : `${done} ${words.done}`;
+    $("count").textContent = total ? `${done} ${words.of} ${total} ${words.done}` : words.most.replace("{}", done).replace("{}", Math.max(0, most - done));
   }
 
   // -- showing a question ---------------------------------------------------------------------------------------
@@ -259,6 +260,7 @@
       if (open.kind !== "text") { active = question.fields.indexOf(open); document.activeElement.blur(); refresh(); }
       return;
     }
+    $("problem").textContent = "";
     const fields = {};
     for (const one of question.fields) if (isShown(one)) fields[one.name] = given[one.name];
     last = { slot: question.slot, given: { ...given }, comment: $("comment").value };

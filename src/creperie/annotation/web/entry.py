@@ -87,7 +87,7 @@ def _entry_page(
     request: Request, study: StudyRow, action: str, *, who: Participant | None = None, refused: bool = False
 ) -> Response:
     with request.app.state.site.db.read() as session:
-        terms = terms_of(session, study, who.annotator.quota if who else None)
+        terms = terms_of(session, study, who.annotator if who else None)
     own = {**_about(study), "action": action, "who": who, "refused": refused, "terms": terms}
     return page(request, "enter.html", 400 if refused else 200, **own)
 
