@@ -36,7 +36,7 @@ def expose(light: np.ndarray) -> np.ndarray:
     grey = light.mean(2)
     middle, bright = np.exp(np.log(grey + 0.01).mean()), np.percentile(grey, 98)
     time = min(float(np.clip(math.sqrt(0.48 / middle), 0.8, 1.35)), max(0.9, 1.6 / bright))
-    seen = 0.62 * time * (light / np.maximum(level / 4, 1) + 0.25 * glow) * (1 - 0.1 * (x**2 + y**2))[..., None]
+    seen = 0.62 * time * ((light + 0.25 * glow) / np.maximum(level / 4, 1)) * (1 - 0.1 * (x**2 + y**2))[..., None]
     mapped = seen * (2.51 * seen + 0.03) / (seen * (2.43 * seen + 0.59) + 0.14)
     coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
     return (np.clip(coded, 0, 1) * 255 + 0.5).astype(np.uint8)
