@@ -212,7 +212,7 @@ def _arc(numbers: Numbers) -> Patches:
     return _tube((radius, *np.stack([x + wide * np.cos(at), 0 * at, z + high * np.sin(at)], 1).ravel()))
 
 
-def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0, steps: int = 4) -> Patches:
+def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0, *, steps: int = 4) -> Patches:
     """Return a solid with an outline in x and y between two heights; the outline at the lower height is scaled. Its
     outline is rounded where it is not sharp, and its upper and lower edges are bevelled.
     """
