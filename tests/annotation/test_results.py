@@ -32,7 +32,7 @@ from creperie.annotation import (
     write_applied,
 )
 from creperie.annotation.outcome import settle
-from creperie.annotation.schema import MAIN, Annotator, Slot
+from creperie.annotation.schema import MAIN, Annotator, Question, Slot
 from creperie.annotation.state import adjudicate
 from creperie.annotation.study import _drafts
 from creperie.annotation.tasks import TASKS
@@ -281,6 +281,28 @@ def test_experts_choose_one_of_three_foils_and_correct_the_second_positive(db: D
 def test_instructions_ask_for_words_without_gender() -> None:
     for task in ("positive-check", "triplet-check"):
         assert "write person, child or they" in texts()[task]["instructions"].replace(": person", ": write person")
+
+
+@pytest.mark.parametrize("task", ["positive-check", "triplet-check", "find-negative"])
+def test_a_study_without_pictures_does_not_speak_of_them(task: str, db: Database) -> None:
+    """Instructions spoke of the picture five times, of a second caption and of words without gender, for items that
+    had one true caption and no picture.
+    """
+    items = [Item(str(n), "s", (), (f"a {n}", f"one {n}", f"no {n}"), choice(2, 1)) for n in range(9)]
+    study = store_study(db, "s", from_items("texts", items), StudyPlan(task, practice=2, with_image=False))
+    with db.read() as session:
+        payloads = list(session.scalars(select(Question.payload)))
+    shown = [TASKS[task].show(one, range(TASKS[task].shuffled(one))) for one in payloads]
+    words = [study.instructions, *(form.ask for form in shown), *TASKS[task].words.get("why", {}).values()]
+    words += [f"{o.label} {o.hint}" for form in shown for field in form.fields for o in field.options]
+    assert [text for text in words if "picture" in text or "{" in text] == []
+
+
+def test_instructions_name_only_what_the_items_have(db: Database) -> None:
+    items = [Item(str(n), "s", (), (f"a {n}", f"no {n}"), choice(1, 1)) for n in range(9)]
+    text = store_study(db, "s", from_items("texts", items), StudyPlan("triplet-check")).instructions
+    assert [word for word in ("second", "gender", "several", "other way", "say the same") if word in text] == []
+    assert text.startswith("You see captions. An item is sound when all of them make sense, and the caption")
 
 
 # -- human runs ------------------------------------------------------------------------------------------------------

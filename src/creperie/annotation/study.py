@@ -84,7 +84,7 @@ def store_study(
         study = StudyRow(
             name=name,
             task=plan.task,
-            instructions=str(task.words["instructions"]).strip(),
+            instructions=task.instructions([draft.payload for draft in drafts]),
             plan=asdict(plan),
             bench=_about(bench, other) | {"spec": spec},
             state=OPEN,

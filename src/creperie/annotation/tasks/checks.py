@@ -12,6 +12,7 @@ from creperie.annotation.tasks.task import (
     Payload,
     StudyTask,
     Value,
+    ask_of,
     captions_as_options,
     choice_of,
     label_of,
@@ -80,7 +81,7 @@ def _show_positive(payload: Payload, order: Order) -> PageForm:
         Field("error", "choice", "What was wrong?", options_of(POSITIVE, "errors"), when=EDIT),
     )
     shown = (("First caption", first), ("Second caption", second))
-    return PageForm(texts()[POSITIVE]["ask"], fields, shown, PICTURE if payload["images"] else ())
+    return PageForm(ask_of(POSITIVE, payload), fields, shown, PICTURE if payload["images"] else ())
 
 
 def _say_positive(payload: Payload, value: Value) -> str:
@@ -133,7 +134,7 @@ def _show_triplet(payload: Payload, order: Order) -> PageForm:
     if "column" in payload:
         last = captions[payload["column"]]
         fields.append(Field("text", "text", "The second caption, corrected", value=last, when=EDIT))
-    return PageForm(texts()[TRIPLET]["ask"], tuple(fields), tuple(shown), PICTURE if payload["images"] else ())
+    return PageForm(ask_of(TRIPLET, payload), tuple(fields), tuple(shown), PICTURE if payload["images"] else ())
 
 
 def _mean_triplet(payload: Payload, order: Order, read: Value) -> Value:

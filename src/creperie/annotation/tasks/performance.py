@@ -13,6 +13,7 @@ from creperie.annotation.tasks.task import (
     Payload,
     StudyTask,
     Value,
+    ask_of,
     caption_code,
     captions_as_options,
     texts,
@@ -35,8 +36,7 @@ def _ask_odd(item: Item, with_image: bool) -> Iterator[Json]:
 
 def _show_odd(payload: Payload, order: Order) -> PageForm:
     field = Field("caption", "choice", "The odd caption", captions_as_options(payload["captions"], order))
-    ask = "ask" if payload["images"] else "ask_blind"
-    return PageForm(texts()[FIND][ask], (field,), pictures=("Picture",) if payload["images"] else ())
+    return PageForm(ask_of(FIND, payload), (field,), pictures=("Picture",) if payload["images"] else ())
 
 
 # -- choose the caption ----------------------------------------------------------------------------------------------

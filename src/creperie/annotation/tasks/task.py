@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Literal
 
 import yaml
+from jinja2 import Template
 
 from creperie.annotation.tasks.form import AnswerOption, Json, PageForm
 from creperie.bench import Item
@@ -74,6 +75,17 @@ class StudyTask:
     def words(self) -> Mapping[str, Any]:
         return texts()[self.name]
 
+    def instructions(self, payloads: Sequence[Payload]) -> str:
+        """Return the instructions for these questions. They mention pictures, a second true caption and several false
+        ones only if there are any.
+        """
+        about = {
+            "pictures": any(one["images"] for one in payloads),
+            "second": any("column" in one for one in payloads),
+            "several": any(list(one.get("match", ())).count(False) > 1 for one in payloads),
+        }
+        return Template(self.words["instructions"], trim_blocks=True).render(about).strip()
+
     def draft(self, source: str, items: Iterable[Item], with_image: bool = True) -> list[QuestionDraft]:
         """Return the questions about these items. Items that do not have the form needed for this task get none."""
         asked = ((item, payload) for item in items for payload in self.questions(item, with_image))
@@ -90,6 +102,11 @@ def texts() -> Mapping[str, Mapping[str, Any]]:
 def options_of(task: str, key: str = "options") -> tuple[AnswerOption, ...]:
     """Return the answer options of a task, which are the same for every question."""
     return tuple(AnswerOption(**o) for o in texts()[task][key])
+
+
+def ask_of(task: str, payload: Payload) -> str:
+    """Return the question above an item, which does not mention a picture where there is none."""
+    return str(texts()[task]["ask" if payload["images"] else "ask_blind"])
 
 
 def label_of(value: str, task: str, key: str = "options") -> str:
