@@ -95,6 +95,8 @@ def test_refused_settings_keep_what_was_typed_and_mark_what_is_wrong(
     assert (saved.status_code, saved.headers["location"]) == (303, "/owner/studies/s/settings?saved=true")
     page = ana.get(saved.headers["location"]).text
     assert '<p class="ribbon" role="status">Saved.</p>' in page
+    changes = "names: completion_url, consent, contact, expected, instructions, pay; revision: 4"
+    assert changes in ana.get("/owner/studies/s").text
     assert 'value="new@example.org"' in page
 
 
@@ -122,6 +124,26 @@ def test_an_owner_takes_a_study_from_invitation_to_export(
         assert f'<span class="state {state}">' in ana.get("/owner").text
     assert ana.post("/owner/studies/s/state", {"state": "open"}).status_code == 409
     assert ana.post("/owner/studies/s/state", {"state": "gone"}).status_code == 400
+
+
+def test_an_owner_erases_the_answers_of_somebody_who_asks_for_it(
+    browser: Callable[..., Any], study: Any, db: Database
+) -> None:
+    """No page let an owner withdraw a person or named the command, and the log did not say whom an event was about."""
+    study("s", people=2, overlap=2)
+    work(db, 1, 3)
+    ana = browser().log_in()
+    before = ana.get("/owner/studies/s").text
+    name = ana.get("/owner/studies/s/export.json", "application/json").json()["people"][0]["annotator"]
+    assert f"Withdraw {name} for good?" in before
+    assert "creperie annotate withdraw s NAME --yes" in before
+    sent = ana.post("/owner/studies/s/annotator", {"annotator": name, "action": "withdraw"})
+    assert sent.headers["location"] == "/owner/studies/s#annotators"
+    with db.read() as session:
+        assert all(one.value is None and one.erased for one in session.scalars(select(Answer)))
+    after = ana.get("/owner/studies/s").text
+    assert f"Withdraw {name} for good?" not in after
+    assert f'withdraw <span class="soft"><bdi>annotator: {name}; answers: 3</bdi></span>' in after
 
 
 def test_what_people_write_is_text_on_every_page(browser: Callable[..., Any], study: Any, db: Database) -> None:

@@ -200,7 +200,8 @@ def change_settings(session: Session, study: StudyRow, actor: str, changes: Json
     study.settings, study.instructions, study.revision = settings, text, study.revision + 1
     session.flush()
     write_revision(session, study, actor)
-    log(session, actor, "change settings", study, names=sorted(changes), revision=study.revision)
+    names = sorted(name for name, value in (settings | {"instructions": text}).items() if value != now[name])
+    log(session, actor, "change settings", study, names=names, revision=study.revision)
 
 
 def adjudicate(session: Session, study: StudyRow, ordinal: int, value: Json, comment: str, actor: str) -> None:

@@ -16,7 +16,7 @@ from creperie.annotation.crowd import crowd_address, list_workers
 from creperie.annotation.export import export_text, exported, study_record
 from creperie.annotation.links import DAYS, Invitation, invite, reissue, revoke
 from creperie.annotation.outcome import Judged, disagreements, judged, settle
-from creperie.annotation.people import exclude, exclude_by_rules, include
+from creperie.annotation.people import exclude, exclude_by_rules, include, withdraw
 from creperie.annotation.quality import FEWEST_COMPARED, overview
 from creperie.annotation.schema import ADJUDICATOR, OWNER, Event
 from creperie.annotation.settings import BOUNDS, NAMES, WORKER_PARAMETER, changed, settings_of
@@ -84,13 +84,21 @@ def _dashboard(here: StudyVisit, links: Sequence[Invitation] = (), notice: str =
         seen=seen,
         disputed=disagreements(task, questions),
         commented=[one for one in questions if any(s.comment for s in one.answers)],
-        events=events,
+        events=[(one, _details(one)) for one in events],
         links=[(i.pseudonym, i.link(base_url(here.request))) for i in links],
         notice=notice,
         compared=FEWEST_COMPARED,
         days=DAYS,
         once=secrets.token_hex(16),
     )
+
+
+def _details(event: Event) -> str:
+    """Return whom or what an event of the audit trail is about, in words."""
+    told = {name: v for name, v in event.detail.items() if v not in ("", None) and not isinstance(v, dict)}
+    told.pop("form", None)  # it only tells whether a form was sent twice
+    words = {name: ", ".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in told.items()}
+    return "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in words.items())[:300]
 
 
 def _judged(here: StudyVisit) -> list[Judged]:
@@ -138,14 +146,18 @@ def make_invitations(
 def change_annotator(
     here: OwnerHere,
     annotator: Annotated[Text, Form(max_length=64)],
-    action: Annotated[str, Form(pattern="^(revoke|exclude|include|reissue)$")],
+    action: Annotated[str, Form(pattern="^(revoke|exclude|include|reissue|withdraw)$")],
 ) -> Response:
-    """Revoke an annotator's invitation, exclude or include the annotator, or replace a lost link."""
+    """Revoke an annotator's invitation, exclude or include the annotator, replace a lost link, or erase the answers of
+    somebody who withdraws.
+    """
     db, actor = here.site.db, here.who.actor
     if action == "reissue":
         return _dashboard(here, [reissue(db, here.name, annotator, actor=actor)])
     if action == "exclude":
         exclude(db, here.name, annotator, "by hand", actor)
+    elif action == "withdraw":
+        withdraw(db, here.name, annotator, actor)
     elif action == "revoke":
         revoke(db, annotator, here.name, actor)
     else:
