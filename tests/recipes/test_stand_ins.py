@@ -172,7 +172,9 @@ def test_a_table_says_by_which_scores_its_items_were_chosen() -> None:
     joined = {"op": "concatenate", "args": {"history": [[step]]}}  # the same items by form of foil were not told
     for history in ([step], [joined]):
         (said,) = _said_of_sets(row, ours, {"world-refined": [{"provenance": history}]})  # type: ignore[arg-type]
-        assert said.endswith("were chosen by the scores of lm-mean and grammar, which come near chance by that.")
+        assert said.endswith(
+            "; items of it were chosen by the scores of lm-mean and grammar, which come near chance by that."
+        )
 
 
 def test_parts_that_a_filter_left_alone_are_known() -> None:

@@ -434,9 +434,9 @@ def _said_of_sets(
         parts = [" and ".join(made) + "; no item of a published set"] * bool(made)
         parts += ["seen with other images in place of its own"] * ("~" in name)
         chosen = dict.fromkeys(filter(None, map(_chosen_by, about.get(name, ()))))
-        parts += [f"its items were chosen by the scores of {', '.join(chosen)}, which come near chance by that"] * bool(
-            chosen
-        )
+        parts += [
+            f"items of it were chosen by the scores of {', '.join(chosen)}, which come near chance by that"
+        ] * bool(chosen)
         checked = dict.fromkeys(filter(None, map(by_scripts, about.get(name, ()))))
         parts += [f"scripts, not people, checked {', '.join(checked)}"] * bool(checked)
         said.setdefault("; ".join(parts), []).append(name)
