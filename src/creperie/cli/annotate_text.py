@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from creperie.annotation.quality import FEWEST_COMPARED
 from creperie.cli.output import print_table, say
 from creperie.core import counted, decimal
 
@@ -34,7 +33,7 @@ def show_overview(seen: dict[str, Any]) -> None:
     columns = ["annotator", "answers", "skipped", "median s", "attention", "accuracy", "flags"]
     print_table(columns, people)
     if seen["without_accuracy"]:
-        say(f"no accuracy: fewer than {FEWEST_COMPARED} answers to compare with those of others or with known ones")
+        say("no accuracy: too few answers that can be compared with those of others or with known ones")
     show_agreement(seen["agreement"], seen["disagreements"])
     if seen["rule_breakers"]:
         say("people who break the study's rules, so that `annotate apply` refuses:")
