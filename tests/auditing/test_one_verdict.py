@@ -362,6 +362,10 @@ def test_an_answer_names_the_strongest_finding_and_not_one_item() -> None:
     assert audit_answer(found).endswith("length-chars is right in 88.9 % of count (n = 18)")
     found["results"] = rows[::2]
     assert audit_answer(found).endswith("length-chars may be right in up to 95.0 % of swap (n = 3)")
+    # what decides is an attacker whose interval includes the threshold, on the most items
+    found["results"] = [_cell("all", 0.507, 0.487, 0.527, 71), _cell("all", 0.528, 0.41, 0.643, 71), rows[0]]
+    found["results"][0]["attacker"] = "surface"
+    assert audit_answer(found).endswith("length-chars may be right in up to 64.3 % of all items (n = 71)")
 
 
 def test_a_cell_where_nothing_is_known_is_neither_clean_nor_a_leak_and_leaks_come_first() -> None:

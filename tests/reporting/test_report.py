@@ -25,7 +25,7 @@ from creperie.reporting import Contents, gather_runs, report_page, runs_in
 from creperie.reporting.browser import browser_data
 from creperie.reporting.html_tables import result_cell
 from creperie.reporting.thumbnails import EDGES, thumbnails
-from creperie.scoring import Run, rank_runs, score
+from creperie.scoring import Run, ScoreOptions, rank_runs, score
 
 
 def numbers(text: str, kind: str) -> np.ndarray:
@@ -242,10 +242,23 @@ def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark
     bare = [run, "--html", str(out), "--no-figures", "--no-audit"]
     CliRunner().invoke(report, bare, standalone_mode=False, catch_exceptions=False)
     assert "not audited</span>" in out.read_text("utf-8")
-    assert "<code>creperie audit mine</code>" in out.read_text("utf-8")
+    assert "<code>creperie audit bench</code>, typed where <code>bench</code> lies" in out.read_text("utf-8")
     given.write_text("{}", encoding="utf-8")
-    with pytest.raises(CreperieError, match="is not an audit"):
+    with pytest.raises(CreperieError, match="does not hold the result of an audit"):
         CliRunner().invoke(report, args, standalone_mode=False, catch_exceptions=False)
+
+
+def test_a_suggested_audit_names_the_folder_of_the_benchmark(
+    room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The benchmark in out/inner calls itself `mine`."""
+    shutil.copytree(room / "bench", tmp_path / "out" / "inner")
+    monkeypatch.chdir(tmp_path)
+    for spec in ("out/inner", str(tmp_path / "out" / "inner")):
+        run = score(spec, "blind:length", options=ScoreOptions(command=f"creperie score {spec}"))
+        page = report_page(gather_runs([run]), Contents(figures=False)).html
+        named = spec if spec == "out/inner" else "inner"  # whoever gets the page has other folders
+        assert f"<code>creperie audit {named}</code>, typed where <code>{named}</code> lies" in page
 
 
 @pytest.mark.slow

@@ -288,6 +288,11 @@ def test_a_search_that_finds_nothing_offers_its_parts_and_chips_count_what_is_fo
     assert "all words must be in one" in page
     assert '<a href="/search?words=beta">beta</a> (1 model)' in page
     assert '<a href="/search?words=dog">dog</a> (24 items)' in page
+    phrases = unescape(client.get("/search", params={"words": '"a dog" "zebra lion"'}).text)
+    assert '>"a dog"</a> (24 items)' in phrases
+    assert '"zebra lion"</a>' not in phrases  # nothing is found by it
+    phrase = client.get("/search", params={"words": '"zebra lion"'}).text
+    assert "What each word finds alone" not in phrase
     found = client.get("/items", params={"name": "mine", "words": "dog"}).text
     assert re.search(r'aria-current="true">all <small>24</small>', found)
     assert not re.search(r">pairs <small>", found)

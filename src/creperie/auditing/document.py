@@ -168,16 +168,26 @@ def audit_answer(document: Mapping[str, Any]) -> str:
     """Return an audit's result in one sentence: its strongest leak or, if there is none, the verdict."""
     top = strongest_cell(document)
     if document["verdict"] == "not shown" and top and top["high"] is not None:
-        what = f"choosing {top['choice']}" if top["choice"] else top["attacker"]
-        where = f"{cell_name(top)} (n = {top['n']:,})"
         if top["low"] > 0.5:
-            return f"with so few items it may be luck that {what} is right in {percent(top['accuracy'])} % of {where}"
-        return f"with so few items, {what} may be right in up to {percent(top['high'])} % of {where}"
+            what = f"{_chooses(top)} is right in {percent(top['accuracy'])} % of {cell_name(top)} (n = {top['n']:,})"
+            return f"with so few items it may be luck that {what}"
+        # Of the cells that include the threshold, that of most items: the attacker that keeps the question open.
+        rows = [row for row in (*document["results"], *document.get("views", ())) if row["high"] is not None]
+        wide = [row for row in rows if row["high"] >= document.get("threshold", THRESHOLD)] or [top]
+        top = max(wide, key=lambda row: (int(row["n"]), float(row["high"])))
+        return (
+            f"with so few items, {_chooses(top)} may be right in up to {percent(top['high'])} % of {cell_name(top)}"
+            f" (n = {top['n']:,})"
+        )
     if document["verdict"] != "leaks" or not top:
         return str(document["text"]).partition("; ")[0]
     leaking = sum(bool(judged["through"]) for judged in document["subsets"])
     where = f", in {leaking} of {len(document['subsets'])} subsets" if leaking and len(document["subsets"]) > 1 else ""
     return f"Yes{where}: choosing {top['choice']} is right in {100 * top['accuracy']:.1f} % of {cell_name(top)}"
+
+
+def _chooses(row: Mapping[str, Any]) -> str:
+    return f"choosing {row['choice']}" if row["choice"] else str(row["attacker"])
 
 
 def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:

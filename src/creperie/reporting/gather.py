@@ -13,12 +13,13 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
-from creperie.core import CreperieError, UsageError, percent
+from creperie.core import CreperieError, UsageError, percent, read_json
 from creperie.metrics import task
 from creperie.reporting.thumbnails import PictureRoots
 from creperie.scoring import RUN_FILE, Run, RunHeader, load_run, people_note, unblinded, unchecked_notes
@@ -40,6 +41,7 @@ class RunGroup:
     notes: tuple[str, ...] = ()
     twins: tuple[Run, ...] = ()  #: blind twins, set apart
     hidden: str = ""  #: why the images are not shown
+    place: str = ""  #: the benchmark's folder as commands name it; empty if it is not known
 
     def __len__(self) -> int:
         return len(self.runs[0])
@@ -133,7 +135,7 @@ def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path |
     hidden = "" if images else roots.hidden(bench)
     bench = bench_of(first, [replace(bench, images=NO_IMAGES) if hidden else bench])
     notes = (*([hidden] if hidden else []), *unchecked_notes(runs))
-    return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench, notes, hidden=hidden)
+    return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench, notes, hidden=hidden, place=_folder(first))
 
 
 # -- the benchmark of a run ------------------------------------------------------------------------------------------
@@ -159,6 +161,18 @@ def _places(run: Run) -> Iterator[str]:
     yield str(about["name"])
     words = shlex.split(str(run.document.get("command", "")))
     yield from (w for w in words[2:] if not w.startswith("-"))
+
+
+def _folder(run: Run) -> str:
+    """Return the folder of a run's benchmark, as the run names it, if it still holds the same items; else an empty
+    text.
+    """
+    for place in _places(run):
+        manifest = Path(place) / "creperie.json"
+        with suppress(CreperieError, OSError):
+            if manifest.is_file() and read_json(manifest).get("hash") == run.hash:
+                return place
+    return ""
 
 
 def _with_images(bench: Benchmark, run: Run) -> Benchmark:

@@ -388,9 +388,10 @@ def entries_report(
     benches: Iterable[Benchmark],
     contents: Contents,
     roots: PictureRoots | None = None,
+    place: str = "",
 ) -> str:
     """Return the report of runs and their blind twins on one benchmark. Items are shown if the benchmark is among
-    `benches` or can be found.
+    `benches` or can be found. `place` is its folder as commands name it, if that is not what the runs say.
     """
     models = {entry.model for entry in entries}
     twins = [e for e in board.entries if e.blinded and e.hash == entries[0].content and e.model in models]
@@ -399,6 +400,7 @@ def entries_report(
     (group,) = gather_runs(runs, benches=fitting, roots=roots)
     audit = group.bench and recorded_audit(group.bench)
     contents = replace(contents, audits={runs[0].hash: audit} if audit else {})
+    group = replace(group, place=place or group.place)
     return report_page([replace(group.apart(), labels=tuple(board.labels(entries)))], contents).html
 
 

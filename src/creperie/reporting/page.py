@@ -166,7 +166,9 @@ def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]
             command,
         )
         for k, group in enumerate(groups)
-        for audit, command in [(audits.get(group.runs[0].hash), f"creperie audit {shlex.quote(group.name)}")]
+        for audit, command in [
+            (audits.get(group.runs[0].hash), f"creperie audit {shlex.quote(group.place or 'BENCH')}")
+        ]
     ]
     return part("benchmarks", told) + listed + (part("findings", findings) if findings else "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from creperie.reporting.studio.shelf import Shelf
 from creperie.reporting.studio.studies import StudyList
 from creperie.statistics import robustness
 
+WORDS_APART = re.compile(r'(?:[^\s"]*"[^"]*"|[^\s"]+)')  #: the words of a search; a phrase keeps its quotes
 LINKS = BoardLinks("", "/report?bench={bench}", "/report?run={run}")
 
 
@@ -74,7 +76,8 @@ class Studio:
         own = [(label, href) for label, href in models.items() if low and low in label.lower()]
         benches = [name for name in names if low and low in name.lower()]
         parts = []
-        for part in low.split() if len(low.split()) > 1 and not (found or own or benches) else ():
+        words_apart = WORDS_APART.findall(low)
+        for part in words_apart if len(words_apart) > 1 and not (found or own or benches) else ():
             items = sum(one["count"] for one in searched(self.shelf, part, self._index))
             counts = [
                 (items, "item"),
@@ -404,10 +407,11 @@ class Studio:
             raise UsageError(f"there is no run {run or bench!r} in this folder", hint="choose one on the page of runs")
         key = (run, bench, board.version)
         if key not in self._reports:
-            benches = self.shelf.readable()[0].values()
+            benches = self.shelf.readable()[0]
+            place = next((name for name, one in benches.items() if one.hash == entries[0].hash), "")
             title = f"{board.label_of[entries[0].name]} on {board.bench_name(entries[0])}" if len(entries) == 1 else ""
             contents = Contents(title, back="/runs", comparisons=len(entries) < 5)
-            self._reports = {key: entries_report(board, entries, benches, contents, self.shelf.roots)}
+            self._reports = {key: entries_report(board, entries, benches.values(), contents, self.shelf.roots, place)}
         return self._reports[key]
 
     # -- studies -----------------------------------------------------------------------------------------------------
