@@ -10,6 +10,7 @@ import shutil
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from creperie.core import CreperieError, UsageError
 from creperie.metrics import margins
 from creperie.reporting import Contents, gather_runs, report_page, runs_in
 from creperie.reporting.browser import browser_data
+from creperie.reporting.gather import best_result
 from creperie.reporting.html_tables import result_cell
 from creperie.reporting.thumbnails import EDGES, thumbnails
 from creperie.scoring import Run, ScoreOptions, rank_runs, score
@@ -246,6 +248,18 @@ def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark
     given.write_text("{}", encoding="utf-8")
     with pytest.raises(CreperieError, match="does not hold the result of an audit"):
         CliRunner().invoke(report, args, standalone_mode=False, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(("low", "best"), [(0.48, False), (0.6, True)])
+def test_a_model_at_chance_is_not_called_best(low: float, best: bool) -> None:
+    result = {"task": "blind", "subset": "all", "chance": 0.5, "n": 600, "void": 0, "high": 0.7}
+    runs = [
+        (SimpleNamespace(model=name, document={"results": [result | {"accuracy": value, "low": low}]}), name)
+        for name, value in (("a", 0.65), ("b", 0.4))
+    ]
+    told = best_result(runs)  # type: ignore[arg-type]
+    assert (told["label"], told["value"]) == ("a", "65.0 % is best" if best else "65.0 %")
+    assert told["about"].startswith("task blind: every true caption")
 
 
 def test_a_suggested_audit_names_the_folder_of_the_benchmark(

@@ -245,5 +245,6 @@ def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
     top, label = max((one for one in found if one[0]["task"] == name), key=lambda one: float(one[0]["accuracy"]))
     beats = None in (top["chance"], top["low"]) or top["low"] > top["chance"]
     chance = f"{'' if beats else 'not better than '}chance {percent(top['chance'])}"
-    about = f"{task(name).what} ({name}, {chance}, n {covered(top['n'], top['void'])})"
-    return {"label": label, "value": f"{percent(top['accuracy'])} %{' is best' * (names[name] > 1)}", "about": about}
+    about = f"task {name}: {task(name).what} ({chance}, n {covered(top['n'], top['void'])})"
+    best = " is best" if names[name] > 1 and beats else ""
+    return {"label": label, "value": f"{percent(top['accuracy'])} %{best}", "about": about}
