@@ -157,9 +157,9 @@ def _add(
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Return the number of seconds that a question was in view: the page's measurement `visible`, but at most the time
-    since the question was shown. If `visible` is None, return the time since the question was shown. If that time is
-    negative because the server's clock was set back, return `visible` unchanged.
+    """Return for how many seconds a question was in view. This is `visible`, the page's own measurement, but never more
+    than the time since the question was shown. If `visible` is None, return that time. If that time is unknown, or is
+    negative because the server's clock was set back, return `visible`.
     """
     passed = desk.now - slot.shown if slot.shown is not None else -1.0
     if passed < 0:

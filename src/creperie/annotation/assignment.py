@@ -92,9 +92,9 @@ def preferred(
     """Return the questions in the order in which an annotator should get them.
 
     `candidates` are (copy, question) pairs in random order; copy 0 is the slot for a question's first answer, copy 1
-    the one for its second, and so on. Low copies come first. `common` maps a question to two numbers: for each person
-    who already has the question, count the questions that this person and the annotator share; the numbers are the
-    maximum and the sum of these counts. Questions whose maximum is `cap` or more are left out.
+    the slot for its second, and so on. Low copies come first. `common` maps a question to a pair (maximum, sum). To get
+    this pair, count for each person who already has the question how many questions that person and the annotator
+    share, and take the maximum and the sum of these numbers. Questions whose maximum is `cap` or more are left out.
     """
     ranked = sorted((copy, *common.get(q, (0, 0)), place, q) for place, (copy, q) in enumerate(candidates))
     return [question for _, most, _, _, question in ranked if most < cap]
@@ -102,8 +102,9 @@ def preferred(
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """The progress of an annotator: how many questions the annotator has done, how many there are in total for the
-    annotator (None if that depends on how many others answer), and at most. Attention checks count as questions.
+    """The progress of an annotator: the number of questions done, the total number for this annotator (None if it
+    depends on how many others answer), and the largest number that the total can reach. Attention checks count as
+    questions.
     """
 
     done: int
@@ -155,8 +156,9 @@ class Desk:
         return self.locked(Slot.id == self.counts.next) if self.counts.next else None
 
     def _last_check(self) -> Slot | None:
-        """Return an attention check that the annotator has not answered yet, to be asked when no main questions are
-        left. Return None if there is no such check, or if more main questions will open.
+        """Return an attention check that the annotator has not answered yet. It is asked once no main questions are
+        left for this annotator. Return None if all checks are answered, or if more main questions may still become
+        available.
         """
         if self.waiting or self.counts.checked >= self.counts.checks:
             return None
@@ -164,21 +166,22 @@ class Desk:
         return self.locked(*own)
 
     def _block(self) -> int:
-        """Return the length of a block of questions, each of which contains one attention check. It is normally
-        `attention_every`. It is shorter if the annotator is expected to answer so few questions that otherwise not all
-        checks would be asked.
+        """Return the block length: every block of this many questions contains one attention check. It is normally
+        `attention_every`. If the annotator is expected to answer only a few questions, it is shorter, so that all
+        checks are still asked.
         """
         share = min(1.0, self.plan.overlap / self._people()[1])  # of the questions, if everybody answers equally many
         total = self.me.quota or int(share * self.counts.questions)
         return max(1, min(self.plan.attention_every, total // max(1, self.plan.attention)))
 
     def _begin(self) -> None:
-        """Create the annotator's slots for practice questions, which come first, and for attention checks, one at a
-        random position in each block of questions.
+        """Create the annotator's slots for practice questions and for attention checks. Practice questions come first;
+        each block of questions gets one check, at a random position.
 
-        The rank of such a slot is the number of answers after which it is due. Among the checks, every known answer
-        occurs equally often, in a random order that is stored only in the database. If an annotator began under an
-        earlier version of creperie, which had no such slots, only slots that are not yet due are created.
+        The rank of a slot is the number of answers after which it is asked. Among the checks, each possible right
+        answer occurs equally often, in a random order that is stored only in the database. Annotators who began under
+        an earlier version of creperie have no such slots; the checks created for them begin with the block that they
+        have reached.
         """
         asked = select(Question).where(Question.study_id == self.study.id, Question.kind != MAIN)
         asked = asked.where(Question.id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == self.me.id)))
@@ -256,9 +259,9 @@ class Desk:
         return None
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
-        """Return up to a fixed number of slots that are free or whose lease has expired, in random order. Questions
-        that the annotator has already had or skipped are left out. A question's slots are used up to copy `bound` (see
-        `depth`).
+        """Return up to `CANDIDATES` slots that are free, and as many whose lease has expired. Only slots whose copy is
+        below `bound` are considered (see `depth`), and those that replace excluded answers. Questions that the
+        annotator has already had or skipped are left out.
         """
         own = {"study": self.study.id, "me": self.me.id, "bound": bound, "overlap": self.plan.overlap, "now": self.now}
         return self.session.execute(_OPEN, own).all()

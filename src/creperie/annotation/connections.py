@@ -66,7 +66,8 @@ class Places:
         self._welcome[address] = now + self.limits.welcome_seconds
 
     def enter(self, new: Any) -> None:
-        """Add a connection. If there are now too many, close one that waits for its client, or else the new one.
+        """Add the connection `new`. If there are now too many, close a connection that is waiting for its client. If
+        none of those that could be closed is waiting, close the new one.
 
         A connection must have `address`, `network`, `silent_since`, `waits()` and `abort()`.
         """
@@ -122,7 +123,9 @@ def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEF
             super().data_received(data)
 
         def waits(self) -> bool:
-            """Return True unless the server is working on a request that it has received completely."""
+            """Return True if the server is waiting for the client: to send the rest of a request or the next one, or to
+            read the response. Return False while the server is working on a complete request.
+            """
             working = self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete)
             return not working or self.flow.write_paused
 

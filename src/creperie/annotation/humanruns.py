@@ -23,10 +23,11 @@ EVERYBODY = "everybody"
 
 
 def human_runs(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], breakers: int = 0) -> list[Run]:
-    """Return one run of the combined votes, and one run per annotator.
+    """Return one run of everybody's combined votes, followed by one run per annotator. If there is only one annotator,
+    return only that annotator's run.
 
-    Reports show the accuracy of such a run with the number of people behind it and their agreement. `breakers` is the
-    number of people who break the study's rules.
+    Each run also holds the number of people behind it and the agreement of all annotators, which reports show beside
+    its accuracy, and `breakers`, the number of people who break the study's rules.
     """
     names, _, alpha = agreement_of(task_named(study["task"]), questions)
     makers = [EVERYBODY, *names] if len(names) > 1 else names

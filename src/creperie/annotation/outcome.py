@@ -101,7 +101,7 @@ def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> 
 
 
 def _answers_in_force(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
-    """Return the answers that were neither taken back nor erased, the last one by each annotator to each question."""
+    """Return the last answer of each annotator to each question, except answers that were taken back or erased."""
     last: dict[tuple[int, str], Mapping[str, Any]] = {}
     for row in record["answers"]:
         key = (row["question"], row["annotator"])
@@ -115,9 +115,9 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
     """Return the final value of a question: the decision on it if there is one, else the answer that more than half of
     the people gave.
 
-    If `weighted` is given, it maps the code of each possible answer to its posterior probability. Then the most
-    probable answer wins in place of the majority's, if its probability is at least `SURE`. The value is None while
-    answers are missing, or if no answer meets the condition.
+    If `weighted` is given, it maps the code of each possible answer to its posterior probability. The most probable
+    answer is then used instead of the majority's, but only if its probability is at least `SURE`. The value is None
+    while answers are missing, and if no answer has a majority or is probable enough.
     """
     if one.decision is not None:
         return Settled(one.decision["value"], ADJUDICATED)
@@ -150,8 +150,8 @@ def _most_frequent(values: Sequence[Value]) -> Value | None:
 
 
 def _disagree(task: StudyTask, one: Judged) -> bool:
-    """Return True if annotators disagree: they gave different answers, or ratings that are far apart, or two of their
-    corrections are equally frequent.
+    """Return True if annotators disagree: their answers differ, their ratings are far apart, or no correction is more
+    frequent than all others.
     """
     for dimension in task.dimensions:
         codes = [dimension.code(one.payload, s.value) for s in one.answers]

@@ -69,9 +69,11 @@ def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None
 
 
 def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bool = False) -> list[Json]:
-    """Exclude everybody who breaks a rule of the study; return who was excluded, and why.
+    """Exclude everybody who breaks a rule of the study; return who was excluded, and why. With `dry_run`, exclude
+    nobody and return who would be.
 
-    After an exclusion, the others are judged again, until nobody breaks a rule. If an error occurs, nobody is excluded.
+    Leaving people out can change whether others break a rule. The others are therefore judged again, until nobody
+    breaks a rule. If an error occurs, nobody is excluded.
     """
     with db.read() if dry_run else db.write() as session:
         study = study_named(session, name)
@@ -98,8 +100,8 @@ def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
 
 
 def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
-    """Create a free slot in place of a void one and return True; return False if the question has enough slots or the
-    study is closed.
+    """Create a free slot in place of one whose answer no longer counts, and return True. Return False, and create
+    nothing, if the question has enough slots or the study is closed.
     """
     slots = session.scalars(select(Slot).where(Slot.question_id == slot.question_id)).all()
     enough = sum(one.state != VOID for one in slots) >= study.plan["overlap"]

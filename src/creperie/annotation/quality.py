@@ -177,8 +177,8 @@ def evidence_of(record: StudyRecord) -> AnswerEvidence:
 
 
 def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
-    """Return, for each question number, the probability that each answer, given by its code, is right. Answers of more
-    competent annotators have more weight.
+    """Return, for each question number, the probabilities of its possible answers: they map the code of an answer to
+    the probability that this answer is right. Answers of more competent annotators have more weight.
     """
     evidence = evidence_of(record)
     rows = zip(evidence.questions, evidence.estimate.posterior.tolist())
@@ -333,7 +333,9 @@ def _reasons(settings: StudySettings, row: Mapping[str, Any]) -> list[str]:
 
 
 def progress(session: Session, study: StudyRow) -> list[Json]:
-    """Return the number of slots in each subset: all, answered, and currently held."""
+    """Return one row for each subset: the number of its slots, how many are answered, and how many are given out to an
+    annotator now.
+    """
     asked = select(Question.subset, Slot.state).join(Question, Question.id == Slot.question_id)
     counts = Counter(map(tuple, session.execute(asked.where(Slot.study_id == study.id, Slot.kind == MAIN))))
     return [

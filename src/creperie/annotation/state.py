@@ -137,8 +137,8 @@ def _check_study(session: Session, row: StudyRow, before: Json) -> None:
 
 
 def _permit(session: Session, study: int, action: str) -> None:
-    """Raise an error if the study's stored state does not allow the action. A change of state that is not yet stored is
-    ignored.
+    """Raise an error if the study's state in the database does not allow the action. A new state that was set in this
+    session, but not yet written to the database, does not count.
     """
     row = session.get_one(StudyRow, study)
     state = (inspect(row).attrs.state.history.deleted or [row.state])[0]
@@ -174,7 +174,7 @@ def set_state(session: Session, study: StudyRow, state: str, actor: str) -> None
 
 class OldRevisionError(StateError):
     """Raised if somebody else saved the settings in the meantime. `both` maps the name of each setting in conflict to
-    its stored value and the rejected one.
+    two values: the stored one, and the one that could not be saved.
     """
 
     def __init__(self, study: str, both: dict[str, tuple[Any, Any]]) -> None:

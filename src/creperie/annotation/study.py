@@ -173,9 +173,9 @@ def _unsampled_drafts(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: 
 def _split_questions(
     task: StudyTask, drafts: list[QuestionDraft], spare: list[QuestionDraft], plan: StudyPlan, dice: random.Random
 ) -> list[QuestionDraft]:
-    """Return one list of questions: the main questions, then the practice questions and the attention checks. Main
-    questions come from `drafts`. Practice questions and checks are made from `spare` first, and never from an item of a
-    main question.
+    """Return one list: the main questions, then the practice questions, then the attention checks. Practice questions
+    and checks are made from `spare` and, if these are too few, from `drafts`. The main questions are the drafts whose
+    items were not used for practice or checks.
     """
     wanted = plan.practice
     if wanted is None:
@@ -222,8 +222,8 @@ def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) ->
 
 
 def _candidates(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[Made]:
-    """Yield candidates for the n-th question with a known answer, each with the drafts from which it was made. The
-    answer depends on n, so that all answers are equally frequent.
+    """Yield candidates for the n-th question with a known answer, each with the drafts from which it was made. Which
+    answer is right depends on n, so that over all questions every answer is right equally often.
     """
     for own in left:
         turn = n % (len(task.known(own.payload, own.payload)) or 1)
@@ -263,7 +263,9 @@ def _content_words(captions: Iterable[str]) -> set[str]:
 
 
 def _store_questions(session: Session, study: StudyRow, drafts: Sequence[QuestionDraft], dice: random.Random) -> None:
-    """Store the questions, and one slot per requested answer. Each round of slots has its own random order."""
+    """Store the questions, and one slot per requested answer. The slots for the first answers are in one random order,
+    those for the second answers in another, and so on.
+    """
     rows = [{**vars(draft), "study_id": study.id, "ordinal": n} for n, draft in enumerate(drafts)]
     session.execute(insert(Question), rows)
     own = select(Question.id).where(Question.study_id == study.id, Question.kind == MAIN)

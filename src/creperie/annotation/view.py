@@ -65,10 +65,10 @@ SECONDS = 15.0  #: expected per question, until three people have answered
 
 @dataclass(frozen=True)
 class StudyTerms:
-    """What taking part involves, as (heading, text) pairs, for one person.
+    """What a person is told before taking part, as (heading, text) pairs.
 
-    `fewer` is True if others may answer some of these questions first. `paid` says when the pay is owed; it is empty if
-    nothing is paid.
+    `fewer` is True if the person may get fewer questions than stated because others answer some of them first. `paid`
+    says on what condition the pay is owed; it is empty if nothing is paid.
     """
 
     rows: list[tuple[str, str]]
@@ -77,7 +77,8 @@ class StudyTerms:
 
 
 def terms_of(session: Session, study: StudyRow, me: Annotator | None = None) -> StudyTerms:
-    """Return what is left to do for an annotator or, without `me`, for somebody who comes by a crowd's address.
+    """Return the terms of a study: how many questions are left for an annotator, how long they take, and the pay.
+    Without `me`, the terms are for somebody who comes by the study's shared crowd address.
 
     The time is computed from the median time of this study's answers; until three people have answered, a fixed guess
     is used.

@@ -100,8 +100,8 @@ class TextAttacker:
         return margins_of_scores(pairs, scores)
 
     def known_margins(self, pairs: Pairs) -> np.ndarray:
-        """Return the margins of the pairs whose captions both have a stored score, and NaN for the others. If no score
-        is stored at all, score all captions.
+        """Return the margin of each pair whose two captions both have a stored score, and NaN for all other pairs. If
+        no scores are stored at all, score all captions and return the margins of all pairs.
         """
         if not self._known:
             return self.margins(pairs)
@@ -158,8 +158,8 @@ class OddOneOut:
 
 
 def _captions_of_items(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-    """Return each item with each of its distinct captions, as two arrays (items and indices of texts) sorted by item
-    and text.
+    """Return all combinations of an item and one of its distinct captions, as two arrays of equal length: the items,
+    and the indices of the captions. They are sorted by item, then by caption.
     """
     width = len(pairs.texts)
     keys = np.unique(np.concatenate([pairs.item * width + pairs.left, pairs.item * width + pairs.right]))

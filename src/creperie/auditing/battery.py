@@ -331,7 +331,9 @@ MODEL_WORDS = {"lm": "language model", "encoder": "text encoder"}
 
 
 def extras_for(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the extras of creperie that install the packages which these attackers need and which are missing."""
+    """Return the names of creperie's extras to install (as in `creperie[NAME]`) so that these attackers can be run.
+    Extras whose packages are already installed are left out.
+    """
     wanted = [entry_of(name).needs.partition("|") for name in names]
     return tuple(dict.fromkeys(extra for module, _, extra in wanted if module and find_spec(module) is None))
 

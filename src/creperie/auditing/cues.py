@@ -125,8 +125,8 @@ def strongest_cue(
 
 
 def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return the cues in `told` to list in a table, at most `most`. A cue whose accuracy is not above the threshold is
-    listed if it differs significantly from chance. A cue above the threshold is listed only if it also differs
+    """Return the cues to list in a table, at most `most` of those in `told`. A cue whose accuracy is not above the
+    threshold is listed if it differs significantly from chance. A cue above the threshold must also differ
     significantly after correction for all `tests` of the audit.
     """
     sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
@@ -214,8 +214,9 @@ OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _tallied(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
-    """Return one column for each cue that decides enough pairs: its digest, the number of pairs in which only the true
-    caption contains it, the number in which only the false one does, and the first pair of each of the two kinds.
+    """Return an array with one column for each cue that decides enough pairs, that is, occurs in only one of their two
+    captions. Its five rows are the digest of the cue, the number of pairs in which only the true caption contains it,
+    the number in which only the false caption does, and the first pair of each of these two kinds.
     """
     table = np.zeros((5, 0), np.uint64)
     with progress(f"cues of {kind}", len(pairs), "pairs") as advance:

@@ -155,8 +155,8 @@ def cell_name(row: Mapping[str, Any]) -> str:
 
 
 def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the most accurate leak. If nothing leaks, return the row with the highest lower limit, so that a row of
-    few items is not chosen.
+    """Return the row of the most accurate leak. If nothing leaks, return the row whose interval has the highest lower
+    limit: a high accuracy on a few items is thus not chosen. Return None if there is no such row.
     """
     if document["verdict"] == "leaks" and (found := leaking_cells(document)):
         return max(found, key=lambda row: float(row["accuracy"]))
@@ -216,8 +216,8 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _undecided(row: Mapping[str, Any], limit: float) -> bool:
-    """Return whether the threshold `limit` lies in the interval of a row's accuracy, or in that of the reversed
-    answers.
+    """Return True if the threshold `limit` lies in the interval of a row's accuracy, or in the interval that results if
+    all answers are reversed. A row without an interval is undecided, too.
     """
     low, high = row["low"], row["high"]
     return low is None or bool(low <= limit <= max(high, 1 - low))

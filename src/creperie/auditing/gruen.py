@@ -100,11 +100,11 @@ class GruenScorer:
         return self._score(texts)
 
     def perplexities(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return a perplexity for each sentence, as in the published code: from a masked model's loss over all tokens,
-        with no token masked.
+        """Return a perplexity for each sentence, as in the published code: it is computed from a masked model's loss
+        over all tokens, although no token is masked.
 
-        These perplexities are close to 1. Those of causal and n-gram models are 50 and more, for which the term exp(−x
-        / 2) of GRUEN is about 0 whatever the text. For such models infinity is returned, which leaves out the term.
+        Such perplexities are close to 1. Those of causal and n-gram models are 50 or more; GRUEN's term exp(−x / 2)
+        would then be about 0 for every text. For such models infinity is returned, which removes the term.
         """
         model = self.language_model
         if isinstance(model, MaskedLM):

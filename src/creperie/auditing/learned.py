@@ -155,8 +155,9 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
 
 
 def stacked(pairs: Pairs, answers: np.ndarray, held_out: np.ndarray, seed: int) -> np.ndarray:
-    """Return the ensemble's margins for the held-out pairs of a block. `answers` holds the members' margins. The result
-    is NaN if too few other pairs remain to learn from.
+    """Return the ensemble's margins for the `held_out` pairs of a training block. `answers` holds the members' margins
+    for all pairs of the block. The ensemble learns from the pairs that are not held out; if these are too few, the
+    result is NaN.
     """
     import scipy.sparse as sparse
 

@@ -156,7 +156,8 @@ def answers_of(attacker: Attacker, pairs: Pairs, seed: int, progress: Progress =
 def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
     """Return the results of an attacker on these items; items without a pair are left out.
 
-    Interval and p-value are corrected for earlier tests on the same items: the p-value is multiplied by `looks`.
+    `looks` corrects for earlier tests on the same items (see `last_look`): the p-value is multiplied by it, and the
+    interval is widened to match.
     """
     pairs = answers.pairs
     there = pairs.per_item > 0
@@ -186,8 +187,8 @@ def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
 
 
 def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float]:
-    """Return a confidence interval of the mean bits, cut off at 0. It is the interval of a proportion, rescaled to the
-    range of `given`.
+    """Return a confidence interval of the mean of `given`, the bits of each item; negative limits become 0. `given` is
+    scaled to the range from 0 to 1, the interval of a proportion is computed, and its limits are scaled back.
     """
     least, most = (float(np.min(given)), float(np.max(given))) if len(given) else (math.nan, math.nan)
     width = (most - least) or 1.0
@@ -231,8 +232,8 @@ def smallest_detectable(n: int, tests: int, threshold: float = 0.5, level: float
 
 
 def effective_items(figures: Iterable[Measure], n: int) -> int:
-    """Return the effective number of items: how many independent answers would be as informative as these n items. The
-    attacker near chance whose interval is widest determines it.
+    """Return the effective number of items: how many independent answers would be as informative as these n items. It
+    is computed from one attacker: of those whose accuracy is near chance, the one with the widest interval.
 
     The number is smaller than n because items share images, and because learned attackers vary more than coin flips.
     """

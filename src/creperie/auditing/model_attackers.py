@@ -55,8 +55,8 @@ class Ensemble(MarginSource):
     of fold.
 
     The weights for the pairs of a fold are learned only from the other folds. Members that learn are trained again on
-    those folds, so that their answers do not depend on which captions of the held-out fold are true. If the usual
-    out-of-fold answers were stacked, the accuracy would be 52 % even if true and false were random (245 pairs).
+    those folds, so that their answers do not depend on which captions of the held-out fold are true. Without this step,
+    the ensemble would reach an accuracy of 52 % on 245 pairs even if true and false were assigned at random.
     """
 
     members: Sequence[Attacker]

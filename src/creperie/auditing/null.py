@@ -31,8 +31,8 @@ BOUND = math.sqrt(1 + 2 / math.pi)
 
 @lru_cache(maxsize=8)
 def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
-    """Return, for each item, by what factor the accuracy of a learned attacker on its training block varies more than
-    that of coin flips if true and false are exchanged at random. The factor is a ratio of standard deviations.
+    """Return one factor per item. If true and false are exchanged at random, the accuracy of a learned attacker varies
+    more than that of coin flips; the factor is the ratio of the two standard deviations in the item's training block.
     """
     spreads = np.full(pairs.n_items, BOUND)
     ordered, items, _ = pairs.by_content
@@ -70,8 +70,9 @@ def kernel_of(features: PairFeatures) -> np.ndarray:
 
 
 def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the out-of-fold accuracy and its cluster-robust standard error for each random assignment of true and
-    false.
+    """Exchange true and false at random, many times. Return two arrays with one entry for each time: the out-of-fold
+    accuracy of a learned attacker, and its cluster-robust standard error. `kernel` holds the similarity of every two
+    pairs, and `fold` the fold of each pair.
     """
     from scipy.linalg import inv
 

@@ -236,7 +236,9 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
 
 
 def image_pairs_of(bench: Benchmark) -> Pairs:
-    """Return, for each caption, the pairs of a true and a false image. In the result, `texts` are names of images."""
+    """Return pairs of images instead of captions: for each caption, every image of which it is true is paired with
+    every image of which it is false. In the result, `texts` are names of images.
+    """
     shapes = caption_shapes(bench)[1]
     offsets, images = bench.ragged("images")
     names, code = distinct(images)
@@ -270,9 +272,9 @@ def _pairs(
 
 
 def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positive: int | None = None) -> np.ndarray:
-    """Return an array with three rows: the item, the true caption and the false caption of every pair that one row of a
-    match matrix defines. `line` is this row, and `codes` holds the captions of each of the `items`. If `line` is a
-    column of the matrix, `codes` holds images instead.
+    """Return an array with three rows: the item, the true caption and the false caption of every pair that `line`
+    defines. `line` is one row of the match matrix that all `items` have, and `codes` holds the captions of each item.
+    `line` may also be a column of the matrix; `codes` then holds images.
 
     With `positive`, use only the true caption with this index and, if every true caption has its own foil, only that
     foil.
@@ -327,9 +329,9 @@ def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return a cluster number per item. `images` is the cluster of each item by its images; `item`, `left` and `right`
-    give the item and the two captions of each pair. Two of these clusters are joined if the same two captions, in
-    either order, occur in both.
+    """Return a cluster number per item. `images` holds the number of the cluster to which each item belongs because of
+    its images; `item`, `left` and `right` give the item and the two captions of each pair. Two clusters are joined if
+    some pair of captions, in either order, occurs in both.
 
     Clusters are not joined if the result would exceed a tenth of the items: very short captions, such as "red car" and
     "blue car", occur so often that they would join most of a benchmark.
@@ -342,8 +344,9 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
 
 
 def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return a number for each item; items that are connected by shared keys have the same number. Each link is an
-    array of items and an array with one key for each of them. A key connects items only within its own link.
+    """Return a group number for each item. Items that have the same key, directly or through other items, get the same
+    number. Each of the `links` is a pair of arrays: items, and one key for each of them. Keys of different links are
+    never compared.
     """
     owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, dtype=np.int64)
     for _, key in links:

@@ -67,7 +67,8 @@ def pair_foils(a: Iterable[Item], b: Iterable[Item]) -> list[FoilPair]:
     """Return pairs of foils, one from each benchmark, that have the same true caption and kind. Each foil is used only
     once.
 
-    Foils in subsets of the same name are paired first, then the others in their order.
+    Foils in subsets with the same name are paired first. The remaining foils are paired in the order in which they
+    occur.
     """
     theirs = _by_source(b)
     return [

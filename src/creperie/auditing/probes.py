@@ -64,8 +64,8 @@ class ScoreSpread:
 
 @dataclass(frozen=True)
 class Probed:
-    """The results of a probe. They are either distributions of scores (`spreads`), with generated captions in `rows`,
-    or accuracies in `rows`.
+    """The results of a probe. In some probes `spreads` holds distributions of scores, and `rows` the generated
+    captions; in the others `rows` holds accuracies, and `spreads` is empty.
     """
 
     probe: str
@@ -190,8 +190,8 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
 
 
 def _first_row(run: Run) -> np.ndarray:
-    """Return the scores of all captions (items × captions): scores with the image if there are any, else scores of the
-    caption alone, else similarities to the first caption.
+    """Return the scores of all captions (items × captions) with the first image if the run has such scores, else the
+    scores of the captions alone, else their similarities to the first caption.
     """
     needs = next(i for i in SCORES if i in run.inputs)
     width = int(run.layout.columns[0])

@@ -193,8 +193,8 @@ class Attack:
         return [a for a in self.attackers if not entry_of(a.name).sampled]
 
     def counted(self, pairs: Pairs) -> Pairs:
-        """Return the pairs. If several attackers learn from them, compute the features of the pairs here, so that this
-        is done only once.
+        """Return the pairs. If several attackers learn, the features that they learn from are computed here and stored
+        in the returned pairs, so that this is done only once.
         """
         return counted_once(pairs) if sum(map(learns, self.attackers)) > 1 else pairs
 
@@ -216,11 +216,12 @@ class Attack:
     def in_steps(
         self, pairs: Pairs, announce: Callable[[str], object] | None
     ) -> tuple[Attack, list[AuditRow], Answers]:
-        """Run the quick attackers, then the slow ones. Return this attack with the sample that was used, the rows, and
-        the answers by attacker.
+        """Run the quick attackers, then the slow ones. Return a copy of this attack that holds the sample used for the
+        slow attackers, the rows, and the answers by attacker.
 
-        If `announce` is given, it is called with a summary of the quick attackers' results, and slow attackers are run
-        on a sample that is as large as the verdict needs. Otherwise they are run on all items.
+        If `announce` is given, it is called with a summary of the quick attackers' results, and the slow attackers are
+        run on a sample that is as large as the verdict needs. Without `announce`, the slow attackers are run on all
+        items.
         """
         rows, answers = replace(self, attackers=tuple(self.quick)).on(pairs)
         slow, sample = tuple(self.slow), None
@@ -236,9 +237,10 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """If items have several true captions, run the attackers once for each true caption against the false captions,
-        and return the rows of these views (P1-N, P2-N …). If every true caption has its own foil, it is compared only
-        with that foil (P1-N1, P2-N2 …). Return no rows if no item has several true captions.
+        """Run the attackers on each view of items with several true captions, and return the rows. A view compares one
+        true caption of each item with the false captions: P1-N takes the first true caption, P2-N the second, and so
+        on. If every true caption has its own foil, it is compared only with that foil (P1-N1, P2-N2 …). Return no rows
+        if no item has several true captions.
         """
         rows: list[AuditRow] = []
         own = own_foils(bench)
@@ -247,11 +249,13 @@ class Attack:
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
-        """Return the rows, with a proposed fix for each leak. To find it, attackers are run again on repaired captions.
+        """Return the rows; each row that leaks also gets a proposed fix. To find the fixes, attackers are run again on
+        repaired captions (see `repaired`).
 
-        Slow attackers are run again only in subsets in which the repair stops all leaks of quick ones. In other
-        subsets, the fix depends on the share of items that balancing would keep. The ensemble is not trained again: its
-        leak counts as repairable if all other leaks of the subset are.
+        Slow attackers are run again only in subsets in which the repair stops all leaks of quick attackers. In other
+        subsets, the fix depends on the share of items that would remain if some were removed to balance the rest (see
+        `balanced_share`). The ensemble is not trained again: its leak counts as repairable if all other leaks of the
+        subset are.
         """
         leaking = [row for row in rows if row.leaks and row.view != IMAGES]
         styled = repaired(bench) if leaking else bench
@@ -269,7 +273,9 @@ class Attack:
         return [(fixed | rest).get(_key(row), row) for row in rows]
 
     def _rerun(self, rows: Sequence[AuditRow], styled: Benchmark) -> dict[_Key, AuditRow]:
-        """Run the attackers of these leaking rows on the repaired captions (`styled`). Return each row with its fix."""
+        """Run the attackers of these leaking rows on the repaired captions (`styled`). Return each row with its fix, by
+        view, subset and attacker.
+        """
         after: dict[_Key, Measure] = {}
         for view in sorted({row.view for row in rows}):
             names = {row.attacker for row in rows if row.view == view}

@@ -60,7 +60,8 @@ class Sample:
 
 
 def looks_of(items: int) -> int:
-    """Return how often a subset with this many items may be tested while its sample grows.
+    """Return the number of tests ("looks") that are allowed on a subset with this many items while its sample grows.
+    Larger subsets may be tested more often.
 
     >>> looks_of(80), looks_of(300), looks_of(7511)
     (1, 2, 3)
@@ -69,8 +70,9 @@ def looks_of(items: int) -> int:
 
 
 def last_look(looks: int) -> float:
-    """Return the factor by which the p-values of the last test of a subset are multiplied. A subset may be tested up to
-    `looks` times while its sample grows, and all these tests together keep one probability of error.
+    """Return the factor by which the p-values of the last of `looks` tests of a subset are multiplied. A subset is
+    tested repeatedly while its sample grows; the factor keeps the probability of an error in any of these tests at the
+    level of a single test.
 
     >>> round(last_look(3), 4)
     1.0417
@@ -136,8 +138,8 @@ TURN = 0.0005
 
 
 def _run_together(attackers: Sequence[Attacker], sample: Sample, progress: Progress) -> None:
-    """Score captions with language models while the other attackers learn in a second thread. Of an ensemble, only the
-    members are trained. All answers are cached.
+    """Run the attackers on the sample: language models score captions in this thread while the other attackers learn in
+    a second thread. Of an ensemble only the members are trained, not the ensemble itself. All answers are cached.
     """
     scoring = [a for a in attackers if isinstance(a, TextAttacker)]
     for attacker in scoring:

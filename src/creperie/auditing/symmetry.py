@@ -121,8 +121,8 @@ def _asks(names: Sequence[str], lines: Iterable[Sequence[bool]]) -> Iterator[Ask
 
 
 def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
-    """Return, for every two captions or images (a, b) in alphabetical order, how much more often a is the true one.
-    Pairs with a surplus of 0 are left out.
+    """Return, for each pair of captions or images (a, b) in alphabetical order, how often a is true and b false, minus
+    how often b is true and a false. Pairs for which this is 0 are left out.
 
     >>> surplus_of([("a", "b"), ("b", "a"), ("c", "a")])
     {('a', 'c'): -1}
@@ -135,8 +135,9 @@ def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
 
 
 def _balance(asks: Sequence[np.ndarray]) -> tuple[SideBalance, np.ndarray]:
-    """Return the balance of captions or images, and the indices of the unbalanced items: those with a pair (a, b) that
-    does not occur as often as (b, a).
+    """Return the balance of captions or of images, and the indices of the unbalanced items: those with a pair (a, b)
+    that occurs more or less often than (b, a). Each array in `asks` has three rows: the item, the true one and the
+    false one of every pair.
     """
     item, true, false = np.concatenate([np.zeros((3, 0), np.int64), *asks], axis=1)
     low, high = np.minimum(true, false), np.maximum(true, false)

@@ -74,8 +74,8 @@ class AuditRow:
 
 
 def by_strength(rows: Iterable[AuditRow]) -> list[AuditRow]:
-    """Return the rows, the most accurate first. Cues that do not leak come last, because the best of many cues looks
-    better than it is.
+    """Return the rows in order of accuracy, the highest first. Cues that do not leak come last: each is the best of
+    many that were tried, so its accuracy is too high.
     """
     ordered = sorted(rows, key=lambda r: -np.nan_to_num(r.measure.accuracy))
     return sorted(ordered, key=lambda r: bool(r.cue) and not r.leaks)
@@ -89,8 +89,8 @@ def leaks(measure: Measure, p: float, threshold: float) -> bool:
 
 
 def balanced_share(gaps: np.ndarray) -> float:
-    """Return the proportion of items that balancing would keep: all items with a gap of zero, and as many items with a
-    gap above zero as below.
+    """Return the proportion of items that would be kept if items were removed until gaps above and below zero are
+    equally frequent. All items with a gap of zero are kept. `gaps` has one gap per item (see `item_gaps`).
     """
     above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
     return (2 * min(above, below) + len(gaps) - above - below) / len(gaps) if len(gaps) else float("nan")
@@ -250,7 +250,9 @@ class Judgement:
 
     @property
     def power(self) -> str:
-        """A text that says how small a leak this audit could have detected, and how often pairs of captions repeat."""
+        """A text that says how small a leak this audit could have detected, and what share of the items have a pair of
+        captions that also occurs in another item.
+        """
         seen = self.measured
         if math.ceil(seen.detectable * 1000) < 1000:
             found = (
@@ -391,8 +393,8 @@ def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
 
 
 def _upper(row: AuditRow) -> float:
-    """Return the upper limit of an attacker's accuracy, or of the accuracy of its reversed answers if
-    that is higher.
+    """Return the upper limit of the interval of an attacker's accuracy or, if that is higher, of its accuracy with all
+    answers reversed. Return 1 if there is no interval.
     """
     m = row.measure
     return 1.0 if math.isnan(m.accuracy + m.low + m.high) else max(m.high, 1 - m.low)
@@ -409,13 +411,13 @@ def _is_above(row: AuditRow, threshold: float) -> bool:
 
 
 def _needed(row: AuditRow, threshold: float) -> int:
-    """Return the number of items that would decide whether an attacker leaks; 0 if it is unknown.
+    """Return the number of items that would decide whether an attacker leaks; 0 if this number is unknown.
 
-    It is the number of items with which the upper limit of an attacker at chance would be below the threshold. If there
-    are that many items already, the attacker's measured accuracy takes the place of chance. If the measured accuracy is
-    above the threshold, the result is the number of items with which the lower limit would be above one half. Intervals
-    are computed as in the audit, with its corrections for repeated tests, ties and shared images: Wilson's limit u
-    satisfies n (u − p)² = z² u (1 − u).
+    Usually it is the number of items with which the upper limit of an attacker at chance would be below the threshold.
+    If there are that many items already, the attacker's measured accuracy is used instead of chance. If the measured
+    accuracy is above the threshold, it is the number of items with which the lower limit would be above one half.
+    Intervals are computed as in the audit, with its corrections for repeated tests, ties and shared images: Wilson's
+    limit u satisfies n (u − p)² = z² u (1 − u).
     """
     m, far = row.measure, _either_way(row)
     limit, aim, shares = _upper(row), threshold, (0.5, far)

@@ -149,8 +149,8 @@ def _say_triplet(payload: Payload, value: Value) -> str:
 
 def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
     """Return up to two questions with known answers: the item `own`, which is valid, and an invalid item. With
-    pictures, the invalid item has the picture of `own` and the captions of `other`. Without pictures, it is `own` with
-    its second true caption and a foil exchanged.
+    pictures, the invalid item has the picture of `own` and the captions of `other`. Without pictures, it is a copy of
+    `own` in which the second true caption and a foil have changed places.
     """
     known = [_first_foil(own, "valid")]
     if own["images"] and other is not None:
@@ -163,8 +163,8 @@ def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _first_foil(payload: Payload, verdict: str) -> tuple[Value, Value]:
-    """Return a question and the answer that is known to be right. The answer is the verdict and, if the question offers
-    several foils to choose from, the first of them.
+    """Return the question `payload` and its known answer. The answer is the verdict; if the question offers several
+    foils to choose from, the answer also names the first foil.
     """
     foils = _foils_of(payload)
     return dict(payload), {"verdict": verdict} | ({"foil": str(foils[0])} if len(foils) > 1 else {})

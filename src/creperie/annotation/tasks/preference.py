@@ -85,8 +85,8 @@ def _say_foils(payload: Payload, value: Value) -> str:
 
 
 def _known_foils(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a question with a known answer: a foil and a copy of it with neighbouring words swapped. The first is
-    better.
+    """Return a question that compares a foil with a copy of it in which neighbouring words are swapped. The known
+    answer is that the foil is better than the copy.
     """
     return [({**own, "foils": pair}, {"sense": "0", "grammar": "0"}) for pair in _with_disordered_copy(own["foils"][0])]
 

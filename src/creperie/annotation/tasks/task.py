@@ -128,11 +128,11 @@ def captions_as_options(captions: Sequence[str], order: Order) -> tuple[AnswerOp
 
 
 def caption_code(payload: Payload, chosen: Sequence[int]) -> float:
-    """Return a number that stands for the chosen captions when agreement is measured. The captions are renumbered by a
-    permutation that differs between questions.
+    """Return a number that stands for the chosen captions when agreement is measured. The captions of each question are
+    first renumbered by a permutation of its own.
 
     In some benchmarks the false caption is always the last one. Without the permutation, everybody who is right would
-    give the same answer to every question, and a coefficient of agreement would take such agreement for chance.
+    give the same answer to every question, and a coefficient of agreement would treat their agreement as chance.
     """
     captions = payload["captions"]
     digests = [hashlib.sha256("\0".join((text, *captions)).encode()).digest() for text in captions]

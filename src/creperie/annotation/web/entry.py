@@ -107,8 +107,8 @@ def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") 
 
 
 def _consents(site: SiteHere, who: Participant, given: str) -> bool:
-    """Return True if the annotator has accepted the current consent text, either earlier or with this request, in which
-    `given` is the accepted version. A new acceptance is stored.
+    """Return True if the annotator has accepted the current consent text, earlier or with this request. `given` is the
+    version of the text that this request accepts. A new acceptance is stored.
     """
     if not who.consent_due:
         return True

@@ -177,8 +177,8 @@ Known = TypeVar("Known", bound=Visitor | None)
 
 
 def recognised(request: Request, who: Known) -> Known:
-    """Return `who`. If it is a visitor, note that a valid link was used from the address of this request (see the
-    module `connections`).
+    """Return `who` unchanged. If it is a visitor and not None, record that a valid link was used from the address of
+    this request (see the module `connections`).
     """
     welcome = request.scope.get("state", {}).get(WELCOME)
     if who is not None and welcome is not None:
