@@ -293,6 +293,7 @@ def test_a_search_that_finds_nothing_offers_its_parts_and_chips_count_what_is_fo
     assert '"zebra lion"</a>' not in phrases  # nothing is found by it
     phrase = client.get("/search", params={"words": '"zebra lion"'}).text
     assert "What each word finds alone" not in phrase
+    assert "items of" not in client.get("/search", params={"words": '"'}).text
     found = client.get("/items", params={"name": "mine", "words": "dog"}).text
     assert re.search(r'aria-current="true">all <small>24</small>', found)
     assert not re.search(r">pairs <small>", found)

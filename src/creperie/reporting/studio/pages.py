@@ -25,6 +25,7 @@ from creperie.reporting.studio.making import MAKERS, import_table, oddities, pre
 from creperie.reporting.studio.overview import attackers_offered, audit_rows, benchmark_card, choices, cues, last_runs
 from creperie.reporting.studio.plots import chosen_axes, plot_axes, scatter_of
 from creperie.reporting.studio.query import StudioQuery
+from creperie.reporting.studio.search import search_terms
 from creperie.reporting.studio.shelf import Shelf
 from creperie.reporting.studio.studies import StudyList
 from creperie.statistics import robustness
@@ -68,7 +69,7 @@ class Studio:
     def search(self, query: StudioQuery) -> str:
         """Show the results of a search: items of all benchmarks, models, and benchmarks."""
         words = query.get("words", "")
-        low = words.strip().lower()
+        low = words.strip().lower() if search_terms(words) else ""  # a lone quotation mark asks for nothing
         board = self.shelf.board()
         models = {board.label_of[e.name]: f"/report?run={quote(e.name)}" for e in board.entries}
         names = self.shelf.benches()
