@@ -64,7 +64,7 @@ def _stems(text: str) -> Counter[str]:
     lists = read_data("function_words")
     plain = (lists["cases"].get(w, w) for w in word_key(text) if w not in lists["agreeing"])
     return Counter(
-        "he" if w == "she" else stem(w) for w in plain
+        "he" if w == "she" else stem(w.removesuffix("'s")) for w in plain
     )  # a man and a woman change places with their pronouns
 
 

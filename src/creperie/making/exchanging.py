@@ -118,6 +118,8 @@ def sort_here(noun: Any) -> str:
     if noun.lower_ in PRONOUNS:
         return "person"
     sort, senses = sort_of(noun), topics(named(noun)) or topics(base_of(noun))
+    if (noun.dep_ == "dative" or noun.head.dep_ == "dative") and 18 in senses[:3]:
+        return "person"  # who gives something to a fan
     if noun.tag_ == "NNP" or (noun.text[:1].isupper() and not senses):
         titled = any(is_common(c.lower_) and 18 in topics(c.lower_)[:3] for c in name_words(noun))
         titled = titled and not (is_common(noun.lower_) and topics(noun.lower_)[:1] != (18,))  # `Haldane Castle`
@@ -130,7 +132,11 @@ def sort_here(noun: Any) -> str:
         return "person"  # a queen is an insect, too
     if (acts and 18 in senses[:3] and 6 not in senses[:2]) or (not senses and base_of(noun).endswith(_DOERS)):
         return "person"  # a midfielder
-    if senses[:1] == (14,) and not has_of(noun) and noun.head.lower_ not in ("on", "in", "at"):
+    if (
+        senses[:1] == (14,)
+        and not has_of(noun)
+        and (noun.head.lower_ not in ("on", "in", "at") or noun.lower_ == "police")
+    ):
         return "person" if is_above("social group", base_of(noun)) else ""  # the police, not a queue
     return SORTS.get(senses[0], "") if senses and 18 not in senses[:2] else ""  # a trawler is a ship or a man
 
@@ -141,12 +147,22 @@ def _names_somebody(noun: Any) -> bool:
     """
     doc, start = noun.doc, span_of(noun)[0]
     before = doc[start - 1].lower_ if start else ""
-    known = {t for w in doc[start : noun.i + 1] if w.tag_ == "NNP" for t in topics(w.lower_)[:1]}
-    ends = noun.i + 1 == len(doc) or (
-        doc[noun.i + 1].tag_[:2] not in ("NN", "JJ", "PO") and doc[noun.i + 1].text != "-"
+    known = {t for w in doc[_first_name(noun) : noun.i + 1] for t in topics(w.lower_)[:1]}
+    ends = (
+        noun.i + 1 == len(doc)
+        or (_first_name(noun) < noun.i and is_subject(noun))
+        or (doc[noun.i + 1].tag_[:2] not in ("NN", "JJ", "PO") and doc[noun.i + 1].text != "-")
     )
     named = before not in frames()["place_names_after"] and not noun.is_upper and not dependents(noun, "det")
     return named and ends and not known & _NO_PERSON
+
+
+def _first_name(noun: Any) -> int:
+    """Return the index of the first word of a name: of `Joe` in `England prop Joe Marler`."""
+    start: int = noun.i
+    while start and noun.doc[start - 1].tag_ == "NNP":
+        start -= 1
+    return start
 
 
 def exchanged_names(left: Any, right: Any) -> str:
@@ -158,6 +174,8 @@ def exchanged_names(left: Any, right: Any) -> str:
         _fits_modifiers(*p) for p in _both(left, right)
     ):
         return ""
+    if any(has_of(t) and sort_here(t) == "person" for t in (left, right)):
+        return ""  # the winner of a race
     if any(t.tag_ == "JJ" and not topics(named(n)) for n, s in zip((left, right), spans) for t in n.doc[slice(*s)]):
         return ""  # `a strapless dress`
     if any(t.text == "-" for s in spans for t in left.doc[slice(*s)]):
@@ -236,6 +254,11 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         return ""
     if spans[0][1] > spans[1][0] or (_is_introduced(left) and _is_definite(right)):
         return ""
+    if any(
+        here.tag_[:3] == "NNP" and any(c.lower_ == "from" or (has_of(here) and c.dep_ == "prep") for c in there.rights)
+        for here, there in _both(left, right)
+    ):
+        return ""  # `Dalia Okonjo from Year 6`
     if any(base_of(c) in frames()["static"] for t in (left, right) for c in t.lefts):
         return ""  # `a standing man`, who may be sitting in the other place
     words = [

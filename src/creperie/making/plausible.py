@@ -209,8 +209,10 @@ def _is_plain_quality(adjective: Any) -> bool:
     return dimension_of(adjective.lower_) in ("size", "age", "colour") or adjective.text[:1].isupper()
 
 
-def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str]) -> bool:
-    """Return True if each of two people or animals could do to the other what the verbs say."""
+def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str], *, direct: bool = False) -> bool:
+    """Return True if each of two people or animals could do to the other what the verbs say. With `direct`, one of two
+    people does it to the other, so that a person is known to be able to do it to a person.
+    """
     both = {standing(t, s) for t, s in zip((left, right), sorts)}
     if "" in both:
         return False
@@ -218,7 +220,10 @@ def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str]) 
         return bool(verbs) and all(verb.split()[0] in frames()["crossed"] for verb in verbs)
     if "animal" in both:
         return all(verb.split()[0] in frames()["between_animals"] for verb in verbs)
-    if any(verb.split()[0] not in frames()["between_people"] for verb in verbs):
+    if direct and any(base_of(t) in frames()["of_each_other"] for t in (left, right)):
+        return False  # a player pulls an opponent: the opponent plays, too
+    acts = [verb.removeprefix("to ").split()[0] for verb in verbs]
+    if any(act in frames()["one_way"] or not (direct or act in frames()["between_people"]) for act in acts):
         return False
-    grown = any(verb.split()[0] in frames()["grown"] for verb in verbs)
+    grown = any(act in frames()["grown"] for act in acts)
     return not (grown and "child" in both and len(both) > 1)

@@ -32,6 +32,10 @@ from creperie.making.plausible import ANIMATE, MADE, are_equals, frames, is_made
 from creperie.making.verbs import topics
 
 NO_SWAP = "-"
+#: Roles of people in what one of them does to the other.
+_TAKING_PART = frozenset(("agent", "patient", "recipient"))
+#: What two people hold together, so that it does not matter whose it is.
+_SHARED = frozenset(("hand", "arm", "attention", "eye", "birthday", "wedding", "victory"))
 #: Relations that two things of one sort may have in either order.
 UPRIGHT = frozenset(("is above", "is below", "is over", "is beneath", "is on top of"))
 
@@ -102,7 +106,9 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     sorts = sorted(map(sort_here, (left, right)))
     meant = any(t.lower_ in PRONOUNS for t in (left, right)) or "name" in sorts
     linked = any(not f.is_relation or f.event >= 0 for f, *_ in links)
-    if meant and not (linked or (sorts == ["name", "name"] and not links and _act_apart(scene, left, right))):
+    alone = set(sorts) <= {"name", "person"} and "name" in sorts and not links
+    apart = alone and ((sorts[0] == sorts[1] and _act_apart(scene, left, right)) or _act_on_same(scene, left, right))
+    if meant and not (linked or apart):
         return False  # `A man … in front of him`, `a question from CBS`
     if any(_is_mutual(f, a, b) or f.denied >= 0 for f, a, b in links):
         return False
@@ -111,6 +117,15 @@ def _are_told_apart(scene: ParsedScene, left: Any, right: Any, links: list[tuple
     acts = [f for f, role in (*own, *theirs) if role == "agent" and not f.is_relation]
     looking = bool(acts) and all(f.name in facts()["looks"] and f.name != "watch" for f in acts)
     return not looking  # who stares may be who looks away
+
+
+def _act_on_same(scene: ParsedScene, left: Any, right: Any) -> bool:
+    """Return True if two people do different things to the same thing: `A saves a penalty taken by B.`"""
+    done = [
+        {(g, f.name) for f, role in scene.facts_of(t) if role == "agent" for g in f.fillers("patient")}
+        for t in (left, right)
+    ]
+    return any(one == other and act != deed for one, act in done[0] for other, deed in done[1])
 
 
 def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
@@ -133,8 +148,14 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
         return True  # the audience rises to its feet
     said = {"m" if t.lower_ in ("he", "him", "his") else "f" if t.lower_ in ("she", "her") else "n" for t in beside}
     if said & {"m", "f"} and "name" in (sort_here(left), sort_here(right)):
-        return True  # whose gender nobody says
+        return not all(map(_is_at_hand, beside))  # whose gender nobody says
     return bool(said) and genders != {"m", "f"} and not (said | genders) <= {"", *list(said)[:1]}
+
+
+def _is_at_hand(pronoun: Any) -> bool:
+    """Return True for the owner of what is given to somebody, who may be either of the two: `A gives his bat to B.`"""
+    thing = pronoun.head
+    return pronoun.tag_ == "PRP$" and thing.dep_ == "dobj" and any(c.dep_ == "dative" for c in thing.head.children)
 
 
 def _is_mutual(fact: Stated, role: str, other: str) -> bool:
@@ -173,14 +194,19 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
     sorts = sort_here(left), sort_here(right)
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
     if set(sorts) <= {*ANIMATE, "name"}:
-        if not links and not (_is_same_place(scene, left, right) or _act_apart(scene, left, right)):
+        owned = names and (_acts_on_thing_of(scene, left, right) or _acts_on_thing_of(scene, right, left))
+        if not links and not (owned or _is_same_place(scene, left, right) or _act_apart(scene, left, right)):
             return NO_SWAP
         verbs = _verbs_of(scene, left, right, links)
         mutual = bool(verbs) and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs)
-        equal = mutual or are_equals(left, right, sorts, verbs)  # the truth layer knows what holds both ways
+        direct = bool(links) and all(not f.is_relation and {a, b} <= _TAKING_PART for f, a, b in links)
+        equal = mutual or are_equals(
+            left, right, sorts, verbs, direct=direct
+        )  # the truth layer knows what holds both ways
         placed = "animal" in sorts and any(f.is_relation for f, *_ in links)
         equal = equal and not (placed and not all(is_beside(f.name) for f, *_ in links))  # not on, not next to
-        if not names and is_plural(left) != is_plural(right):
+        handled = not links or any("patient" in (a, b) for _, a, b in links)  # not what is thrown at somebody
+        if handled and not names and is_plural(left) != is_plural(right):
             equal = equal and not any(v.split()[0] in (*frames()["grown"], *frames()["physical"]) for v in verbs)
         return "" if equal else f"{told} few would expect them in each other's roles (--plausible no)"
     if "" in sorts and not links:
@@ -224,6 +250,15 @@ def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
     same = {f.name for f in doers[0]} & {f.name for f in doers[1]}
     several = is_plural(left) != is_plural(right)
     return all(doers) and not within and not same and not several and not (joined(left, right) and len(doers) < 2)
+
+
+def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
+    """Return True if a person does something with what belongs to another one: `A barber trims a customer's beard.`"""
+    if {sort_here(doer), sort_here(owner)} != {"person"} or owner.dep_ != "poss":
+        return False
+    thing = owner.head
+    acts = [f for f, role in scene.facts_of(doer) if role == "agent" and thing.i in f.fillers("patient")]
+    return bool(acts) and base_of(thing) not in _SHARED
 
 
 def may_be_reversed(verb: str, first: str, second: str, sort: str = "") -> bool:
