@@ -443,6 +443,7 @@ def test_an_audit_is_watched_and_refined(client: TestClient, folder: Path) -> No
     sides = [json.loads((folder / name / "audit.json").read_text("utf-8")) for name in ("mine", "mine-refined")]
     run = [{attacker["name"] for attacker in side["attackers"]} for side in sides]
     assert run[0] == run[1] >= {"length-words", "length-chars"}  # or a leak that was always there looks like a new one
+    assert [bool(side["options"].get("attackers")) for side in sides] in ([True, True], [False, False])
     both = client.get("/audit?name=mine&beside=mine-refined").text
     assert 'value="refine">Make it honest</button><label' in both  # below, but no longer beside each answer
     assert both.count("Make it honest") == 1

@@ -163,8 +163,12 @@ def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link
         write_refined(refined, out)
         both = {path: recorded_audit(load(path)) or {"attackers": []} for path in (place, out)}
         run = {path: [a["name"] for a in found["attackers"]] for path, found in both.items()}
+        named = {path: bool(found.get("options", {}).get("attackers")) for path, found in both.items()}
         names = list(dict.fromkeys([*run[place], *run[out]]))
-        for path in (path for path in both if set(run[path]) != set(names)):
+        # an audit without named attackers also says what its battery lacks: a verdict of another kind
+        for path in both:
+            if set(run[path]) == set(names) and (named[path] or not any(named.values())):
+                continue
             found = audit(load(path), names, progress=job.progress)
             record_audit(path, audit_document(found, path, {"attackers": names}))
 
