@@ -475,10 +475,10 @@ def check_keys(bench: Benchmark, hint: str = "give every item of a subset its ow
 
 
 def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) -> Benchmark:
-    """Return several benchmarks joined into one. Their images must be in one store, and their (subset, id) must all
-    differ.
+    """Return one benchmark with the items of several. The images of all of them must be in the same store, and no two
+    items may have the same subset and id.
 
-    With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that those of different benchmarks cannot coincide.
+    With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that equal names of subsets do not collide.
     """
     if not parts:
         raise UsageError("no benchmarks to concatenate were given", where=name, hint="give at least one benchmark")

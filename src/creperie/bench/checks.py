@@ -219,9 +219,10 @@ def _contradictions(view: View) -> Iterator[Finding]:
 def _across_items(
     view: View, code: np.ndarray, row: np.ndarray, true: np.ndarray, cell: np.ndarray
 ) -> Iterator[Finding]:
-    """Yield a finding for each caption that is false in one item and true of the same image in another item. The arrays
-    have one entry per cell of the match matrices: the `code` of its image and caption, the `row` of its item, whether
-    the caption is `true`, and the number of the `cell`.
+    """Yield a finding for each caption that is false of an image in one item and true of the same image in another
+    item. The four arrays have one entry per cell of the match matrices: `code` identifies the image and the caption,
+    `row` is the index of the item, `true` says whether the caption is true of the image, and `cell` is the index of the
+    cell.
 
     Contradictions within one item are left to other checks.
     """

@@ -74,11 +74,12 @@ Keys = Collection[tuple[str, str]]  #: subset and id of items
 
 
 def reweighed(bench: Benchmark, by: str, doubted: Keys, agreed: Keys = ()) -> Benchmark | None:
-    """Return the benchmark with the tag `evidence` updated by a model's judgement of the items; None if no item has the
+    """Return the benchmark with the tag `evidence` changed according to a model's judgement; None if no item has this
     tag.
 
-    The evidence of an item in `doubted` falls by one level; that of an item in `agreed` rises from `unchecked` to
-    `likely`. `by` is the name of the model.
+    `doubted` holds the keys of items that the model doubts: their evidence falls by one level (see `LEVELS`). `agreed`
+    holds the keys of items with which it agrees: their evidence rises from `unchecked` to `likely`. `by` is the name of
+    the model, which is added to the tag `basis`.
     """
     items = []
     for item in bench:

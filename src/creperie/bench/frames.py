@@ -185,10 +185,11 @@ def _picture_key(cell: Any, where: str) -> str | None:
 def _pictures(
     cells: Sequence[Any], where: str, images: str | Path | None
 ) -> tuple[list[str | None], ImageStore | NoImages]:
-    """Return the keys of the images and their store. The store is `images` if given; the cache if some images were in
-    memory; otherwise the folder that contains all the files.
+    """Return the image keys of the cells (None for an empty cell), and the store that has the images. The store is
+    `images` if given, the cache if some images were given in memory, and otherwise the folder that contains all the
+    image files that the cells name.
 
-    If only some of the paths exist, the keys of the missing files are None, and a warning is issued.
+    If only some of these files exist, the keys of the missing ones are None, and a warning is issued.
     """
     keys = [_picture_key(cell, f"{where}[{i}]") for i, cell in enumerate(cells)]
     named = {key: split_reference(key) for key in keys if key is not None}

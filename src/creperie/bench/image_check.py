@@ -52,8 +52,8 @@ def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = si
 def _look(
     store: ImageStore, uses: dict[str, list[str]], progress: Progress
 ) -> tuple[dict[str, ImageError], dict[str, str]]:
-    """Return the references that cannot be opened, each with its error, and the digest of every image that can be
-    read.
+    """Open every image. Return two dictionaries: the error of each reference that cannot be opened, and the digest of
+    each image that can be read. `uses` maps the key of an image to the references to it.
     """
     bad: dict[str, ImageError] = {}
     digests: dict[str, str] = {}

@@ -15,7 +15,9 @@ from creperie.core import DataError, cut
 
 
 class _NoPandas:
-    """An import hook that makes pandas look as if it were not installed."""
+    """An import hook that makes every import of pandas fail, as if pandas were not installed, so that pyarrow does not
+    import it.
+    """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name == "pandas":
@@ -131,7 +133,7 @@ PAIRED: Match = ((True, False), (False, True))
 
 
 def table_of(items: Iterable[Item]) -> pa.Table:
-    """Return items as a table, which is the `source` of a Benchmark."""
+    """Return a table of the items, in the form that `Benchmark` takes as its `source`."""
     columns: dict[str, list[Any]] = {name: [] for name in CORE_COLUMNS.names}
     tags: dict[str, list[Tag | None]] = {}
     for count, item in enumerate(items):

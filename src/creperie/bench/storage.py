@@ -117,8 +117,8 @@ def save(
 
 
 def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
-    """Write a benchmark's manifest and the documents that describe it into a folder. The manifest names `images` as the
-    place of the images.
+    """Write a benchmark's manifest and the documents that describe it into a folder. `images` is the location of the
+    images, which is stored in the manifest.
     """
     from creperie.bench.cards import write_cards
 

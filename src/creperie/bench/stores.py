@@ -53,8 +53,8 @@ def keep_picture(picture: Any, where: str = "") -> str:
 
 
 def _from_array(picture: Any) -> Any:
-    """Return an array or tensor (channels first or last; bytes, or numbers from 0 to 1) as a PIL image; other objects
-    as they are.
+    """Return an array or tensor as a PIL image; return any other object unchanged. Channels may be the first or the
+    last dimension; values are bytes (0 to 255) or floats from 0 to 1.
     """
     import numpy as np
     from PIL import Image
@@ -89,10 +89,11 @@ def _encoded(picture: Any, where: str) -> bytes:
 
 
 def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
-    """Return the store at a location: a folder, a zip file, tar files, or Parquet with an image column.
+    """Return the store at a location: a folder, a zip file, tar files, or Parquet files with an image column.
 
-    A key is looked up as it is, then without its leading folders, one by one (`val2017/7.jpg`, `7.jpg`), and then in
-    the top-level folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
+    A key is looked up in three ways: as it is; without its leading folders, which are removed one by one
+    (`val2017/7.jpg`, then `7.jpg`); and in the top-level folders of the store, if exactly one of these contains the
+    image (so `7.jpg` finds `val2017/7.jpg`).
     """
     path = Path(location)
     name = path.name.lower()
@@ -311,7 +312,8 @@ class ZipStore(Archive):
 class TarStore(Archive):
     """A store of the files in uncompressed tar files, such as WebDataset shards.
 
-    If a sample lists its images in a JSON file, as `export_webdataset` writes it, the names in this list are keys, too.
+    A sample may have a JSON file that lists other names of its images, such as `export_webdataset` writes. Images can
+    then be found by these names, too.
     """
 
     def __init__(self, path: Path, files: tuple[Path, ...]) -> None:
@@ -445,8 +447,8 @@ class ParquetStore(Archive):
         return self._readers[f].read_row_group(g, columns=chosen).column(0).combine_chunks()
 
     def row_names(self, column: str) -> list[list[str]]:
-        """Return the names of the images in every row; a name that different images share is replaced by numbered
-        names.
+        """Return, for each row, the names of its images in this column. If different images have the same name, their
+        numbered names (such as `<column>/<row>`) are returned instead.
         """
         _ = self._entries
         different = set(self.repeated())

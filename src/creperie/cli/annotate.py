@@ -216,7 +216,7 @@ def _move(db: Database, study: str, state: str) -> CommandResult:
 
 @study_command
 def stop(study: str, db: Database) -> CommandResult:
-    """Stop giving out questions of STUDY until `annotate go`. A closed study becomes stopped instead of closed."""
+    """Stop giving out questions of STUDY until `annotate go` is run. A closed study is reopened as a stopped one."""
     return _move(db, study, "paused")
 
 

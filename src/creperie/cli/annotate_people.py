@@ -123,7 +123,9 @@ def _brief(value: Any) -> str:
 @click.option("--new-address", is_flag=True, help="Make a new address for all workers to share; the old one ends.")
 @click.option("--url", default="", help="What addresses begin with [the address of the server].")
 def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str, db: Database) -> CommandResult:
-    """Let crowd workers enter STUDY through one shared address, with an id that is listed or signed.
+    """Let crowd workers enter STUDY through one shared address, each with an id.
+
+    The id of a worker must be in the list given with --ids or, with --sign, be part of a signed address.
 
     \b
       creperie annotate crowd foils --new-address --ids prolific-ids.txt

@@ -185,8 +185,8 @@ def _within(name: object, folder: Path) -> bool:
 
 
 def _somewhere(error: OSError) -> str:
-    """Return the place to name in the message of an error that has no file name. For example, an error has none if the
-    disk becomes full while an open file is written.
+    """Return a location for the message of an OSError that does not name a file. Such an error occurs, for example, if
+    the disk becomes full while a file is written.
     """
     return "the disk of the output or of the cache" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def cache(ctx: click.Context, as_json: bool) -> int:
-    """The store of embeddings and scores. Without a command: show it.
+    """The store of embeddings and scores. Without a command, show what is in it.
 
-    The store is in CREPERIE_CACHE (else XDG_CACHE_HOME/creperie, else ~/.cache/creperie). It is kept smaller than
-    CREPERIE_CACHE_SIZE (20G) by removing the least recently used entries.
+    The store is the folder CREPERIE_CACHE or, if this is not set, XDG_CACHE_HOME/creperie or ~/.cache/creperie. If it
+    grows larger than CREPERIE_CACHE_SIZE (20G by default), the least recently used entries are removed.
     """
     if ctx.invoked_subcommand is None:
         return int(ctx.invoke(show, as_json=as_json) or 0)

@@ -22,9 +22,10 @@ ACCURACIES = ["model", "task", "subset", "n", "accuracy", "low", "high", "chance
 def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> CommandResult:
     """Compute the highest accuracy that a model without word order can reach, from the captions of a benchmark alone.
 
-    Same words: items with a true and a false caption that have the same words in a different order, so that such a
-    model can only tie. Half-truths: items whose false captions say everything that a true one says, and more; with
-    `--run`, the command says how often a model rejects them.
+    The table counts two kinds of items. In "same words", a true and a false caption have the same words in a different
+    order, so that such a model gives both the same score. In "half-truths", the false captions say everything that a
+    true caption says, and something more; with `--run`, the command says how often a model rejects these false
+    captions.
     """
     from creperie.bench import load
     from creperie.scoring import load_run

@@ -42,8 +42,8 @@ def compare(
     """Compare runs: paired tests on the same items; with three or more models, ranks and correlations.
 
     The interval and the p-value of a difference take into account that items share images; McNemar's test is exact if
-    items are independent. Holm's method corrects for all tests of a task. A folder stands for the runs in it. More than
-    six runs are ranked in groups that do not differ significantly, unless --details is given.
+    items are independent. Holm's method corrects for all tests of a task. A folder as an argument means all runs in
+    this folder. More than six runs are ranked in groups that do not differ significantly, unless --details is given.
     """
     from creperie.reporting import runs_in
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
-    """Return a dictionary of the values of an option that is given as NAME=VALUE and may be repeated. `option` (its
-    name) and `form` (how it is written) appear in errors. Texts are split at the first equals sign or, with `last`, at
-    the last one, for names that are URIs and contain equals signs themselves.
+    """Return the values of a repeatable option NAME=VALUE as a dictionary. `texts` are the values as typed; `option`
+    (its name) and `form` (such as `NAME=VALUE`) are used in error messages. Each text is split at its first equals sign
+    or, with `last`, at its last one, which is needed if names are URIs that contain equals signs themselves.
     """
     pairs = {}
     for text in texts:

@@ -36,7 +36,9 @@ class CommandResult:
 
 
 def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
-    """Return a command that calls the function, prints its result (with `--json` as JSON) and returns its exit code."""
+    """Decorate a function that returns a CommandResult. The decorated function prints this result, as JSON with
+    `--json`, and returns its exit code.
+    """
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
     @functools.wraps(function)
@@ -55,8 +57,8 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
 
 
 def say(line: str = "", *parts: object) -> None:
-    """Print a line, which may have rich's markup, on stdout. `parts` are put into its braces; markup in them has no
-    effect.
+    """Print a line on stdout. The line may contain rich's markup and `{}` fields, which are filled with `parts` as in
+    `str.format`; markup in `parts` has no effect.
 
     >>> say("[bold]{}[/bold]: {:,} items", "a [red] herring", 1200)
     a [red] herring: 1,200 items
@@ -106,9 +108,9 @@ def print_table(
 ) -> None:
     """Print a table. A cell is a whole number or a text without markup. Columns of numbers are aligned to the right.
 
-    No word is broken, and no cell of up to `SHORT` characters is wrapped. If the table is too wide, the columns that do
-    not fit are printed below, again with the first column. Longer cells share the remaining width. In the column named
-    `brief`, cells are cut to one line.
+    Words are never broken, and cells of up to `SHORT` characters are never wrapped; longer cells share the remaining
+    width. If the table is too wide, the columns that do not fit are printed as a further table below, which repeats the
+    first column. In the column named `brief`, cells are cut to one line.
     """
     from rich.console import Console
     from rich.table import Table
@@ -194,8 +196,8 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 @contextmanager
 def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Report progress during the block as lines for a log: one line every ten seconds. Yield a function that counts
-    what is done. Work that takes less than ten seconds prints nothing.
+    """Report progress on stderr during the block, as lines for a log: one line every ten seconds. Yield a function that
+    is called with the amount of work just done. Work that takes less than ten seconds prints nothing.
     """
     start = last = time.monotonic()
     done = 0

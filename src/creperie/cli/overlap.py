@@ -21,8 +21,8 @@ COLUMNS = ["corpus", "texts", "captions", "exact", "near", "items", "images"]
 def overlap(bench: str, corpora: tuple[str, ...], options: OverlapOptions, top: int) -> CommandResult:
     """Find the captions of a benchmark in text files (one caption per line) or in other benchmarks.
 
-    In lines with tabs, the last column is read. `items` counts the items that have a caption which was found. The exit
-    code is 1 if a caption or an image was found.
+    If lines contain tabs, only their last column is compared. In the result, `items` is the number of items with at
+    least one caption that was found. The exit code is 1 if a caption or an image was found.
     """
     from creperie.bench import load
 

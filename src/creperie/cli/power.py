@@ -20,7 +20,9 @@ from creperie.statistics import power as simulated
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw power by items: .svg, .pdf, .png.")
 @answers
 def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path | None) -> CommandResult:
-    """Plan a study by simulating it many times; each simulation is judged as the real study will be.
+    """Plan a study by simulating it many times. Each simulated study is analysed as the real one will be.
+
+    The study should show one of these:
 
     \b
     compare    one model is better than another; two runs show how models differ on your images

@@ -24,8 +24,8 @@ from creperie.statistics import RobustOptions, robustness
 def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettings, plot: Path | None) -> CommandResult:
     """Rank runs of one benchmark by every tie rule, task and weighting, and test which models are equivalent.
 
-    With --wrong, accuracies and rankings also take wrong labels into account. The exit code is 1 if a choice changes a
-    rank.
+    With --wrong, accuracies and rankings also take wrong labels into account. The exit code is 1 if a model's rank
+    depends on the tie rule, task or weighting.
     """
     from creperie.reporting import ranks_by_choice, runs_in, save_figure
 

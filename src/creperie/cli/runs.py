@@ -41,12 +41,12 @@ class AnswerOptions:
 def import_(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOptions) -> CommandResult:
     """Import the answers of other tools as runs: response matrices, logs of harnesses, files of two-option answers.
 
-    A response matrix is a CSV file with a row per model and a column per item, or with a row per item and a column per
-    model if its header begins with `item`. A cell says whether the answer is right, or is a score. Logs need --bench:
-    Inspect (.eval), samples of lm-eval and lmms-eval (.jsonl), tables of VLMEvalKit (.xlsx, .tsv), or tables (CSV,
-    JSONL) with id, subset, and scores or choice. A row is listed as unmatched if it belongs to no item, or if its
-    answer key contradicts the item. If more than a tenth of the rows are unmatched, nothing is written, and the exit
-    code is 3.
+    A response matrix is a CSV file with one row per model and one column per item. If its header begins with `item`, it
+    has one row per item and one column per model instead. A cell is a score, or says whether the answer is right. Logs
+    need --bench: Inspect (.eval), samples of lm-eval and lmms-eval (.jsonl), tables of VLMEvalKit (.xlsx, .tsv), or
+    tables (CSV, JSONL) with id, subset, and scores or choice. A row is listed as unmatched if it belongs to no item, or
+    if its answer key contradicts the item. If more than a tenth of the rows are unmatched, nothing is written, and the
+    exit code is 3.
 
     \b
     creperie runs import responses.csv --choices 4 --columns '[0-9]*'

@@ -109,8 +109,8 @@ def score(
 
 
 def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:
-    """Return the models and benchmarks to score, and whether a zoo file lists them. Runs of a zoo file are resumed if
-    they are incomplete.
+    """Return the models and benchmarks to score, as a zoo, and whether they come from a zoo file. If they do,
+    incomplete runs are resumed.
     """
     from creperie.recipes import Zoo, ZooEntry, is_zoo, read_zoo
 
@@ -293,7 +293,9 @@ def _plan(matrix: Matrix) -> CommandResult:
 
 
 def _document(runs: list[Run], declared: bool) -> dict[str, Any]:
-    """Return the document of a run. For several runs, and for a zoo file, return a list of documents."""
+    """Return the JSON document of a single run. For several runs, or if they come from a zoo file (`declared`), return
+    an object with a list of their documents.
+    """
     documents = [_run_document(run) for run in runs]
     return documents[0] if len(runs) == 1 and not declared else {"runs": documents}
 

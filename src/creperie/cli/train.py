@@ -36,10 +36,13 @@ class TrainGroup(CommandGroup):
 def train() -> None:
     """Train and fine-tune models of the CLIP kind with hard negatives.
 
+    `tune` compares frozen, full and LoRA tuning (Table 13 of SugarCrepe++). `study` tests whether hard negatives also
+    help on clean foils (Tables 5 and 10 of SugarCrepe).
+
     \b
       creperie train --model hf:CLIP --data BENCH --negatives rules:swap,rules:negate --out out/mine
-      creperie train tune --model hf:CLIP --data BENCH --out out/tuned      frozen, full, LoRA (Table 13)
-      creperie train study --world --out out/study                          does the gain survive? (Tables 5 and 10)
+      creperie train tune --model hf:CLIP --data BENCH --out out/tuned
+      creperie train study --world --out out/study
     """
 
 
@@ -148,8 +151,9 @@ class StudyData:
 def study(about: StudyData, options: StudyOptions, engine: Engine | None) -> CommandResult:
     """Train with every type of hard negatives, and test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
-    Each arm trains with a different set of hard negatives: none, replace, swap, negate, all; with refined foils:
-    replace-refined, swap-refined, negate-refined, refined (all of them); `every` stands for all nine. One base model is
+    Each arm trains with a different set of hard negatives. The arm none uses no foils; replace, swap and negate use
+    foils of one type, and all uses all three types. The arms replace-refined, swap-refined, negate-refined and refined
+    do the same with only the foils that are left after refinement. `every` stands for all nine. One base model is
     trained per seed, and every arm continues from it. The same command resumes an interrupted study; study.json in the
     folder always has the results so far.
 

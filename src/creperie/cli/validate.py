@@ -79,8 +79,9 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
 def _judged(
     document: dict[str, Any], failed: int, unanswered: int, bench: str, show: Callable[[dict[str, Any]], None]
 ) -> CommandResult:
-    """Return the result of a validation with its verdict. `failed` is the number of items with a caption that is
-    refuted (exit code 1), `unanswered` the number of items that were not decided (exit code 3).
+    """Return the result of a validation, with its verdict and exit code: 1 if `failed` items have a refuted caption,
+    else 3 if `unanswered` items were not decided. `show` prints the document, and `bench` is named in the next step
+    that is suggested.
     """
     from creperie.auditing import judge_validation
 

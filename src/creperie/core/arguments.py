@@ -68,8 +68,8 @@ def wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], given: M
 
 
 def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
-    """Return the type that a function's annotation stands for, or Any if it needs a name that only type checkers
-    import.
+    """Return the type that a function's annotation stands for. If the annotation uses a name that is imported only for
+    type checkers, return Any.
     """
     if not isinstance(annotation, str):
         return annotation

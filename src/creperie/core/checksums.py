@@ -47,12 +47,11 @@ def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None 
 
 
 def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[str, str] | None]:
-    """Verify the checksum of a document. Return the document without checksums, and the checksums of the files in the
-    same folder by name.
+    """Verify the checksum of a document. Return the document without checksums, and the checksums of the other files in
+    its folder, by name. The latter is None if the document has no checksum, and so is not verified.
 
-    If the content does not match, raise a DataError that names the document as `where`; its hint says how to make the
-    file again: with the command stored in the document, or else as `again` says. A document without a checksum is not
-    verified; the second value is then None.
+    If the content does not match, raise a DataError with `where` as its location. Its hint is to run the command that
+    is stored in the document again or, if none is stored, `again`.
     """
     # Damage to one of the two names must not make the document look like one of an older version.
     marked = isinstance(document, dict) and (

@@ -110,9 +110,10 @@ def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | Non
 
 
 def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
-    """Raise a UsageError unless `folder` is missing or empty, or may be replaced.
+    """Raise a UsageError if `folder` is a file, or if it is not empty and may not be replaced.
 
-    It may be replaced only with `force`, and only if it contains one of the files in `written`, which creperie writes.
+    It may be replaced only with `force`, and only if it contains a file with one of the names in `written`, the files
+    that creperie writes.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError("expected a folder, found a file", where=str(folder), hint="give the path of a folder")
@@ -127,9 +128,10 @@ def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
 
 @contextmanager
 def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: bool = False) -> Iterator[None]:
-    """Hold a lock file during the block; the system releases the lock when the process that holds it dies.
+    """Hold the lock file `lock` during the block. The system releases the lock if the process dies.
 
-    If another process holds it, wait, or (without `wait`) raise a UsageError with the message `busy`.
+    If another process holds the lock, wait for it (with `wait`), or raise a UsageError with the message `busy`, the
+    location `where` and the hint `hint`.
     """
     while True:
         lock.parent.mkdir(parents=True, exist_ok=True)

@@ -18,11 +18,11 @@ class Framed:
         raise NotImplementedError
 
     def to_pandas(self) -> Any:
-        """Return `frame` as a pandas data frame; raise an error that names the package if it is not installed."""
+        """Return `frame` as a pandas data frame; raise a MissingExtraError if pandas is not installed."""
         return as_pandas(self.frame())
 
     def to_polars(self) -> Any:
-        """Return `frame` as a polars data frame; raise an error that names the package if it is not installed."""
+        """Return `frame` as a polars data frame; raise a MissingExtraError if polars is not installed."""
         return as_polars(self.frame())
 
 

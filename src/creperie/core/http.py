@@ -10,7 +10,8 @@ PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 def retry_after(value: str) -> float | None:
-    """Return the seconds that a `Retry-After` header (a number or a date) asks to wait; None if it is neither.
+    """Return how many seconds a `Retry-After` header asks to wait. The header is a number or a date; return None for
+    any other value.
 
     >>> retry_after("3"), retry_after(""), retry_after("Thu, 01 Jan 1970 00:00:00 GMT")
     (3.0, None, 0.0)

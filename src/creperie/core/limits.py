@@ -152,8 +152,8 @@ def parse_json_line(text: str, path: str, line: int) -> Any:
 
 
 def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | None]:
-    """Return the loader and the root node of a YAML document, not yet constructed; raise a DataError if it exceeds the
-    limits.
+    """Return the loader of a YAML document and its root node (None if the document is empty), from which no Python
+    values have been built yet. Raise a DataError if the document exceeds the limits.
     """
     import yaml
 

@@ -47,8 +47,8 @@ def option(
 
     The type of the value is the field's annotation: bool, int, float, str, Path, a Literal, a tuple of names, or one of
     these combined with None. `flags` are given only if they differ from the field's name, such as "--model -m" or
-    "--matched/--unmatched". On the command line, a tuple of names is separated by commas or given by repeating the
-    flag; with `whole`, a comma is part of a name, as in model URIs.
+    "--matched/--unmatched". On the command line, the names of a tuple are separated by commas, or the flag is repeated
+    for each name. With `whole`, the flag must be repeated, because a comma may be part of a name, as in model URIs.
     """
     about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar, "whole": whole}
     return field(default=default, metadata={"option": {**about, "minimum": minimum, "maximum": maximum}})
@@ -169,8 +169,8 @@ def check_options(value: Any) -> None:
 
 
 def with_options(**kinds: type) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Return a decorator that adds the fields of dataclasses to a function's keywords; the function receives the
-    dataclasses, filled in.
+    """Return a decorator for functions that take dataclasses of options. The decorated function also accepts each field
+    of these dataclasses as a keyword; the function itself receives complete dataclasses.
 
     With `@with_options(options=MakerOptions)`, `make(…, seed=1)` and `make(…, options=MakerOptions(seed=1))` both work.
     The function's signature and docstring list the keywords; its attribute `options` holds the dataclasses.

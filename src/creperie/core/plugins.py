@@ -119,9 +119,9 @@ def installed_plugins(group: str) -> dict[str, EntryPoint | RegisteredPlugin]:
 
 
 def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
-    """Return the plug-in called `name` in `group`, in upper or lower case. If there is none, raise an error that lists
-    the known names: those of the plug-ins, and the built-in ones in `own`. `kind` is the word for such a plug-in in
-    this error, such as "maker".
+    """Return the plug-in of `group` with the given name; case is ignored. If there is none, raise an error that lists
+    the known names: the plug-ins and the built-in names in `own`. `kind` is the noun used in this error, such as
+    "maker".
     """
     points = {known.lower(): point for known, point in installed_plugins(group).items()}
     name = name.lower()

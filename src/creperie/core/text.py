@@ -65,8 +65,8 @@ _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2
 
 
 def printable(text: str, *, escaped: bool = False) -> str:
-    """Return the text with every character replaced that moves a terminal's cursor, changes its colours or reverses the
-    text direction: by a JSON escape if `escaped`, else by U+FFFD.
+    """Return the text without characters that move a terminal's cursor, change its colours or reverse the text
+    direction. Each is replaced by a JSON escape if `escaped`, else by U+FFFD.
 
     >>> printable("a\\x1b[31mred", escaped=True), len(printable("\\r\\x9b"))
     ('a\\\\u001b[31mred', 2)

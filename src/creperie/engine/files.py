@@ -52,7 +52,8 @@ def _remote(path: str) -> Any:
 def open_at(path: str, position: int) -> IO[bytes]:
     """Open a file at a byte position of its uncompressed contents.
 
-    A compressed file is decompressed up to that position, starting from where the last read of it ended.
+    To reach the position in a compressed file, decompression continues where the last read of the file ended, if that
+    is not beyond the position; otherwise it starts at the beginning.
     """
     if not is_compressed(path):
         file = open_file(path)

@@ -60,9 +60,9 @@ class Addressed(Pieces):
 
 @dataclass(frozen=True)
 class Writing:
-    """A stage for workers that share a folder with the driver: it writes the result of another stage to a file and
-    returns a table whose metadata holds only the number of rows. If the file `sign` does not exist on the worker's
-    machine, the folder is not shared, and the stage returns the result itself.
+    """A stage that writes the result of another stage to a file in a folder, and returns a table whose metadata holds
+    only the number of rows. This works if workers and driver share the folder, in which the driver puts the file
+    `sign`. If a worker does not find this file, the stage returns the result itself.
     """
 
     stage: Stage

@@ -54,9 +54,9 @@ def parse_shard(text: str) -> Shard:
 
 
 def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> None:
-    """Raise a DataError unless the shards are all parts of one job, each exactly once.
+    """Raise a DataError unless the shards belong to the same job and every shard of this job is there exactly once.
 
-    Each is given as (shard, place of its result, description of its job).
+    `shards` holds (shard, path of its result, description of its job) for each shard.
     """
     places: dict[int, str] = {}
     count = 0

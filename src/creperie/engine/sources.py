@@ -35,8 +35,8 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Joined(Pieces):
-    """Several sources joined into one. The ids are kept if they are `given` in the files; otherwise each is prefixed
-    with the number of its source.
+    """Several sources joined into one. If the files have ids of their own (`given`), these are kept; otherwise each id
+    is prefixed with the number of its source.
     """
 
     parts: tuple[Pieces, ...]

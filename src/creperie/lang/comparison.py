@@ -96,7 +96,7 @@ class ReadingComparison:
 
     @property
     def left(self) -> str:
-        """The first words of the first caption that nothing in the second matches; empty if there are none."""
+        """The first phrase of the first caption to which nothing in the second corresponds; empty if there is none."""
         facts = [f.words for k, f in enumerate(self.own.facts) if k not in self.used and f.denied < 0]
         things = [thing.words for k, thing in self.own.entities.items() if k not in self._reversed]
         more = (self.own.entities[o].attributes - self.other.entities[t].attributes for t, o in self.aligned.items())
@@ -275,11 +275,15 @@ class ReadingComparison:
             self.notes.append(f"in other words: {own.words} → {fact.words}")
 
     def _does_both(self, own: Stated, new: Stated) -> bool:
-        """Return whether one of the two captions states both actions."""
+        """Return whether one of the two captions states both the action `own` and the action `new`, so that they do not
+        contradict each other.
+        """
         return any(f.name == own.name for f in self.other.facts) or any(f.name == new.name for f in self.own.facts)
 
     def _is_spare(self, fact: Stated) -> bool:
-        """Return whether no unmatched fact of the first caption shares a participant with this fact of the second."""
+        """Return whether `fact`, a fact of the second caption, shares no participant with any unmatched fact of the
+        first caption.
+        """
         things = {self.aligned[i] for _, i in fact.roles if i in self.aligned}
         rivals = [
             f
@@ -342,8 +346,8 @@ class ReadingComparison:
         return name not in here.values() or here.get(own.event) == name
 
     def _holders(self, own: Stated) -> set[int]:
-        """Return the things that a phrase may describe: a parse may attach `in the park` to the verb or to the verb's
-        object.
+        """Return the numbers of the things that the phrase `own` may describe. There can be several, because a parse
+        may attach a phrase such as `in the park` to the verb or to the verb's object.
         """
         figures = own.fillers("figure")
         if own.name in ("wear", "have"):
@@ -415,8 +419,8 @@ class ReadingComparison:
                 self.clashes.append(Unmatched("it says what the caption denies", edit, (), "denial"))
 
     def _says_all(self, own: Reading, new: Reading, opener: int, group: list[Stated]) -> bool:
-        """Return whether the caption `own` contains all the words that `new` denies, without giving a participant
-        another role. `opener` is the position of the negating word, and `group` holds the facts that it denies.
+        """Return whether the caption `own` contains all the words that `new` denies, with every participant in the same
+        role. `opener` is the position of the negating word, and `group` holds the facts that it denies.
 
         Words are compared because parses differ (`no monkey kicking`, `a monkey is kicking`).
         """
@@ -431,9 +435,9 @@ class ReadingComparison:
         )
 
     def _all_hold(self, stated: list[Stated], facts: list[Stated], things: list[Entity]) -> bool:
-        """Return whether the first caption states all facts that a negation in the second denies, about things that may
-        be those of the second caption. If the negation denies things but no facts, return whether the first caption
-        mentions one of these things.
+        """Return whether the first caption states all the `facts`, which a negation in the second denies, of things
+        that may be the same. If the negation denies only `things`, return whether the first caption mentions one of
+        them. `stated` holds the facts that the first caption states.
         """
         if not facts:
             heads = [e for e in self.own.entities.values() if e.quantity != "no" and not e.denied]
@@ -471,7 +475,9 @@ class ReadingComparison:
         return any(self._fact_likeness(own, fact) == "apart" for own in stated)
 
     def _denied_alike(self, own: tuple[list[Stated], list[Entity]], new: tuple[list[Stated], list[Entity]]) -> bool:
-        """Return whether each fact that the first caption denies matches one that the second denies."""
+        """Return whether each fact that the first caption denies matches a fact that the second denies. `own` and `new`
+        hold the facts and things that the two captions deny.
+        """
         return all(any(self._is_narrower(f, g) for g in new[0]) for f in own[0]) and bool(own[0])
 
     def _is_narrower(self, own: Stated, new: Stated) -> bool:
@@ -500,8 +506,8 @@ def _goes_both_ways(verb: str) -> bool:
 
 
 def _denied(reading: Reading) -> dict[int, tuple[list[Stated], list[Entity]]]:
-    """Return what each denying word of a caption denies, by the word's index: facts, or things if it only denies that
-    they are there.
+    """Return, by the index of each negating word of a caption, the facts and the things that it denies. It denies a
+    thing if it only says that the thing is absent, as in `no dog`.
     """
     groups: dict[int, tuple[list[Stated], list[Entity]]] = {}
     for fact in reading.facts:

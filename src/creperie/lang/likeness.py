@@ -175,9 +175,9 @@ def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False)
     """Return how the relation `new` between two things relates to the relation `old` between them: in particular,
     whether both can be true.
 
-    If `turned`, the two things are exchanged in the new relation. A description denies what it leaves out: `a dog near
-    a bench` is not on the bench. A `bare` statement does not: `The dog is near the bench.` may be true if the dog is on
-    it.
+    If `turned`, the two things are exchanged in the new relation. In a description, what is left out is taken as not
+    being so: `a dog near a bench` means that the dog is not on it. A statement of nothing but the relation (`bare`)
+    does not imply this: `The dog is near the bench.` may be true of a dog on the bench.
     """
     if old == new and not turned:
         return "same"

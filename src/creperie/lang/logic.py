@@ -110,8 +110,8 @@ def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset(
 
 
 def _open(found: ReadingComparison, mentioned: frozenset[str]) -> Truth:
-    """Return the verdict for two captions that do not contradict each other: compatible if rules cover everything in
-    which they differ, else unknown. `mentioned` are words of other captions of the image.
+    """Return the verdict on two captions that do not contradict each other: "compatible" if the rules cover every
+    difference between them, else "unknown". `mentioned` are words of other captions of the image.
     """
     if found.clashes:
         return Truth(UNKNOWN, f"they differ in more than one place: {found.clashes[0].edit}")
@@ -132,8 +132,8 @@ def _bare(text: str) -> list[str]:
 
 
 def _adds_up(caption_words: Sequence[str]) -> bool:
-    """Return whether the counts after the first one sum to the first (`three cups, two … and one …`). With fewer than
-    two later counts, return True.
+    """Return whether the first number in a caption is the sum of the later ones, as in `three cups, two red and one
+    blue`. With fewer than two later numbers, return True.
     """
     counts = [COUNTS[w] for w in caption_words if w in COUNTS]
     return len(counts) < 3 or sum(counts[1:]) == counts[0]
@@ -168,7 +168,7 @@ def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
 
     An item is "decidable" if every true caption entails the first true caption or is entailed by it, and every false
     caption contradicts a true one. It is "not decidable" if a false caption follows from a true one, or if the table of
-    relations shows that one of these conditions fails for some pair of captions.
+    relations shows, for some pair of captions, that a condition for "decidable" is not met. Otherwise it is "unknown".
 
     >>> decidability(["The cat is on the bed.", "The bed is below the cat."], ["The cat is under the bed."])[0]
     'decidable'

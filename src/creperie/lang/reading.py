@@ -180,9 +180,9 @@ class _Reader:
         )
 
     def _meant(self, one: Any, attributes: set[str]) -> str:
-        """Return the noun for which `one` stands, as in `a black one`. If it has attributes, this is a noun with an
-        attribute of the same dimension, such as another colour; otherwise it is a subject. Return an empty text if
-        there is none.
+        """Return the noun that `one` stands for, as in `a black one`; empty if none is found. If `one` has
+        `attributes`, a noun with an attribute of the same dimension (such as another colour) is taken; otherwise a
+        subject.
         """
         own = {dimension_of(word) for word in attributes} - {""}
         known = [(i, e) for i, e in self.entities.items() if i < one.i and self.doc[i].tag_ in ("NN", "NNS")]
@@ -436,8 +436,9 @@ class _Reader:
         return doers(verb) if is_verb(verb) else [t for t in (verb,) if t.i in self.entities]
 
     def _relation(self, name: str, figures: list[Any], grounds: list[Any], head: Any) -> str:
-        """Return the name of a relation: `is NAME` if the table of relations has this entry, else the preposition
-        itself. `with` becomes `is with`, `have` or `with`, depending on what it joins.
+        """Return the name of the relation between `figures` (the things that are placed) and `grounds` (the things by
+        which they are placed): `is NAME` if the table of relations has this entry, else the preposition itself. `with`
+        becomes `is with`, `have` or `with`, depending on what it joins.
         """
         kinds = {kind_of(self.entities[t.i].head) for t in grounds}
         animate = any(kind_of(self.entities[t.i].head) in _ANIMATE for t in figures if t.i in self.entities)

@@ -56,8 +56,8 @@ class Reading:
     denied: Mapping[int, frozenset[str]] = field(default_factory=dict)  #: the same of each denying word
 
     def exchanged(self, left: int, right: int, what: str, words: tuple[str, str]) -> Reading:
-        """Return the reading with two things exchanged. `what` says which part: their "names", whole "phrases" or
-        "attributes".
+        """Return the reading with two things exchanged. `what` says what changes places: their "names", their whole
+        "phrases" or their "attributes". `words` holds the attribute of each of them that is exchanged.
         """
         one, other = self.entities[left], self.entities[right]
         if what == "attributes":

@@ -129,7 +129,9 @@ def _index_line(line: str) -> tuple[str, tuple[int, ...]]:
 
 @cache
 def open_wordnet() -> WordNet:
-    """Return the installed WordNet, from the folder named by CREPERIE_WORDNET or from Debian's."""
+    """Return the installed WordNet, read from the folder named by CREPERIE_WORDNET or, if this is not set, from the
+    folder of Debian's package.
+    """
     named = os.environ.get("CREPERIE_WORDNET")
     for folder in [Path(named)] if named else FOLDERS:
         if (folder / "index.noun").is_file() and (folder / "data.noun").is_file():

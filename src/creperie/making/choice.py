@@ -52,8 +52,8 @@ class Option:
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
-    """Choose among the accepted foils, and yield every outcome again. In it, the accepted foils that were not chosen
-    are rejected, each with a reason.
+    """Choose among the accepted foils. Yield every outcome; accepted foils that were not chosen are now rejected, each
+    with a reason. If the `maker` does not choose, the outcomes stay as they are.
 
     `outcomes` is called twice, because the choice needs two passes over the outcomes.
     """
@@ -97,8 +97,9 @@ def _sign(value: float) -> int:
 
 
 def _taken(rows: list[list[Option]], count: int) -> list[Option]:
-    """Return up to `count` foils for each row, which holds the foils of one caption. They are chosen such that edits,
-    words and cues balance.
+    """Choose up to `count` foils from each row (the foils of one caption), and return them in one list. They are chosen
+    so that no edit is too frequent, words are added as often as they are removed, and differences in length, word
+    frequency and likelihood cancel out.
     """
     limit = max(2, int(MOST_OF_ALL * len(rows)))
     edits: Counter[str] = Counter()
@@ -132,8 +133,8 @@ def _likely(taken: list[Option]) -> list[Option]:
 
 
 def _most_unlikely(likely: int) -> int:
-    """Return the largest allowed number of foils that are less likely than their captions, if `likely` other foils are
-    at least as likely as theirs.
+    """Return how many foils may be less likely than their captions if `likely` foils are at least as likely as their
+    captions.
     """
     return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
 
@@ -153,8 +154,8 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
 
 
 def _most_of_all(kept: list[Option], rows: dict[int, list[Option]], kind: str, options: MakerOptions) -> list[Option]:
-    """Return `kept` with foils added for captions that have fewer than wanted. If the limits on frequent edits then
-    leave few foils, and a choice with more varied edits gives more of them, return that choice instead.
+    """Return `kept`, with foils added for captions that have too few. If the limits on frequent edits would then leave
+    fewer foils than a choice with more varied edits, return that choice instead.
     """
 
     def within(counts: Counter[str], limit: int) -> bool:
@@ -176,8 +177,8 @@ def _is_rare(limit: int, counts: Counter[str], edit: str) -> bool:
 def _filled(
     kept: list[Option], rows: dict[int, list[Option]], options: MakerOptions, fits: Callable[[Counter[str], str], bool]
 ) -> list[Option]:
-    """Return `kept` and, for captions with fewer foils than wanted, further ones from `rows`. A foil is added only if
-    `fits(counts, edit)` is true, where `counts` says how often each edit is then used.
+    """Return `kept` plus further foils from `rows` for captions with fewer foils than wanted. A foil is added only if
+    `fits(counts, edit)` is true: `edit` is its edit, and `counts` says how many foils each edit would then have.
     """
     kept, own, counts = list(kept), Counter(o.caption for o in kept), Counter(o.edit for o in kept)
     less = sum(o.gap < 0 for o in kept)
@@ -206,8 +207,8 @@ def _filled(
 
 
 def _is_within(counts: Counter[str], limit: int, kind: str, balanced: bool) -> bool:
-    """Return True if no edit has more than its maximum share of the foils, supposing that every edit in `counts` is
-    used at most `limit` times. If there are few foils, the share is limited only if `balanced`.
+    """Return True if every edit stays within its maximum share of the foils when no edit is used more than `limit` times.
+    `counts` says how often each edit could be used. If there are few foils, the share is limited only if `balanced`.
     """
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
     total, top = sum(cut), sum(cut[:TOP])

@@ -173,8 +173,8 @@ def _is_worn(colour: Any) -> bool:
 
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
-    """Return True if the caption tells two things of the same name apart without their attributes. They may differ in
-    number or in the words after them, or one may do something to the other that the other does not do to it.
+    """Return True if the caption tells two things of the same name apart without their attributes: by their number, by
+    the words after them, or by something that one does to the other and that is not mutual.
     """
     if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True

@@ -127,7 +127,9 @@ def _is_headline(noun: Any) -> bool:
 
 
 def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
-    """Return True if another word may refer to the thing and so needs just one of them; if it `acts`, any pronoun."""
+    """Return True if another word may refer to the thing, so that the thing must stay single. If the thing does
+    something (`acts`), any pronoun counts as such a word.
+    """
     if any(t.lower_ in (*frames()["of_one"], "one") and t not in noun.lefts for t in doc):
         return True
     meant = ("it", "its", "itself", "they", "them", "their", "which", "whose")
@@ -136,7 +138,7 @@ def _refers_to_one(doc: Any, noun: Any, acts: bool) -> bool:
 
 
 def _may_do_together(noun: Any) -> bool:
-    """Return True if several people or things could do together what the caption says that a single one does."""
+    """Return True if several people or things could do together what the caption says of a single one (`noun`)."""
     doc, agrees = noun.doc, {t.i for t in agreeing(noun)}
     if noun.dep_ in ("nsubj", "nsubjpass") and noun.head.dep_ not in ("ROOT", "relcl"):
         return False
@@ -183,7 +185,9 @@ def _nouns_from(first: Any) -> list[Any]:
 
 
 def _is_for_one(article: Any) -> bool:
-    """Return True if an article begins the name of a thing that only one at a time wears, uses or plays with."""
+    """Return True if the article begins the name of a thing that only one person or animal at a time can wear, use or
+    play with.
+    """
     things, before = _nouns_from(article), article.nbor(-1)
     done = before.tag_[:2] == "VB"
     if article.lower_ not in _ONE and not (article.lower_ == "the" and done):
@@ -197,8 +201,8 @@ def _is_for_one(article: Any) -> bool:
 
 
 def _is_shared(thing: Any, done: bool) -> bool:
-    """Return True if several people or animals can share a thing. Without `done`, they are in, on or at it (a bench).
-    With `done`, the thing is the object of their verb, and they do it together (a game).
+    """Return True if several people or animals can share a thing. If `done`, the thing is the object of their verb
+    (they play a game); otherwise they are in, on or at it (they sit on a bench).
     """
     base, sort = base_of(thing), sort_here(thing)
     names = {base, named(thing).replace(" ", "")}  # a skate board is a skateboard
@@ -267,8 +271,9 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
 
 
 def _may_do_alone(noun: Any) -> bool:
-    """Return True if the verb of a plural subject could be put in the singular. The verb must agree with the noun, and
-    one person alone can do the action: it does not need several people, nor things of which each person has one.
+    """Return True if the verb of a plural subject can be put in the singular. It must agree with the noun, and one
+    person must be able to do the action alone: it may need neither several people nor several things, one for each
+    person.
     """
     verb, agrees = noun.head, {t.i for t in agreeing(noun)}
     finite = [

@@ -120,8 +120,8 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 @cache
 def rivals(noun: str) -> tuple[str, ...]:
-    """Return the nouns that can replace a noun: its replacements in the lists, and the nouns of the same kind in whose
-    replacements it is listed.
+    """Return the nouns that can replace a noun: those that the word lists name as its replacements, and nouns of the
+    same kind that have this noun among their replacements.
     """
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]
@@ -236,8 +236,8 @@ def is_stuff(word: str, look: str) -> bool:
 
 @cache
 def other_materials(material: str, look: str) -> tuple[str, ...]:
-    """Return the materials that can replace `material` in a thing. Its broader terms are left out: `wood` does not
-    replace `oak`, nor `metal` `brass`. If `look` is `fabric`, the others are fabrics too.
+    """Return the materials that can replace `material` in a thing. More general terms are left out: `wood` does not
+    replace `oak`, and `metal` does not replace `brass`. If `look` is `fabric`, only fabrics are returned.
     """
     net = open_wordnet()
     above = {w for s in net.senses(material, "n")[:3] for up in (s, *net.above(s)) for w in up.words}

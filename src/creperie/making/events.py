@@ -171,8 +171,9 @@ def find_contact(doc: Any) -> TwoComplements | str:
 
 
 def _complements(doc: Any, verb: int, a: Any, b: Any, links: tuple[str, str]) -> TwoComplements | str:
-    """Return the event, or the reason why it cannot be rewritten. After the verb there may be only the two complements,
-    with at most one word (of `links`) between them, and a further clause such as `, and …` at the end.
+    """Return the event in which `a` and `b` are the complements of a verb, or the reason why it cannot be rewritten.
+    After the verb, only these complements may follow, with at most one of the words `links` between them. A further
+    clause such as `, and …` may end the caption.
     """
     body, end = _body(doc)
     tail = next((t.i for t in body[:-1] if t.text == "," and t.i > verb and doc[t.i + 1].tag_ == "CC"), body[-1].i + 1)
@@ -285,8 +286,8 @@ def _form(verb: Any, passive: bool) -> Form | str:
 def _event(
     verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], passive: bool, link: Any | None
 ) -> ActionClause | str:
-    """Return the event if every word of the caption has a place in it; else the reason why it cannot be written in the
-    other voice.
+    """Return the event, or the reason why it cannot be written in the other voice. Every word of the caption must
+    belong to a part of the event, such as the verb, the agent or the patient.
     """
     hung = {patient.i: [c for c in dependents(patient, "prep") if _is_of_the_event(c, patient)]}
     if verb.dep_ == "acl":  # the verb modifies one of its own arguments, as does the final period

@@ -319,7 +319,7 @@ def _tells_many(doc: Any) -> bool:
 
 
 def _agrees(noun: Any) -> bool:
-    """Return True if it is known which verb agrees with a noun, or if none has to."""
+    """Return True if the verb that must agree with this noun is known, or if no verb has to agree with it."""
     if is_subject(noun):
         return bool(noun.head.tag_[:2] == "VB") or noun.dep_ == "conj"
     return noun.dep_ in ("dobj", "pobj", "dative", "conj", "attr", "poss") or (

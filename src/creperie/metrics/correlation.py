@@ -159,6 +159,9 @@ def rank_table(columns: Mapping[str, Mapping[str, float]], baseline: str = "") -
     """Return the ranking of models in each column, such as SC, P2-vs-N and SC++. Only models that have a value in all
     columns are ranked.
 
+    Gains are the ranks that a model rises or falls compared with the first column. If `baseline` names a model, `side`
+    says in which columns a model is better or worse than it.
+
     >>> for row in rank_table({"SC": {"x": 0.9, "y": 0.8}, "SC++": {"x": 0.4, "y": 0.6}}):
     ...     print(row.name, row.ranks, row.gains)
     x (1, 2) (0, -1)

@@ -332,12 +332,14 @@ def _score_mean(
     clusters: Sequence[np.ndarray],
     bounds: tuple[float, float],
 ) -> Confidence:
-    """Return the mean over groups with a score interval, for the case that some groups have few clusters. To vary the
-    mean, the same number is added to the logit of every group's value.
+    """Return the mean over groups with a score interval, for the case that some groups have few clusters. Each mean
+    that is tested for the interval is reached by adding the same number to the logits of all groups' values. `pulled`
+    holds the influence of each item on its group's value.
 
-    The variance is the binomial one, times the ratio of the observed variance to the binomial one over all answers
-    together. Negative correlations between groups count as 0: a few clusters cannot prove them, and they could make the
-    variance vanish. Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
+    The variance is that of right and wrong answers (binomial), scaled by the ratio of the observed to the binomial
+    variance of all answers together. Negative correlations between groups count as 0: a few clusters cannot prove them,
+    and they could make the variance vanish. Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher
+    1938).
     """
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
     sizes = np.array([len(pull) for pull in pulled])

@@ -40,7 +40,9 @@ class MetricSettings:
         return np.asarray((outcomes == HIT) + self.tie_weight * (outcomes == TIE), np.float64)
 
     def right(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return which items count as right where items are counted: hits, and ties if the tie rule says right."""
+        """Return which items count as right in measures that count whole items: hits, and also ties if the tie rule
+        counts them as right.
+        """
         return self.worth(outcomes) == 1
 
     def wrong(self, outcomes: np.ndarray) -> np.ndarray:

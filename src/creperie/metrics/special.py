@@ -91,8 +91,8 @@ def sign_flip_p(values: np.ndarray) -> float:
 
 
 def _common_step(sizes: np.ndarray) -> float:
-    """Return the largest of a few simple fractions (1, 1/2 … 1/60) of which all values are multiples. If there is none,
-    return 2**-15 of the sum of up to 200 values, and 0 if there are more.
+    """Return the largest of the fractions 1, 1/2 … 1/60 of which every value is a multiple. If none fits, return 2**-15
+    times the sum of the values if there are at most 200 of them, otherwise 0.
     """
     for parts in (1, 2, 4, 6, 12, 60):
         if np.allclose(sizes * parts, np.rint(sizes * parts), rtol=0, atol=1e-9):

@@ -57,7 +57,7 @@ class TableValue:
         return self.task.text(self.value, digits)
 
     def span(self, digits: int) -> str:
-        """Return the interval as text; an empty text if there is none."""
+        """Return the interval as text, which is empty if there is no interval."""
         if math.isnan(self.low):
             return ""
         return f"[{self.task.text(self.low, digits)}, {self.task.text(self.high, digits)}]"

@@ -107,9 +107,9 @@ def _digest_files(
 
 
 def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
-    """Return a text that identifies the present state of an image file: it differs after every change of the file. It
-    is empty if a change could go unnoticed. `key` names the image in the store, and `folders` keeps the real paths of
-    folders for the next calls.
+    """Return a text that identifies the current state of an image file: it changes whenever the file does. It is empty
+    if the state cannot be identified reliably. `key` names the image in the store, and `folders` stores the real paths
+    of folders for later calls.
     """
     resolve = getattr(store, "resolve", None)
     try:

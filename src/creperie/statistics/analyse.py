@@ -211,7 +211,8 @@ def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
 
 
 def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """Return the analysis without the random effects that the rows cannot identify, and these effects.
+    """Remove the random effects that the rows cannot identify; return the reduced analysis and the names of these
+    effects.
 
     A random effect is left out if it has a single group, one group per row, the same groups as another effect, or a
     factor with only one level. At least one random effect is always kept.

@@ -159,7 +159,9 @@ class Fetcher:
                     raise StoppedError from None
 
     def _attempt(self, url: str, file: File, part: Path, have: int, at: Callable[[int], None]) -> None:
-        """Request the rest of a file, of which `have` bytes are on disk, and append it to them."""
+        """Request the part of a file that is not on disk yet, and append it to the `have` bytes that are already in
+        `part`. `at` is called with the number of bytes on disk.
+        """
         import httpx
 
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
@@ -233,8 +235,8 @@ def is_picture(path: Path) -> bool:
 
 
 def _positions(advance: Advance) -> Callable[[int], None]:
-    """Return a function that is called with the number of bytes on disk, and advances a progress bar by the
-    difference.
+    """Return a function that takes the number of bytes now on disk and calls `advance` with the increase since its last
+    call.
     """
     told = 0
 

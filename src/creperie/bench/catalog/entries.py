@@ -127,8 +127,8 @@ class CatalogEntry:
 
     @property
     def how(self) -> str:
-        """How to get the benchmark: by `download`, as an `own copy`, or by `import` if creperie has no reader for
-        it.
+        """How to get the benchmark: `download` (creperie downloads it), `own copy` (the user must have a copy), or
+        `import` (creperie has no reader for it, so it must be imported with `data import`).
         """
         if not self.format:
             return "import"

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CatalogPictures:
-    """The images of a benchmark: the store to use (None: the one that the format found), and how many images are
-    present.
+    """The images of a benchmark: their store, and how many images are present. If the store is None, the store that the
+    benchmark was read with is kept.
 
-    `missing` lists the images that could not be fetched, each with the reason why and the items that need it.
+    `missing` lists the images that could not be fetched, each with the reason and the items that need it.
     """
 
     store: ImageStore | None = None
@@ -51,8 +51,8 @@ def own_images(bench: Benchmark, place: str) -> CatalogPictures:
 
 
 def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
-    """Return the images that came with the text files. If images are `wanted` and some are missing, a note says how to
-    get them.
+    """Return the images that came with the text files. If `wanted` is True and some images are missing, the result
+    includes a note that says how to get them.
     """
     from creperie.bench.benchmark import image_keys
 

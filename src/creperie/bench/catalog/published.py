@@ -90,9 +90,9 @@ def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
 
 
 def _folder_in_repository(file: File) -> str:
-    """Return the folder of a file within its repository.
+    """Return the folder of a file within its repository, taken from its URL.
 
-    For https://raw…/OWNER/NAME/COMMIT/data_unrefined/swap_obj.json saved as swap_obj.json, this is `data_unrefined`.
+    For example, swap_obj.json at https://raw…/OWNER/NAME/COMMIT/data_unrefined/swap_obj.json is in `data_unrefined`.
     """
     head = file.urls[0].removesuffix(file.saved_as).rstrip("/")
     return "/".join(head.split("/")[6:])

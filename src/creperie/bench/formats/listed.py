@@ -36,8 +36,9 @@ class _Strict(string.Formatter):
 
 
 def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
-    """Return the template with a record's fields filled in; `values` are the elements of a record that is a list. If
-    the template refers to a field that is a list (as `*name`), return one text per element of the field.
+    """Return the texts that result from filling a record's fields into the template: usually one text. If the template
+    contains `*name`, the field `name` must be a list, and one text is returned for each of its elements. If the record
+    itself is a list, `values` are its elements, to which the template refers by position.
     """
     before, star, name = template.partition("*")
     try:
@@ -98,8 +99,8 @@ def _item(record: Record, part: Mapping[str, Any], file: str) -> Item | None:
 
 
 def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the foils of FOIL it!, each with the caption that it was made from; a foil and its caption have the same
-    id.
+    """Yield each foil of FOIL it! as a record that also holds the caption from which the foil was made (`original`). In
+    the file, a foil and its caption have the same id.
     """
     document = read_json(path, strict=True)
     rows = document.get("annotations") if isinstance(document, dict) else None
@@ -113,9 +114,9 @@ def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the descriptions of ImageCoDe, each with the images of its folder.
+    """Yield each description of ImageCoDe as a record that also lists the images in the description's folder.
 
-    They are published as {folder: {number: description}}. Images are sorted by the number in their file name.
+    The file has the form {folder: {number: description}}. Images are sorted by the number in their file name.
     """
     document = read_json(path, strict=True)
     if not isinstance(document, dict) or not all(isinstance(descriptions, dict) for descriptions in document.values()):

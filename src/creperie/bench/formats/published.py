@@ -20,7 +20,9 @@ from creperie.core import DataError, UsageError
 
 @dataclass(frozen=True)
 class NoItem:
-    """The result for a record that is not an item by the benchmark's own rules, with the reason."""
+    """The result for a record that the benchmark's own rules exclude, so that no item is made from it; it holds the
+    reason.
+    """
 
     reason: str
 
@@ -109,7 +111,8 @@ Place = tuple[str, RecordKind, Callable[[Item], Mapping[str, Any]]]
 def writer(place: Callable[[str], Place]) -> Callable[[Benchmark], Files]:
     """Return a function that writes a benchmark as one file per subset.
 
-    `place` returns the name of a subset's file, its kind, and a function from items to records.
+    `place` takes a subset's name and returns three things: the name of the file, its kind, and a function that converts
+    an item to a record.
     """
 
     def write(bench: Benchmark) -> Files:

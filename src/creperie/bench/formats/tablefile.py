@@ -54,9 +54,10 @@ def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = Tru
 
 
 def _delimiter(path: Path, usual: str, quotes: bool) -> str:
-    """Return the separator of a file's heading: the usual one or, if that leaves one column, the one that gives most.
+    """Return the separator that a table file uses, judged by its heading. This is the usual separator or, if the
+    heading does not contain it, the one that the heading contains most often.
 
-    Spreadsheets write semicolons where the comma is the decimal mark.
+    Some spreadsheets write semicolons, because their decimal mark is a comma.
     """
     heading = next((line for _, line in read_lines(path) if line.strip()), "")
     plain = re.sub('"[^"]*"', "", heading) if quotes else heading

@@ -19,10 +19,10 @@ def file_digest(path: Path) -> str:
 
 
 def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
-    """Return the files of a benchmark whose names are `wanted`, sorted, as (relative path, path). If `path` is a file,
-    return only that file. `what` describes the files in errors; with `deep`, subfolders are searched, too.
+    """Return a sorted list of (relative path, path) of the files whose names `wanted` accepts. If `path` is a file, the
+    list contains only that file. `what` describes the files in errors. With `deep`, subfolders are searched, too.
 
-    If the folder contains no such file, its subfolder `data` is searched, where repositories usually keep them.
+    If a folder contains no such file, its subfolder `data` is searched, since many repositories keep their data there.
     """
     try:
         if path.is_file():

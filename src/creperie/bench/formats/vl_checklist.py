@@ -23,8 +23,8 @@ def _item(record: Record, subset: str) -> Item:
 
 
 def _first(record: Record, name: str) -> str:
-    """Return the first text in a field. Some records (SWiG) have three, of which the benchmark's own code uses only the
-    first.
+    """Return the first text of a field, which is a list of texts. Some records (from SWiG) have three texts, of which
+    the benchmark's own code uses only the first.
     """
     texts = record.value[1].get(name)
     if not isinstance(texts, list) or not texts:

@@ -50,7 +50,9 @@ Conversation = Generator[Sequence[Ask], list[Reply], R]
 
 @dataclass
 class PendingQuestion:
-    """A question that has been asked and has no reply yet: the number of tries, and the last answer."""
+    """A question that has been asked but has no usable reply yet: how many times it was tried, and the last answer,
+    which was rejected.
+    """
 
     ask: Ask
     tries: int = 0

@@ -211,9 +211,10 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
 
 
 def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Proposal]:
-    """Ask the validator of Algorithm 2 about a text. If it accepts the text, return an empty proposal. Otherwise return
-    a proposal with the reason in `skipped`. Its candidate is the validator's correction, if usable, or the validator's
-    answer if this cannot be parsed.
+    """Ask the validator (Algorithm 2 of SugarCrepe++) about a text. If it accepts the text, return an empty proposal.
+    Otherwise the proposal holds the reason in `skipped` and, as its candidate, the validator's correction. It has no
+    candidate if the correction is missing or unusable. If the answer cannot be parsed, the whole answer is the
+    candidate.
     """
     step = maker.validator
     reply = (yield [Ask(step, {"first": source.text, "second": text})])[0]

@@ -447,7 +447,9 @@ def same_captions(bench: Benchmark, one: str, two: str) -> int:
 
 
 def _hit_c(findings: RecipeFindings) -> list[FactRow]:
-    """Return the effects that the paper prints, under its names, estimated over all models and for single models."""
+    """Return the effects that table C of Hit or Be Hit prints, with the names used there, estimated once for all models
+    together and once for each model.
+    """
     rows = []
     printed = {(row.group, row.model) for row in published_table("hit-or-be-hit/C").rows}
     for stage, document in findings.fits.items():
