@@ -207,8 +207,9 @@ def _filled(
 
 
 def _is_within(counts: Counter[str], limit: int, kind: str, balanced: bool) -> bool:
-    """Return True if every edit stays within its maximum share of the foils when no edit is used more than `limit` times.
-    `counts` says how often each edit could be used. If there are few foils, the share is limited only if `balanced`.
+    """Return True if every edit stays within its maximum share of the foils when no edit is used more than `limit`
+    times. `counts` says how often each edit could be used. If there are few foils, the share is limited only if
+    `balanced`.
     """
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
     total, top = sum(cut), sum(cut[:TOP])
