@@ -72,8 +72,9 @@ class ParsedScene:
 
 
 def is_tied(noun: Any) -> bool:
-    """Return True if a thing cannot be moved because it is a part of another thing, belongs to one, or refers
-    to one.
+    """Return True if the thing that a noun names cannot be moved by itself, because it is part of another thing,
+    belongs to another, or its phrase refers to another: `tea` in `a cup of tea`, `lawyer` in `whose lawyer`, `winner`
+    in `the winner, Dalia Okonjo`.
     """
     whole = noun.head.head if noun.head.lower_ == "of" else None
     if (
@@ -202,7 +203,7 @@ def _is_definite(noun: Any) -> bool:
 
 
 def _is_introduced(noun: Any) -> bool:
-    """Return True if `there is` introduces a noun, so that it cannot take `the`."""
+    """Return True if a noun follows `there is`, after which `the` cannot stand."""
     return any(c.dep_ == "expl" for c in outer(noun).head.children)
 
 
@@ -246,8 +247,9 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
     """Return the caption with two noun phrases exchanged. Verbs are made to agree, and pronouns take the case of their
     new place.
 
-    The result is empty if the phrases do not fit into each other's place, or if they differ in nothing but their names,
-    so that exchanging the names gives the same. With `always`, the caption is written in these cases too.
+    The result is empty if one of the phrases does not fit into the place of the other. It is also empty if the phrases
+    differ only in their nouns, since exchanging the nouns then gives the same caption. With `always`, the caption is
+    written in these cases too.
     """
     doc, spans = left.doc, (span_of(left), span_of(right))
     if any(_is_torn(doc, *s) for s in spans):
@@ -296,8 +298,9 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
 
 
 def _is_torn(doc: Any, start: int, end: int) -> bool:
-    """Return True if the words from `start` to `end` would be torn from a word beside them that may belong to them,
-    whatever the parse says. If `Plum` is moved out of `shooting guard Plum`, its title stays behind.
+    """Return True if moving the words from `start` to `end` would separate them from a neighbouring word that may
+    belong to the same phrase, even if the parse does not say so. If `Plum` is moved out of `shooting guard Plum`, the
+    title stays behind.
     """
     before = doc[start - 1].tag_ if start else ""
     after = doc[end].tag_[:2] if end < len(doc) else ""
@@ -312,8 +315,8 @@ def _is_many(noun: Any) -> bool:
 
 
 def _tells_many(doc: Any) -> bool:
-    """Return True if a caption describes what a single person or thing cannot do, such as standing in a circle, queuing
-    or sharing something.
+    """Return True if a caption describes something that takes several people or things, such as standing in a circle,
+    queuing or sharing something.
     """
     return any(t.lower_ in frames()["of_many"] or lemma(t.text, "VBZ") in frames()["of_many"] for t in doc)
 

@@ -193,8 +193,7 @@ class SceneFact:
 
 
 def annotated_captions(path: str | Path, images: str | Path | None = None) -> Captions:
-    """Return the facts of all photographs as captions. At most 40 captions state the same, that is, have the same kind,
-    things and state.
+    """Return the facts of all photographs as captions. At most 40 captions have the same kind, things and state.
 
     Each caption has four tags: `about` (the things), `state` (what is true of them), `least` (the share of the picture
     that the smallest of these things covers) and `evidence`. The evidence is `certain` if the dataset annotates every
@@ -261,8 +260,8 @@ Group = Sequence[AnnotatedThing]
 
 
 def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) -> Iterator[SceneFact]:
-    """Yield facts about position: all things with one name are to the left of all things with another name, or above
-    them.
+    """Yield facts about the positions of two groups, the things with one name and the things with another: everything
+    in one group is to the left of everything in the other, or above it.
     """
     phrases = _the(names[0], len(groups[0])), _the(names[1], len(groups[1]))
     for kind, side, extent in (("left", 0, image.width), ("above", 1, image.height)):
@@ -293,8 +292,9 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
 
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
-    """Yield a fact for each pair of names of which one has far more things: more than 2n + 1 large enough ones, where
-    the other name has n. An overlooked thing then does not make the fact false.
+    """Yield a fact for each pair of names if there are far more things with one name than with the other. If n things
+    have the other name, more than 2n + 1 large enough things must have this one. The fact then stays true even if
+    annotators overlooked a thing.
     """
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):

@@ -72,8 +72,8 @@ def what_a_judge_would_add(missing: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def why_rejected(fields: Mapping[str, object] | None) -> str | None:
-    """Return why the judge's answer rejects a foil; None if the answer says that it could describe a photograph and is
-    false.
+    """Return why the judge's answer rejects a foil. Return None if the answer says that the foil could describe a
+    photograph and that it is false.
 
     >>> why_rejected({"reason": "", "photograph": "yes", "false": "no"})
     'the judge does not find it false'

@@ -27,7 +27,9 @@ NAME = "mine:spatial"
 
 @dataclass(frozen=True)
 class SpatialMiner(Maker):
-    """A maker that looks up captions about the same things, among those of the same image and of other images."""
+    """A maker that searches a collection of captions for others about the same things as the source. A caption of the
+    same image becomes the second positive, and captions of other images become foils.
+    """
 
     pool: CaptionPool
     false: frozenset[tuple[str, str]]  #: (image, caption) pairs that people found false
@@ -61,10 +63,11 @@ class SpatialMiner(Maker):
         return _candidate(source, converse.said(), "converse", f"{scene.relation} ↔ {converse.relation}")
 
     def _foils(self, source: SourceCaption, scene: Spatial) -> list[Candidate]:
-        """Return the captions of other images that are most similar to the source. Only captions that contradict the
-        source are returned, unless `as_published`.
+        """Return the captions of other images that are most similar to the source, as foils. Unless `as_published`,
+        only captions that contradict the source are returned.
 
-        All captions that are as similar as the third are candidates too; those that contradict the source come first.
+        The three most similar captions are returned, and all others that are as similar as the third. The most similar
+        come first and, among equals, those that contradict the source.
         """
         known = {source.text, *source.others}
         images = frozenset(source.images)
@@ -85,11 +88,11 @@ class SpatialMiner(Maker):
         return [self._foil(source, *foil) for foil in sorted(foils)]
 
     def _foil(self, source: SourceCaption, unlike: float, unproven: bool, text: str) -> Candidate:
-        """Return `text` as a foil, tagged with why it is thought to be false: `opposite` (it contradicts the caption),
-        `people` (people labelled it false) or `unsure`.
+        """Return `text` as a foil, tagged with why it is thought to be false: `opposite` (it contradicts the source
+        caption), `people` (people labelled it false) or `unsure`.
 
-        `unlike` is minus its Jaccard similarity to the caption, and `unproven` says that it does not contradict the
-        caption.
+        `unlike` is minus the Jaccard similarity of `text` and the source caption. `unproven` is True if `text` does not
+        contradict the source caption.
         """
         false = any((image, text) in self.false for image in source.images)
         sure = "unsure" if unproven and not false else "people" if unproven else "opposite"

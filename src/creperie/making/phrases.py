@@ -138,8 +138,8 @@ def _inside_noun_phrase(verb: Any) -> bool:
 
 
 def _core(noun: Any) -> list[Any]:
-    """Return the tokens that remain when a phrase is reduced: the head, its determiner, number, possessor and compound,
-    and an `of …` or `and …` after it.
+    """Return the tokens that remain when a phrase is reduced: the noun, its determiner, number, possessor and compound
+    words, and a phrase with `of` or `and` that follows the noun.
     """
     kept = [noun, *([noun.left_edge] if noun.left_edge.tag_ == "DT" else ())]  # `a half eaten pie`
     whole = dependents(noun, "nummod") and noun.left_edge.lower_ in ("a", "an")

@@ -118,8 +118,8 @@ def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdi
 
 
 def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
-    """Return the verdict, with a tag that `judge` (a model URI) found the foil false, if the foil was accepted and
-    rules left it open; else the verdict unchanged.
+    """Return the verdict with a tag that says that `judge` (a model URI) found the foil false. A verdict is returned
+    unchanged if the foil was rejected or if the rules had already decided about it.
     """
     candidate = verdict.candidate
     if verdict.reason or not is_open(candidate):
@@ -129,8 +129,8 @@ def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
 
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
-    """Return the verdicts after rejecting duplicates within an item. If `whole`, all candidates of a group are rejected
-    as soon as one of them is.
+    """Return the verdicts, with duplicates within an item rejected. If `whole`, a group is kept only as a whole: if one
+    of its candidates is rejected, all of them are.
     """
     keys = [(v.candidate.subset, word_key(v.candidate.text)) for v in verdicts]
     accepted = [k for k, v in enumerate(verdicts) if not v.reason]

@@ -46,10 +46,11 @@ def is_vouched(kind: str, old: Any, change: str) -> bool:
 
 
 def _is_vouched_thing(old: Any, new: str) -> bool:
-    """Return True if the noun `new` can replace this one in any caption of the same form.
+    """Return True if the noun `new` can replace the noun `old` in any caption of this form.
 
     That holds for people who differ only in age, sex or family role. It also holds for two things of one kind, if the
-    caption says no more than that the thing is held, carried or washed, stands somewhere, or is beside something.
+    caption says only that the thing is held, carried or washed, that it stands somewhere, or that it is beside
+    something.
     """
     base, kind = base_of(old), kind_of(base_of(old))
     singular = lemma(new, "NNS")
@@ -94,13 +95,13 @@ def _is_used_alike(old: Any, base: str, new: str) -> bool:
 
 
 def is_furnished(doc: Any) -> bool:
-    """Return True if a caption names furniture, food or things that show which room it is."""
+    """Return True if a caption names furniture, food or other things that show what kind of room the scene is in."""
     words = map(base_of, doc)
     return any(kind_of(w) in ("furniture", "food") or w in frames()["of_rooms"] for w in words)
 
 
 def used_alike(noun: str) -> list[str]:
-    """Return nouns for other things that people use in the same way as this one."""
+    """Return the nouns for things that people use in the same way as the thing that this noun names."""
     return [n for nouns, _ in frames()["same_use"] if noun in nouns for n in nouns if n != noun]
 
 

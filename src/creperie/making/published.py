@@ -178,8 +178,8 @@ def for_action(verb: str) -> tuple[str, ...]:
 
 
 def contrasts(groups: list[list[str]], word: str) -> tuple[str, ...]:
-    """Return the other words of the first group that begins with this word or, if none does, of the first that contains
-    it.
+    """Return the other words of a group that contains this word; none if no group does. Of several such groups, the one
+    that begins with this word is taken, or else the first.
     """
     for group in sorted(groups, key=lambda g: g[0] != word):
         if word in group:

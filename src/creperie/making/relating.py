@@ -53,8 +53,8 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _without(link: Any) -> Iterator[CaptionEdit]:
-    """Yield the edit that turns `a dog with a red collar` into `a dog without a collar`. The missing thing loses its
-    adjectives.
+    """Yield the edit that replaces `with` by `without`, as from `a dog with a red collar` to `a dog without a collar`.
+    The adjectives of the thing that is now missing are left out.
     """
     doc, thing, owner = link.doc, dependent(link, "pobj"), link.head
     if thing is None or thing.tag_ not in ("NN", "NNS") or owner.tag_[:2] != "NN" or owner.i > link.i:
@@ -167,8 +167,8 @@ def _fits_there(span: Sequence[Any], new: str) -> bool:
 
 
 def other_actions(verb: Any) -> list[str]:
-    """Return the dictionary forms of the verbs that can replace a verb: they take the same kind of object, or none if
-    it has none.
+    """Return the dictionary forms of the verbs that can replace a verb. They take the same kind of object as this verb,
+    or no object if it has none.
     """
     base, doer = base_of(verb), next(iter(doers(verb)), None)
     thing = dependent(verb, "dobj")
@@ -238,8 +238,8 @@ def _is_listed(noun: Any, lists: list[str]) -> bool:
 
 
 def _is_vouched_posture(verb: Any, new: str) -> bool:
-    """Return True if the subject of a verb could just as well take the posture that `new` says: sit, stand or lie in
-    its place.
+    """Return True if the subject of a verb could just as well sit, stand or lie in the same place, whichever of these
+    the verb `new` says.
     """
     doer = next(iter(doers(verb)), None)
     if doer is None or new not in frames()["postures"].get(sort_here(doer), ()) or base_of(verb) == "swim":

@@ -173,9 +173,9 @@ class RuleProposer:
     def _true_ones(
         self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
     ) -> tuple[list[Candidate], str]:
-        """Return candidates made from the first of the `ranked` edits for which `truth` gives a verdict that a foil of
-        this kind may have. If there is a judge, edits that `truth` leaves open are included. If there are no
-        candidates, also return the reason.
+        """Return candidates and a text. The candidates are made from the first of the `ranked` edits whose verdict by
+        `truth` is allowed for foils of this kind. If there is a judge, edits that `truth` leaves open are also used.
+        The text is the reason why there are no candidates, else empty.
         """
         wanted = WANTED.get(kind.split("-")[0], WANTED["replace"]) + ((UNKNOWN,) if options.judge else ())
         most = max(MOST_KEPT, options.foils)
@@ -244,11 +244,13 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 
 
 def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
-    """Return the verdict of `truth` on a foil. For a replacement, the parse of the source caption is used with the word
-    replaced.
+    """Return the verdict of `truth` on the foil that an edit makes. For a replacement, the foil's parse is that of the
+    source caption with one word replaced.
 
-    For a swap, the two words are exchanged in the reading of the source caption (`own`). The text of the swap is also
-    parsed anew, and the source must not entail that reading either.
+    For a swap, the foil's text is parsed anew. If the source neither entails nor contradicts the foil by this parse,
+    the two words are exchanged in the reading of the source caption, and the verdict on that is returned. If the foil
+    would follow by the exchange alone, the parse decides, unless it leaves the verdict open. `own` is the reading of
+    the source caption.
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)

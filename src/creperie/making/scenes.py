@@ -144,8 +144,9 @@ def half_truths(name: str, options: MakerOptions, captions: Captions) -> HalfTru
 
 
 def _captions(source: SourceCaption, detail: Sequence[str], seed: int) -> tuple[Candidate, ...]:
-    """Return the three captions of a half-truth item. Which thing is named first is random, so that each of the two
-    wordings in `detail` (`further left in it than`, `further right in it than`) is true as often as false.
+    """Return the three captions of a half-truth item. `detail` holds two opposite wordings of a position, such as
+    `further left in it than` and `further right in it than`. Which of the two things is named first is random, so that
+    each wording is true as often as false.
     """
     things = str(source.tags["about"]).split(", ")
     dice_for(seed, HALF_TRUTHS, f"{source.id} order").shuffle(things)

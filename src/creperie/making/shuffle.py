@@ -118,7 +118,7 @@ def slots_of(doc: Any) -> list[WordSlot]:
 
 
 def _permutation(kind: str, slots: Sequence[WordSlot], rng: Random) -> list[int]:
-    """Return a new order of the words, as indices."""
+    """Return a new order of the words, as their indices. `kind` says which words are shuffled."""
     order = list(range(len(slots)))
     groups = [order[i : i + 3] for i in order[::3]]
     if kind == "shuffle-all":

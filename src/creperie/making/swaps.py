@@ -169,8 +169,8 @@ def _is_mutual(fact: Stated, role: str, other: str) -> bool:
 
 
 def _has_own(scene: ParsedScene, thing: Any, other: Any) -> bool:
-    """Return True if a phrase after the noun says something about the thing that does not involve the other thing, as
-    in `a man in a hat and a woman in a scarf`.
+    """Return True if a phrase after the noun `thing` describes it without mentioning `other`. In
+    `a man in a hat and a woman in a scarf`, `in a hat` describes only the man.
     """
     own = [f for f, _ in scene.facts_of(thing) if f.name != "of" and other.i not in {i for _, i in f.roles}]
     return any(scene.doc[fact.token].head == thing for fact in own)
@@ -296,8 +296,9 @@ def _is_bare(scene: ParsedScene, fact: Stated) -> bool:
 
 
 def _is_same_place(scene: ParsedScene, left: Any, right: Any) -> bool:
-    """Return True if the caption says the same of two things, in two separate facts with the same name. Examples are
-    two hats that two people wear, two chairs that two cats are on, and books on a bed beside shirts on a desk.
+    """Return True if the caption says the same about two things in two separate facts with the same relation, so that
+    exchanging them changes nothing. Examples are two hats that two people wear, two chairs that two cats are on, and
+    books on a bed beside shirts on a desk.
     """
     own, theirs = ([(f, role) for f, role in scene.facts_of(t)] for t in (left, right))
     shared = [(f, g) for f, role in own for g, other in theirs if f.name == g.name and role == other and f is not g]

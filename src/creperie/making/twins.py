@@ -72,8 +72,8 @@ class TwinPair:
 
 @dataclass(frozen=True)
 class TwinMiner(Maker):
-    """A maker that proposes the twins of each caption, which are captions of other images. They are searched for once,
-    before the first caption is proposed.
+    """A maker that proposes twins for each caption. A twin is a caption of another image that is almost the same. All
+    twins are searched for once, before the first proposal.
     """
 
     mined: Mapping[str, Sequence[Candidate]]  #: candidates by the id of the first caption
@@ -202,8 +202,9 @@ class TwinSearch:
                 self.true_captions.setdefault(source.images[0], {})[source.text] = words
 
     def _screened(self, left: int, right: int, kind: int) -> TwinPair:
-        """Return the pair, judged by its words alone: with a contrast or an edit if the two may be twins, or with a
-        reason if they are not. If there is neither a contrast nor a reason, a parse must decide.
+        """Return the pair, judged by its words alone. It gets a contrast or an edit if its captions may be twins, and a
+        reason if they are not. If it has neither a contrast nor a reason, the captions must be parsed to decide. `kind`
+        is the kind of key that they share.
         """
         one, two = self.sources[left], self.sources[right]
         if one.images[0] == two.images[0]:
@@ -301,9 +302,11 @@ class TwinSearch:
         return [pair if pair.reason else replace(pair, reason=why_alike(pair)) for pair in pairs]
 
     def _matched(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return all pairs, some of them rejected, so that no image or caption is used twice for one kind of twins.
+        """Return all pairs. So many of them are rejected that no image and no caption is in two accepted pairs of the
+        same kind.
 
-        Among pairs that compete, those with the same words are preferred, then those with better evidence.
+        Among pairs that share an image or caption, those with the same words in another order are preferred, then those
+        with better evidence.
         """
         kept: set[int] = set()
         for kind in sorted({p.kind for p in pairs if not p.reason}):

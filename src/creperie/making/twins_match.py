@@ -187,8 +187,8 @@ def _keys(words: list[int]) -> Iterator[Triple]:
 
 def _pairs(rows: list[list[int]]) -> Iterator[Triple]:
     """Yield (left number, right number, kind of key) for captions that share a key but have different fillers. `rows`
-    are the sorted (key, filler, caption number) of one key. If many captions share it, each is compared only with those
-    after it that are nearest in this order.
+    holds (key, filler, caption number) for all captions with one key, sorted. If there are many, each caption is
+    compared only with those in the next few rows.
     """
     few = [row for k, row in enumerate(rows) if k < PER_FILLER or rows[k - PER_FILLER][1] != row[1]]
     reach = max(PER_FILLER, PER_KEY // len(few))

@@ -44,8 +44,9 @@ class Contrast:
 
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
-    """Return a table from word to exclusion class to a pair: the kind of item that this class makes, and those groups
-    of the class that contain the word. Words of different groups of a class exclude each other.
+    """Return a table of words. For each word, and each class of words that contains it, the table holds the kind of
+    item that the class makes, and the groups of the class that contain the word. Words of different groups of a class
+    exclude each other.
     """
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in read_data("twins")["classes"].items():

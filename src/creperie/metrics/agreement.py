@@ -59,7 +59,8 @@ def cohen_kappa(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Agreement:
-    """Return Cohen's kappa of two raters. `weights` says how the distance between the ranks of two ratings counts.
+    """Return Cohen's kappa of two raters. `weights` says how much a disagreement counts: all the same (`none`), or in
+    proportion to the distance between the ranks of the two ratings (`linear`) or to its square (`quadratic`).
 
     >>> round(cohen_kappa(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])).value, 3)
     0.5

@@ -17,12 +17,12 @@ from creperie.metrics.settings import DEFAULT, MetricSettings
 
 @dataclass(frozen=True)
 class OneThreshold:
-    """The result of strict classification. An item is right if all its true cells lie above one threshold, which is the
-    same for all items, and all its false cells below it. A score equal to the threshold is wrong.
+    """The result of strict classification, with one threshold for all items. An item is right if all its true cells are
+    above the threshold and all its false cells are below it. A score equal to the threshold is wrong.
 
     `best` is the highest fraction of right items that any threshold reaches on these items, which is an upper bound.
-    `accuracy` is the fraction that is right if the threshold for each cluster is chosen on the other clusters. `chance`
-    is the fraction expected if a coin decides every cell.
+    `accuracy` is the fraction that is right if the threshold for each cluster is chosen from the other clusters only.
+    `chance` is the fraction expected if a coin decides every cell.
     """
 
     threshold: float

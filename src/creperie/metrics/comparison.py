@@ -94,9 +94,9 @@ def compare(
     """Return the comparison of two models' outcomes on the same items, in the same order.
 
     Interval and p-value come from a statistical model of the difference (`difference_confidence`), in which clusters
-    are independent, the items of a cluster share one intra-class correlation, and cluster size may depend on which
-    model is better. McNemar's test is exact if items are independent. It counts the items on which one model is better;
-    with `ties="half"`, a tie is better than a miss and worse than a hit.
+    are independent, the items of a cluster share one intra-class correlation, and the size of a cluster may be related
+    to which model is better in it. McNemar's test is exact if items are independent. It uses only the items on which
+    the two outcomes differ; with `ties="half"`, a tie is better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(

@@ -96,12 +96,12 @@ def _with_known(posterior: np.ndarray, votes: Votes) -> np.ndarray:
 
 
 def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
-    """Return, for each person, the log-odds that the answers come from a habit that ignores the questions, and not from
-    honest work.
+    """Return, for each person, the log-odds that the answers come from a habit that ignores the questions rather than
+    from honest work.
 
-    The accuracy of an honest person is taken to be a little below the usual one or higher, whichever fits the answers
-    best. Answers on which all people agree are therefore no evidence of a habit. The right answer is the known one or
-    is inferred from the other people's answers.
+    The accuracy of an honest person is assumed to be at least slightly below the usual one. Among these accuracies, the
+    one that fits the answers best is taken. Answers on which all people agree are therefore no evidence of a habit. The
+    right answer is the known one or is inferred from the other people's answers.
     """
     logs = np.log(np.maximum(estimate.posterior[votes.question], 1e-12)) - _likelihood(votes, estimate.accuracy)
     others = _softmax(logs)

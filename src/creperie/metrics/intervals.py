@@ -102,7 +102,9 @@ def _score_interval(share: float, n: float, z: float) -> tuple[float, float]:
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """Return the proportion right / n, given the sums of these two columns; NaN where n is 0."""
+    """Return the proportion right / n, or NaN where n is 0. The last axis of `sums` holds the sums of right answers and
+    of all answers.
+    """
     return over(sums[..., 0], sums[..., 1])
 
 
@@ -221,8 +223,8 @@ def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np
     """Return a statistic that rises with two proportions, with its interval. The columns are: right answers of the
     first kind, right answers of the second kind, all answers of the first kind, all answers of the second kind.
 
-    The intervals of both proportions are combined (MOVER). If errors of one kind are concentrated in a few clusters,
-    this cannot be hidden by many errors of the other kind.
+    The intervals of the two proportions are combined (MOVER). If the errors of one kind are concentrated in a few
+    clusters, the interval is therefore wide, even if there are many errors of the other kind.
     """
     parts = [share_confidence(columns[:, k], columns[:, 2 + k], clusters) for k in range(2)]
     value, sizes = float(statistic(columns.sum(axis=0))), columns[:, 2:].sum(axis=0)
@@ -425,11 +427,12 @@ def tango(gap: np.ndarray, group: np.ndarray, widening: float = 1.0, freedom: in
     """Return Tango's score interval of a difference, averaged over groups. `gap` holds 1 for each item that is won, −1
     for each that is lost and 0 for the others, and `group` the number of each item's group.
 
-    The interval contains every difference that a test does not reject, if the test takes the variance to be the one
-    that this difference implies. At a difference of 0 this is McNemar's test without correction.
+    The interval contains every difference that a score test does not reject. For each difference, the test uses the
+    variance that would hold if this were the true difference. At a difference of 0 this is McNemar's test without
+    correction.
 
     All groups are tested as if they had the same difference. `widening` is the factor by which clusters increase the
-    variance. With `freedom`, Student's quantiles with so many degrees of freedom are used.
+    variance. If `freedom` is not 0, the quantiles are Student's with that many degrees of freedom.
     """
     wins, losses, n = (np.bincount(group, some) for some in (gap > 0, gap < 0, np.ones(len(gap))))
     weight = 1 / n / len(n)

@@ -68,9 +68,10 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
     all answers in each cluster.
 
     Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less; the variance is
-    multiplied by `widened`. Usually each tail gets half of the error probability. But suppose that at some proportion
-    all answers are right (or all wrong) with a probability above that half. Then no data can reject this proportion on
-    that side, and the other tail gets more, at most the whole error probability (Blaker 2000).
+    multiplied by `widened`. Usually each tail gets half of the error probability. The exception is a proportion so near
+    to 1 (or 0) that, if it were the true one, all answers would be right (or wrong) with a probability of more than
+    this half. No data can then reject the proportion in that tail, so the other tail gets more, at most the whole error
+    probability (Blaker 2000).
 
     >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
     >>> round(low, 2), round(high, 2)
@@ -156,8 +157,8 @@ def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correl
 
 
 def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: the numbers k = 0, 1, 2 …, and how many clusters have more than k answers of this kind. A
-    fraction of an answer counts as that fraction of a cluster. Large k are grouped.
+    """Return two arrays: the numbers k = 0, 1, 2 …, and for each k how many clusters have a count larger than k. If a
+    count is not whole, its cluster adds the fractional part at the k that is the whole part. Large k are grouped.
     """
     whole = np.floor(counts + 1e-9).astype(np.int64)
     most = int(whole.max(initial=0)) + 1

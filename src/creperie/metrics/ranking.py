@@ -90,8 +90,8 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays with sums over the rows of each item: the rank that random scores would give on average, the
-    number of rows, and the probability of each rank under random scores.
+    """Return three arrays with one entry per item, each summed over the item's rows: the mean rank of the best true
+    caption under random scores, the number of rows, and the probability of each rank under random scores.
     """
     longest = max((g.match.shape[1] for g in layout.groups), default=1)
     expected, rows = np.zeros((2, len(layout)))

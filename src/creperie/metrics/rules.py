@@ -42,7 +42,9 @@ def _contests(cells: np.ndarray, match: np.ndarray) -> list[Contest]:
 
 
 def both_ways(match: np.ndarray) -> list[Contest]:
-    """Return the contests of both rows and columns; none if the rows, or the columns, have nothing to compare."""
+    """Return the contests of all rows and all columns. Return no contests if the rows have none, or if the columns have
+    none.
+    """
     rows, columns = along_rows(match), down_columns(match)
     return rows + columns if rows and columns else []
 
@@ -86,8 +88,8 @@ class NthPositive:
 
 @dataclass(frozen=True)
 class NthCandidate:
-    """Contests between an image's n-th true caption (from 0) and its false captions. There is one contest for each
-    other true caption, which is its query. Only items with one image have such contests.
+    """Contests between the n-th true caption (from 0) of an item and its false captions, where each of the other true
+    captions serves once as the query. Only items with one image have such contests.
     """
 
     n: int

@@ -51,16 +51,16 @@ class CaptionPair:
 
     @property
     def fault(self) -> str:
-        """The code of the verdict for a pair that turns out wrong: the captions should mean the same but do not, or the
-        reverse.
+        """The code of the verdict if the pair is wrong. It is wrong if captions that should mean the same do not, or if
+        captions that should differ do not.
         """
         return "not-equivalent" if self.wanted == "same" else "negative-equivalent"
 
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on a pair of captions that should mean the same, or something different. The code is empty if they
-    do, and `UNDECIDED` if that is unknown.
+    """The verdict on a pair of captions that should mean the same, or should differ. The code is empty if the pair is
+    as it should be, and `UNDECIDED` if that is unknown.
     """
 
     pair: CaptionPair
@@ -278,6 +278,9 @@ def judged_by_truth(pair: CaptionPair) -> PairVerdict:
 
 def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
     """Return the verdict on a pair, given P(first entails second) as `forth` and P(second entails first) as `back`.
+
+    A caption counts as entailed from a probability of `SURE`. Captions that should mean the same must entail each
+    other. Otherwise the first must not entail the second or, for a `crossed` pair, neither may entail the other.
 
     >>> entailed(CaptionPair("s", "1", "a dog runs", "an animal runs", "different"), 0.97, 0.2).code
     'negative-equivalent'

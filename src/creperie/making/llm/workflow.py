@@ -156,8 +156,8 @@ def is_duplicate(first: str, second: str) -> bool:
 
 
 def is_superfluous(first: str, second: str) -> bool:
-    """Return True if the second text cannot be a version of the first, because they share too few words: fewer than
-    three, or not all words of a first text that is shorter. Texts are split at blanks.
+    """Return True if the second text shares too few words with the first to be a version of it. It must share at least
+    three words or, if the first text has fewer than three words, all of them. Texts are split at blanks.
 
     >>> is_superfluous("A dog on a mat", "Sure, here you are!"), is_superfluous("two dogs", "Two dogs there")
     (True, False)
