@@ -37,8 +37,8 @@ Value = Literal[
 
 @dataclass(frozen=True)
 class Task:
-    """A way to judge items. If `swapped` names another task, that task judges the items whose true captions P1 and P2
-    are swapped (see `second_is_nearer`).
+    """A task: the rule by which scores decide, for example, whether an item is a hit or a miss. If `swapped` is set, it
+    names the task that is used instead for items whose true captions P1 and P2 are swapped (see `second_is_nearer`).
     """
 
     name: str
@@ -51,7 +51,9 @@ class Task:
 
     @property
     def by_item(self) -> bool:
-        """True if the task gives every item one outcome."""
+        """True if the task gives every item one outcome, such as a hit. Other tasks give a rank, or one value over the
+        captions of all items.
+        """
         return isinstance(self.rule, OutcomeRule) and self.value == "share"
 
     @property
@@ -61,7 +63,9 @@ class Task:
 
     @property
     def has_margins(self) -> bool:
-        """True if every item has a margin, which is the smallest lead of a winner over a loser."""
+        """True if every item has a margin: the smallest difference between the score of a candidate that should win and
+        the score of one that should lose.
+        """
         return isinstance(self.rule, Outrank) and not self.swapped
 
     def text(self, value: float | None, digits: int = 1) -> str:
@@ -196,8 +200,8 @@ def as_task(which: Task | str) -> Task:
 
 
 def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None) -> np.ndarray:
-    """Return the outcome of each item as int8: HIT, MISS, TIE or VOID. `scores` is the flat array of the scores that
-    the task needs.
+    """Return the outcome of each item as int8: HIT, MISS, TIE, or VOID if the task has nothing to compare in the item.
+    `scores` is the flat array of the scores that the task needs.
 
     `swap` says for which items the true captions P1 and P2 are swapped (see `second_is_nearer`). Only tasks that
     reorder captions need it.

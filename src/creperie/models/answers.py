@@ -151,8 +151,9 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
 
 
 def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
-    """Parse an answer that chooses no option by its label. It may say that no option fits, or that every option does;
-    any other answer is unparsable. `denied` are the options that the answer rules out.
+    """Parse an answer that chooses no option by its label. If it says that no option fits, the result is `NONE`, and if
+    it says that every option fits, `SEVERAL`. If the question asks for the option that does not fit ("odd"), these two
+    may be the other way round. Any other answer is unparsable. `denied` are the options that the answer rules out.
     """
     if denied:
         return Parsed(UNPARSABLE, why="it says which option is not meant")
@@ -180,7 +181,7 @@ def _in_range(chosen: set[int], options: Sequence[str]) -> Parsed:
 
 def _number(label: str, count: int) -> int:
     """Return the index of the option that a label such as "b" or "second" means. "former" and "latter" have a meaning
-    only for two options; for another number they give `count`, which is the index of no option.
+    only if there are two options. Otherwise `count` is returned for them, which is the index of no option.
     """
     if label in ("last", "final"):
         return count - 1
@@ -193,8 +194,8 @@ def _number(label: str, count: int) -> int:
 
 
 def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
-    """Return the options that an answer names, by label or by the whole caption, and those that it names only to rule
-    them out.
+    """Return two sets of indices: the options that an answer names, by label or by the whole caption, and the options
+    that it names only to rule them out.
     """
     named: set[int] = set()
     denied: set[int] = set()

@@ -44,8 +44,8 @@ _BLANKS = re.compile(r"\s{2,}")
 
 @dataclass(frozen=True)
 class CaptionRule:
-    """The changes that are made to a caption, in this order: it is cleaned in the way `clean`, put in lower case if
-    `lower`, cut to the first `words` words, and preceded by `prefix`.
+    """The changes that are made to a caption, in this order: it is cleaned by the method that `clean` names, put in
+    lower case if `lower` is True, cut to the first `words` words, and preceded by `prefix`.
 
     >>> CaptionRule(lower=True, words=3, prefix="query: ")("A Dog chases a cat.")
     'query: a dog chases'

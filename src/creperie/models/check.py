@@ -113,7 +113,7 @@ def _ability_checks(model: Any, ability: Ability, rates: dict[str, float]) -> li
 
 def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
     """Call a method once with some of the test inputs, and return its result. `places` are the indices of these inputs,
-    `takes` says what kind of input the method needs, and `asks` which questions it can answer.
+    `takes` is the kind of input that the method needs, and `asks` are the questions that the model can answer.
     """
     texts, pictures = [CAPTIONS[k] for k in places], drawings()
     if takes == "captions":

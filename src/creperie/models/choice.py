@@ -57,8 +57,8 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class Chosen:
-    """An answer, as the probability of each option. If the model named an option, it has 1 and the others have 0. If
-    the answer could not be parsed, all are NaN.
+    """An answer, as one probability per option. If the model named an option, this option has 1 and the others have 0.
+    If the answer could not be parsed, all probabilities are NaN.
 
     `answer` is the generated text, with the reasoning if it is a `GeneratedText`. It is empty if the probabilities come
     from likelihoods.
@@ -233,8 +233,9 @@ def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionW
 def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
     """Return the demonstrations of a TOML file.
 
-    Each `[[demonstration]]` has `captions`; `answer` (the number of an option, from 1, or 0 for none) or `fits` (the
-    numbers of the captions that fit); `image` (a file in the same folder) or `scene` (a description); and `subset`.
+    Each `[[demonstration]]` has `captions`, and either `answer` (the number of an option, from 1, or 0 for none) or
+    `fits` (the numbers of the captions that fit). It may also have `image` (a file in the same folder) or `scene` (a
+    description), and `subset`.
     """
     file = Path(path).expanduser()
     records = parse_toml(read_text(file), path).get("demonstration")

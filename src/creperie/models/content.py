@@ -233,8 +233,8 @@ class _Hasher:
         self._put(*sorted(hasher.total.hexdigest() for hasher in members))
 
     def _state(self, value: Any, hidden: bool = False) -> None:
-        """Hash an object's attributes and, with `hidden`, the further state that pickle stores for types written in
-        C.
+        """Hash an object's attributes. With `hidden`, also hash the further state that pickle stores for types written
+        in C.
         """
         own = {name: getattr(value, name) for name in _slots(type(value)) if hasattr(value, name)}
         own |= getattr(value, "__dict__", {})
@@ -292,7 +292,7 @@ class _Hasher:
 
     def _names(self, space: Mapping[str, Any], names: set[str], attributes: set[str]) -> None:
         """Hash the values that `names` have in the namespace `space`. If such a value is a module that is not from a
-        library, only those of its `attributes` that the code uses are hashed.
+        library, hash only what the code uses of it: the names in `attributes`.
         """
         for name in sorted(names & space.keys()):
             if (id(space), name) in self._named:

@@ -70,8 +70,8 @@ class Asking:
         return [texts[at : at + self.settings.samples] for at in range(0, len(texts), self.settings.samples)]
 
     def combined(self, samples: Sequence[GeneratedText], read: Callable[[str], Parsed], count: int) -> Chosen:
-        """Combine the sampled answers to one prompt, by majority vote or as the mean, and return the probability of
-        each of `count` options.
+        """Combine the sampled answers to one prompt, and return the probability of each of `count` options. The setting
+        `combine` decides between a majority vote and the mean.
 
         `read` parses a sample. A sample that cannot be parsed counts for no option; if any is cut off, the whole answer
         counts as cut off.

@@ -294,7 +294,9 @@ def _method(own: Callable[..., Any], finish: Callable[[Any], np.ndarray]) -> Ans
 
 
 def _encoder(own: Callable[..., Any], inputs: Callable[[Sequence[Any]], Any]) -> Answer:
-    """Return a function that encodes a list: it calls `own` once or, if `own` takes only one input, once per input."""
+    """Return a function that encodes a list of inputs. It calls `own` once for the whole list or, if `own` takes only
+    one input, once per input. `inputs` prepares the list for `own`.
+    """
 
     def encode(given: Sequence[Any]) -> np.ndarray:
         with _inference():

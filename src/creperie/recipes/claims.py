@@ -35,7 +35,8 @@ def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
     """Return whether a claim holds: `yes` if the whole interval of a result is above the threshold, `no` if the whole
     interval is below it, else `not shown`.
 
-    Without `evidence`, because the items are not the paper's own, the answer says that they are a stand-in.
+    With `evidence=False`, because the items are not the paper's own, the answer is `stand-in: agrees` or
+    `stand-in: disagrees` instead of `yes` or `no`.
     """
     if above == below:
         return "not shown"
@@ -45,8 +46,8 @@ def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
 
 @dataclass(frozen=True)
 class Direction:
-    """The check of a paper's claim on one stage. The claim says which of two numbers is larger; the check has both
-    numbers of the stage, and says whether the claim holds for them.
+    """The check of a paper's claim against the results of one stage. The claim says which of two numbers is larger. The
+    check holds these numbers of the stage, and whether the claim is true of them.
     """
 
     recipe: str
@@ -113,8 +114,8 @@ def _refinements(stage: Path) -> Iterator[Claim]:
 
 
 def _gains(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per type of training foils (SugarCrepe, Table 5): the gain over training without foils is larger
-    on rule-made foils of that type than on SugarCrepe's.
+    """Yield one claim per type of training foils (SugarCrepe, Table 5). The claim is that training on foils of this
+    type, compared with training without foils, gains more on rule-made test foils of the type than on SugarCrepe's.
     """
     document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
     for arm, form in MATCHED.items() if "sizes" in document else ():

@@ -85,7 +85,7 @@ def picture_book(bench: Benchmark, file: Path) -> None:
 
 
 def examples(bench: Benchmark) -> Iterable[Item]:
-    """Return one item of every kind that the demo attacks."""
+    """Return one item of every kind of foil that the demo shows to attackers."""
     return [next(iter(bench.only([subset]))) for subset in (*HONEST, *GIVEAWAY)]
 
 

@@ -28,7 +28,7 @@ from creperie.reporting import published_tables
 
 
 def papers() -> list[dict[str, Any]]:
-    """Return the requirements of every table and figure of the five papers, one record per paper (papers.toml)."""
+    """Return what every table and figure of the five papers requires, one record per paper (papers.toml)."""
     return packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
 
 
@@ -43,8 +43,8 @@ def main_tables(recipe: str) -> list[str]:
 
 
 def prompt_places() -> dict[str, tuple[str, ...]]:
-    """Return the figures and tables of the papers that depend on prompts, each with the names of these prompts in
-    creperie.
+    """Return the figures and tables of the papers that depend on prompts, each with the names that these prompts have
+    in creperie.
     """
     places = {
         f"{paper['name']} {kind} {entry['number']}": tuple(entry["prompts"])

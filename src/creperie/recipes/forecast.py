@@ -67,8 +67,8 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
 def _state(
     stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
 ) -> tuple[str, str | None]:
-    """Return what will happen to a stage, such as `skipped`, and the path of its output; None for an output that does
-    not exist yet. `idle` is the reason why the stage will be skipped, or empty.
+    """Return two values: what will happen to a stage, such as `skipped`, and the path of its output (None if the output
+    does not exist yet). `idle` is the reason why the stage will be skipped; it is empty if there is something to do.
     """
     if output is not None:
         return "given", output
@@ -83,8 +83,9 @@ def _state(
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return the expected input of a stage. It is the sum of all inputs if the stage joins them, the items of all runs
-    if it fits statistical models to runs, and else the first input. The models of all inputs are always counted.
+    """Return the expected input of a stage. If the stage joins its inputs, it is the sum of all inputs. If the stage
+    fits statistical models to runs, it is the items of all runs. For any other stage, it is the first input. The models
+    of all inputs are always counted.
     """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]

@@ -161,8 +161,8 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
-    """Count the items with several true captions by whether text alone can tell the foils from the true captions: it
-    can, it cannot, or it perhaps can. Return the three counts.
+    """Count the items with several true captions by whether text alone can tell the foils from the true captions.
+    Return the counts of "decidable", "not decidable" and "unknown".
 
     The result is empty if no run has text-only scores.
     """

@@ -173,8 +173,8 @@ class _Stove:
     full: set[str] = field(default_factory=set)  #: stages that have an output
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
-        """Return the result of a stage: given by the user, passed on from an input, unchanged since an earlier run, or
-        new.
+        """Return the result of a stage, which runs only if necessary. Its output may be given by the user, passed on
+        from an input (if the stage is skipped), or unchanged since an earlier run.
         """
         result = partial(StageResult, stage.name, stage.does)
         if (place := self.given.get(stage.name)) is not None:
@@ -331,7 +331,7 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _images_digest(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return a digest of a benchmark with the images from the stage's option `images`; empty if the option is
+    """Return a digest of the input benchmark with the images from the stage's option `images`; empty if the option is
     not set.
     """
     if not (images := stage.options.get("images")):
@@ -346,8 +346,8 @@ def output_digest(place: str, places: Sequence[str] = ()) -> str:
     """Return a digest of a stage's output. A benchmark is hashed with its images, and any other output as all files
     except the stage's records.
 
-    `places` are the texts by which files may refer to the run's folder. They are removed from the content before it is
-    hashed.
+    `places` are the spellings of the run's folder that files may contain. They are removed from the content before it
+    is hashed, so that the digest does not depend on the folder.
     """
     path = Path(place)
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():

@@ -95,8 +95,10 @@ def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, s
 
 def run_world(job: StageJob) -> dict[str, Any]:
     """Save items of the built-in world, with the subset names of the papers. If the option `caption` names a tag, the
-    text of that tag becomes the true caption of the items that have it. With the tag `base`, an addition is the true
-    caption with words added and nothing else.
+    text of that tag becomes the true caption of the items that have it.
+
+    The tag `base` is the true caption without the thing that an addition adds. The foil of an addition is then the true
+    caption with words added and nothing else changed.
     """
     from creperie.world import World, make_world
 

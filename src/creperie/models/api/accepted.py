@@ -30,7 +30,9 @@ _REFUSES = re.compile(
 
 
 class AcceptedForms:
-    """The request parameters that a server rejects for a model, each with its replacement (or "", to leave it out)."""
+    """The request parameters that a server rejects for a model. Each has its replacement, or "" if the parameter must
+    be left out.
+    """
 
     def __init__(self, folder: Path, model: str) -> None:
         self.path, self.model = folder / "refused.json", model

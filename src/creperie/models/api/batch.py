@@ -45,7 +45,7 @@ class BatchFiles:
         return sorted(self.folder.glob("*.jsonl"))
 
     def _read(self, part: Path) -> dict[str, Request]:
-        """Return the requests in a file, by key; a truncated last line is ignored."""
+        """Return the requests in the file `part`, by key; a truncated last line is ignored."""
         lines: dict[str, Request] = {}
         for line in part.read_bytes().splitlines():
             with suppress(ValueError):
@@ -70,7 +70,7 @@ class BatchFiles:
         self.answer([])
 
     def answer(self, requests: Sequence[Request]) -> None:
-        """Fetch the answers to these and to all gathered requests, and put them into the cache.
+        """Fetch the answers to `requests` and to all requests gathered before, and put the answers into the cache.
 
         Within a `gathered` block, only record the requests and raise `GatheredOnly`.
         """

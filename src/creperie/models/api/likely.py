@@ -96,8 +96,8 @@ class ServedChooser(ReadsFirstTokens, GeneratedChooser):
 
 
 class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
-    """A pair scorer: P(yes) / (P(yes) + P(no)). With a `vqa` prompt, the score is the probability of the answer that
-    the prompt names (VQAScore).
+    """A pair scorer whose score is P(yes) / (P(yes) + P(no)). With a prompt of the kind `vqa`, the score is the
+    probability of the answer that the prompt gives (VQAScore).
     """
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
@@ -176,8 +176,8 @@ class ServedCaptions(ReadsPrompts):
 
 
 class ServedTexts(ReadsPrompts):
-    """A text scorer: the mean of log P(caption) per token, without the image. The caption's first token is counted only
-    if a start token precedes it.
+    """A text scorer whose score is the mean log-probability of a caption's tokens, without the image. The first token
+    is counted only if a start token precedes it.
     """
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:

@@ -333,15 +333,15 @@ class RequestQueue:
         return future
 
     def stop(self, failure: CreperieError) -> None:
-        """Send no more requests: those that wait fail with `failure`; those that were sent are still answered and
-        stored.
+        """Send no more requests. Requests that still wait to be sent fail with `failure`. Requests that were already
+        sent are still answered, and their answers are stored.
         """
         if self._dispatcher is not None:
             self._dispatcher.stop(failure)
 
     def abandon(self) -> None:
-        """Send no more requests, and cancel the futures that wait; if their request was sent, they get an error
-        instead.
+        """Send no more requests. Cancel the futures of requests that were not sent yet; futures of requests that were
+        sent get an error.
         """
         stopped = ModelError("the work was stopped", where=self.endpoint.uri, hint="run again to resume")
         self.stop(stopped)
@@ -386,7 +386,9 @@ class RequestQueue:
         self._settle(pending, outcome)
 
     def _is_waited_for(self, pending: _PendingRequest) -> bool:
-        """Return whether any future still waits for the request; from then on, these futures cannot be cancelled."""
+        """Return whether any future still waits for the request. Futures that still wait are marked as running, so that
+        they can no longer be cancelled.
+        """
         with self._lock:
             pending.waiting = [f for f in pending.waiting if f.running() or f.set_running_or_notify_cancel()]
             pending.sent = bool(pending.waiting)

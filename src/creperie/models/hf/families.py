@@ -94,8 +94,8 @@ def text_positions(config: Config) -> int:
 
 
 def after_padding(config: Config) -> int:
-    """Return the context length of text towers like RoBERTa, whose position numbers start after the padding token's
-    id.
+    """Return the context length of text towers like RoBERTa, which number positions from the padding token's id plus
+    one.
     """
     return int(config.text_config.max_position_embeddings) - int(config.text_config.pad_token_id) - 1
 

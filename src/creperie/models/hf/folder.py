@@ -117,7 +117,9 @@ class Folder:
 
 
 class _Without:
-    """A mixin for a processor that is created without a part that creperie does not use."""
+    """A mixin for a processor class, so that its processor can be created without a part that creperie does not use,
+    such as the part for videos.
+    """
 
     def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
         return None if argument is None else super().check_argument_for_proper_class(name, argument)  # type: ignore[misc]

@@ -56,10 +56,11 @@ class Chat:
         return can_pad(self.model) and "position_ids" in inspect.signature(self.model.forward).parameters
 
     def _shared(self, asked: Sequence[list[int]]) -> tuple[int, ...]:
-        """Return the tokens that all prompts begin with, after the model has read them; () if these are too few.
+        """Let the model read the tokens that all prompts begin with, unless it has done so already, and return them. If
+        there are too few to be worth it, read nothing and return ().
 
-        On a GPU, () is returned, and the beginning is read with every prompt, since generating takes most of the time
-        there.
+        On a GPU, () is always returned: generating takes most of the time there, so the beginning is read with every
+        prompt.
         """
         import torch
 

@@ -98,8 +98,8 @@ class LanguageModel:
 
 
 class CausalLM(LanguageModel):
-    """A decoder: log P(token | start token, prompt, tokens before it). If it has a chat template, it also generates
-    text.
+    """A decoder. The score of a token is log P(token | start token, prompt, tokens before it). If the model has a chat
+    template, it also generates text.
     """
 
     @property

@@ -33,9 +33,9 @@ _PLACES = {"caption": (), "vqa": ("{caption}",), "yesno": ("{caption}",), "choic
 class PromptText:
     """One prompt.
 
-    `asks` is "match" (which caption fits?) or "odd" (which one does not?). `none` is the word that answers "none of the
-    options"; empty if that answer is not offered. `labels` are the labels of the options, and `separator` is the text
-    between options.
+    `asks` is "match" (which caption fits?) or "odd" (which one does not?). `none` is the word for the answer that no
+    option fits; it is empty if the prompt does not offer this answer. `labels` are the labels of the options, and
+    `separator` is the text between options.
     """
 
     id: str

@@ -45,7 +45,9 @@ class CausalEngine:
         return self.reader.lines(pairs, end=end, turns=turns)
 
     def see(self, image: Any, turns: Turns = ()) -> Seen:
-        """Return the processed image with the text that comes before it, including demonstrations that have images."""
+        """Process an image together with the text before it, including demonstrations that have images, and return the
+        model's inputs for both.
+        """
         shown = images_of(turns)
         return self.reader.see(image, self.reader.frame("", turns if shown else ()).head, shown)
 
@@ -95,8 +97,8 @@ class CausalEngine:
     def _jobs(
         self, image: int, seen: Seen, lines: Sequence[AnswerLine], states: torch.Tensor | None
     ) -> Iterator[PrefixJob]:
-        """Yield the jobs of an image: one per shared prefix, or one per prompt if image and prompt must be read
-        together.
+        """Yield the jobs of an image. There is one job for each beginning that lines share or, if the model must read
+        image and prompt together, one for each prompt.
         """
         groups: dict[tuple[bytes, bytes], list[int]] = {}
         for k, line in enumerate(lines):
@@ -228,8 +230,9 @@ class CausalEngine:
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Return a processor's array `value`, (1, tokens, …), with values added for the text around the image: in front for
-    the tokens `opening`, at the end for the tokens `shared`. `name`, the name of the input, decides which values.
+    """Return a processor's array `value`, (1, tokens, …), extended to the text around the image: values for the tokens
+    `opening` are added in front, and values for the tokens `shared` at the end. The values depend on `name`, the name
+    of the model's input.
     """
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]
@@ -239,7 +242,7 @@ def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndar
 
 
 def common_prefix(lines: Sequence[AnswerLine]) -> np.ndarray:
-    """Return the tokens that all lines begin with, up to where the earliest answer begins."""
+    """Return the tokens that all lines begin with. They end at the latest where the first of the answers begins."""
     first = lines[0].ids
     length = min(line.start for line in lines)
     for line in lines[1:]:

@@ -26,7 +26,9 @@ Scored = tuple[tuple[int, int], np.ndarray]  #: (image, line) indices, and log-p
 
 
 def can_pack(model: Any, family: VlmFamily) -> bool:
-    """Return whether every token of the decoder attends to exactly the tokens before it, as a packed mask requires."""
+    """Return whether captions can be packed into one sequence: every token of the decoder must attend to exactly the
+    tokens before it.
+    """
     text = model.config.get_text_config(decoder=True)
     full = set(getattr(text, "layer_types", None) or ["full_attention"]) == {"full_attention"}
     return family.interleaves and not family.both_ways and full and not getattr(text, "sliding_window", None)

@@ -204,7 +204,9 @@ class Reader:
     # -- images --------------------------------------------------------------------------------------------------
 
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
-        """Return the processor's arrays, by name, for the images `before`, the image, and the text `head` up to it."""
+        """Return the processor's arrays, by name, for an image, the images `before` it, and the text `head`, which ends
+        with the image.
+        """
         arrays = self._read([*before, image.convert("RGB")], head or "")
         keep = arrays["input_ids"].shape[1] - self._appended
         for name in SEQUENCES & arrays.keys():

@@ -30,8 +30,8 @@ class Rest:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of tokens to read. `owners` has the index of each row's prefix, and `of` the index of the row that
-    contains each line.
+    """The rows of tokens to read. `owners` has the index of each row's prefix. `of` has, for each line, the index of
+    the row that contains it.
     """
 
     owners: list[int]
@@ -93,8 +93,8 @@ def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
 
 
 def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -> list[np.ndarray]:
-    """Return the log-probabilities of each line's scored tokens, without its first token; `of` is the row of each
-    line.
+    """Return the log-probabilities of each line's scored tokens, except that of the line's first token, which the
+    prefix predicts. `of` is the row of each line.
     """
     spans = [np.arange(max(rest.start, 1), len(rest.ids)) for rest in rests]
     rows = np.repeat(np.array(of, np.int64), [len(span) for span in spans])
