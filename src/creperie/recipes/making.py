@@ -157,9 +157,9 @@ def run_make(job: StageJob) -> dict[str, Any]:
 
 
 def with_false_foils(items: Sequence[Item]) -> list[Item]:
-    """Return the items without those foils that are not false of their picture in the drawn world. Such foils exist
-    because a rule that is repeated as published, without checks, also swaps the two sides of a symmetric relation or an
-    enumeration. Items of other pictures are returned as they are.
+    """Return the items without the foils that are in fact true of the drawn scene. Such foils exist because a paper's
+    rule, applied as published and without checks, also swaps the two sides of a symmetric relation or an enumeration.
+    Items whose picture is not a drawn scene are returned as they are.
 
     The scene decides whether a sentence of the world is false, and the logic of the captions decides about other
     sentences.
@@ -181,9 +181,9 @@ def with_false_foils(items: Sequence[Item]) -> list[Item]:
 
 
 def _of_scene(item: Item) -> dict[int, bool | None] | None:
-    """Return, for each foil of an item, whether the drawn scene makes it false. A foil that is not a sentence of the
-    world gets None, or True if it only jumbles the words of another caption. Return None if the item's image is not a
-    drawn scene.
+    """For an item with a drawn scene, return a mapping from the index of each foil to whether the scene makes the foil
+    false. For a foil that is not a sentence of the world, the value is True if it only jumbles the words of another
+    caption, else None (unknown). Return None if the item's image is not a drawn scene.
     """
     from creperie.lang import words
     from creperie.world import Graph, falsity, scene_of
@@ -287,8 +287,8 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
 
 
 def _without_dropped(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
-    """Return the benchmark without the subsets whose new name in `names` is empty; the provenance lists them. `homes`
-    maps the ids of some items to the subset that they count as, instead of their own.
+    """Return the benchmark without the subsets whose new name in `names` is empty; the provenance lists the subsets
+    that were left out. An item whose id is in `homes` is treated as if it belonged to the subset that `homes` gives.
     """
     own = [homes.get(id) or subset for subset, id in bench.item_keys]
     lost = Counter(subset for subset in own if not _new_name(subset, names))

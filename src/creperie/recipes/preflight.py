@@ -27,7 +27,9 @@ HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A missing requirement of a stage. If it does not block the run, it is downloaded when needed."""
+    """Something that a stage needs and that is missing. If `blocks` is False, the stage can run anyway, and what is
+    missing is downloaded when needed.
+    """
 
     stage: str
     kind: str

@@ -232,7 +232,9 @@ def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
 
 
 def _text(doc: Marked, entry: Mapping[str, Any], *path: str | int) -> str:
-    """Return the name that `entry` has under the last key of `path`; raise a DataError if it is not a valid name."""
+    """Return the value of `entry` under the last key of `path`, which must be a valid name; otherwise raise a
+    DataError. The whole `path` locates the value in the document, for the error.
+    """
     value = entry.get(str(path[-1]))
     if not isinstance(value, str) or not value or "/" in value or value.startswith("."):
         raise DataError(f"{path[-1]!r} is missing or not a name", where=doc.where(*path), hint="write a short name")

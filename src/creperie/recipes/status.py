@@ -127,7 +127,7 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
 
 
 def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
-    """Return those of a table's prompts for which creperie's wording was used instead of the paper's."""
+    """From a table's prompts, return those for which creperie's wording was used instead of the paper's."""
     return tuple(name for name in prompts if name not in own.worded)
 
 
@@ -150,8 +150,8 @@ def _is_repeated(row: Mapping[str, Any]) -> bool:
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (name, group, name of the printed row or None) for each row that does not repeat a row of the paper,
-    because its model or its items are others. `group` is the table's group in which the row stands.
+    """Yield (name, group, name of the printed row or None) for each row whose model or items are not those of a row of
+    the paper. `group` is the group of rows of the table to which the row belongs.
     """
     ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
     return ((row["model"], row["group"], row["published"]) for row in ours)
@@ -183,8 +183,8 @@ DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
-    """Return how many results the tables print, how many of these were computed, and how many of the computed ones
-    agree. The last two are given in total and for each way of computing (`BY`).
+    """Return counts of results: how many the tables print, how many of these were computed, and how many of the
+    computed ones agree. Computed and agreeing results are counted in total and for each way of computing (`BY`).
     """
     cells = [cell for part in parts for cell in part.agreed if not part.repeats]
     whole = {"printed": sum(p.printed for p in parts)} | _computed(cells)

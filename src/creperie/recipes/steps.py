@@ -36,8 +36,8 @@ CONTENT_OPTIONS = ("image_encoder", "captioner", "corpus", "others", "parser", "
 
 @dataclass(frozen=True)
 class StageJob:
-    """What a stage's function receives. `out` is the folder to write (it does not exist yet); `work` is a folder that
-    is kept if the run is interrupted.
+    """The argument of a stage's function. `out` is the folder that the function must create and write; `work` is a
+    folder that is kept if the run is interrupted.
 
     `inputs` are benchmarks or folders of earlier stages. Without an `engine` the work is done in this process.
     """
@@ -110,8 +110,8 @@ class StageKind:
 
     @cached_property
     def declared(self) -> dict[str, OptionField]:
-        """The declarations of all options by name, except options whose value is a mapping: first those of the options
-        classes, then those that only recipes have.
+        """The declarations of all options by name, without options whose value is a mapping. The options that only
+        recipes have come first, then those of the options classes.
         """
         about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
         kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}

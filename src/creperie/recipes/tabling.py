@@ -59,8 +59,9 @@ def run_table(job: StageJob) -> dict[str, Any]:
 
 
 def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
-    """Return the runs that fit into the table, and for each other run the reason, such as that its column is already
-    filled by an earlier run of the same model. `same` maps model URIs to the names of printed rows.
+    """Return two values: the runs that fit into the table, and by name the reasons why the others do not. One such
+    reason is that the column is already filled by an earlier run of the same model. `same` maps model URIs to the names
+    of printed rows.
     """
     fitting: list[Run] = []
     reasons: dict[str, str] = {}
@@ -101,8 +102,8 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """Return a mapping from stage to input, where the stage is the one that wrote the input. It may differ from the
-    stage in `stages`: a skipped stage passes on an input that an earlier stage wrote.
+    """Return the inputs by the names of the stages that wrote them. Such a stage may not be in `stages`: a skipped
+    stage passes on an input that an earlier stage wrote.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}

@@ -36,7 +36,8 @@ def verify_runs(one: Path, two: Path) -> list[StageMatch]:
 def run_digest(folder: Path) -> str:
     """Return eight characters that are the same for two runs of a recipe if all their stages have the same content.
 
-    Makers change between commits of one version, and with them the numbers of a run.
+    The version of creperie does not identify a run: makers change between commits of one version, and with them the
+    numbers of a run.
     """
     card = read_card(folder)
     stages = [name for name in card["stages"] if (folder / name / RECORD).is_file()]

@@ -11,8 +11,8 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:
-    """Return the gaps as float64 (items × attackers) within [-1, 1]. If an attacker's gaps exceed this range, they are
-    divided by the largest |gap|.
+    """Return the gaps as float64 (items × attackers), scaled to [-1, 1]. If any gap of an attacker is outside this
+    range, all gaps of this attacker are divided by its largest |gap|.
 
     Zero stays zero and signs do not change, so the winner of an item never changes.
 
@@ -53,9 +53,9 @@ def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS) -> np.n
     """Return a mask of the items to keep, chosen by the grid method.
 
     The cell of an item is the vector of its signed bins, one per attacker. Every cell has an opposite cell, in which
-    all signs are reversed. Of two opposite cells, each keeps as many items as the smaller one has, drawn without
-    replacement. Items with a gap of zero for every attacker are kept. Items with a gap of zero for some attackers are
-    balanced separately, by the gaps of the other attackers and with wider bins, as published.
+    all signs are reversed. Each of two opposite cells keeps the same number of items, that of the smaller cell, drawn
+    without replacement. Items with a gap of zero for every attacker are kept. Items with a gap of zero for some
+    attackers are balanced separately, by the gaps of the other attackers and with wider bins, as published.
 
     For each attacker, whatever the number of attackers, #(gap > 0) = #(gap < 0) among the kept items.
     """

@@ -39,8 +39,8 @@ def held_out_odds(pairs: Pairs, attackers: Sequence[Attacker], seed: int, progre
     """Return the log-odds of every item's true caption, combined from all attackers; NaN for items that the attackers
     learned from.
 
-    The attackers learn from one half of the images. The weights with which they are combined are learned there as well,
-    out of fold.
+    The attackers learn from one half of the images. The weights with which their answers are combined are learned from
+    the same half, with answers given out of fold.
     """
     learning = grouped_folds(pairs.group, 2, seed) == 0
     half = replace(pairs, fold=(~learning).astype(np.int64))

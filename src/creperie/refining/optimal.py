@@ -98,11 +98,11 @@ def _is_optimal(amounts: np.ndarray, bound: float) -> bool:
 class _Near:
     """A search for balanced integer amounts near the solution of the linear relaxation.
 
-    Few of the relaxed amounts are fractional. When these are rounded down, some rows are out of balance. They are
-    corrected by small programmes, in each of which some hundred amounts may change by a little. These are the amounts
-    that are cheapest to change by the dual prices of the relaxed solution, in partly random order. Imbalance is
-    penalised but allowed, so every small programme has a solution, and each brings the amounts closer to balance. Once
-    all rows are balanced, further programmes look for a larger selection.
+    Few of the relaxed amounts are fractional. When these are rounded down, some rows are out of balance. Small
+    programmes correct them. Each may change a few hundred amounts by a little: those that are cheapest to change by the
+    dual prices of the relaxed solution, in partly random order. Imbalance is penalised but allowed, so every small
+    programme has a solution, and each brings the amounts closer to balance. Once all rows are balanced, further
+    programmes look for a larger selection.
     """
 
     programme: _Programme
@@ -111,10 +111,10 @@ class _Near:
     bound: float
 
     def balanced(self, end: float) -> np.ndarray:
-        """Return the best amounts found by the time `end`. Amounts that are balanced in every bin are preferred; if
-        none were found, the amounts are balanced at least in the signs of every attacker.
+        """Return the best amounts found by the time `end`. These are amounts that are balanced in every bin or, if none
+        were found, amounts that are balanced in the signs of every attacker.
 
-        If there are no such amounts either, return those that the grid method would keep.
+        If neither were found, return the amounts that the grid method would keep.
         """
         programme = self.programme
         settled = np.abs(self.relaxed - np.rint(self.relaxed)) < 1e-6

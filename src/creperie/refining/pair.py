@@ -32,8 +32,8 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
     """Return a mask of the items to keep: as many as possible, such that the surpluses of the kept items sum to zero
     for every pair.
 
-    Items without a surplus are always kept. Of the others, an item is removed if it has a pair that no other item has
-    the other way round; a small integer programme decides about the rest.
+    Items without a surplus are always kept. An item is removed if one of its pairs has no opposite surplus in another
+    item; a small integer programme decides about the rest.
 
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]
@@ -77,9 +77,9 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of as many items as possible whose surpluses sum to zero, with at most one of the items that have
-    the same `asks`. If `aim` is given, the surpluses sum approximately to `aim`; each unit of deviation costs as much
-    as `PRICE` items.
+    """Return a mask of the items to keep: as many as possible, such that their surpluses sum to zero. Of items with the
+    same `asks`, at most one is kept. If `aim` is given, the surpluses sum approximately to `aim` instead; each unit of
+    deviation costs as much as `PRICE` items. `table` comes from `surplus_table`.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity

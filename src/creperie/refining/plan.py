@@ -110,8 +110,8 @@ class RefinePlan:
         """Return the names of the attackers for the final audit. If attackers are held out, these are the attackers
         selected against and those held out.
 
-        Otherwise the audit runs the standard battery. The names returned are then those attackers selected against that
-        the battery lacks, each with a + in front. An empty tuple means the standard battery alone.
+        Otherwise the audit runs the standard battery. If the battery lacks attackers that were selected against, their
+        names are returned, each with a + in front. An empty tuple means the standard battery alone.
         """
         seen = self.selection(models)
         if self.held_out:

@@ -262,8 +262,8 @@ class _Chooser:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Return the chosen items. If any attacker learns from the items, the items are chosen separately in each of
-        the two `halves`, by gaps learned from that half only. Otherwise all items are chosen together.
+        """Return the chosen items. If any of the attackers (`seen`) learns from items, the items of each of the two
+        `halves` are chosen separately, by gaps learned from that half only. Otherwise all items are chosen together.
         """
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))

@@ -18,9 +18,9 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """The surpluses of one item, which a method balances. A surplus belongs to a thing that is counted (a word, or a
-    pair of captions or images): how often it is on the true side of the item, minus how often it is on the false side.
-    Of items with the same `asks`, which have the same images and true captions, at most one is kept.
+    """The surpluses of one item, which a method balances. Words, or pairs of captions or images, are counted. A surplus
+    is how often one of these is on the true side of the item, minus how often it is on the false side. Items with the
+    same images and true captions share `asks`; at most one of them is kept.
     """
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
@@ -52,9 +52,7 @@ class ChoiceSettings:
 
 @dataclass(frozen=True)
 class Structural:
-    """A cue of an attacker that cannot be removed by selecting items, because balancing it would leave
-    too few items.
-    """
+    """A cue, used by an attacker, that cannot be removed by selecting items: balancing it would leave too few."""
 
     attacker: str
     share: float  #: share of the items that balancing would keep, at most
@@ -143,11 +141,11 @@ def by_gaps(
     settings: ChoiceSettings,
     balanced: Callable[[np.ndarray, float], tuple[np.ndarray, Selection | None]],
 ) -> Choice:
-    """Return a choice made with the function `balanced`. Its curve holds the number of items kept for the first
-    attacker, the first two attackers, and so on.
+    """Return a choice made with the function `balanced`. The choice's curve holds the number of items kept if only the
+    first attacker is balanced, if the first two are, and so on.
 
-    `balanced(gaps, time_limit)` returns a mask of the items to keep and, if it has one, a `Selection`. A gap (items ×
-    attackers) is positive where the attacker prefers the true caption.
+    `balanced(gaps, time_limit)` returns a mask of the items to keep, and a `Selection` or None. `gaps` (items ×
+    attackers) are positive where the attacker prefers the true caption.
     """
     keep, chosen = balanced(pool.gaps, settings.time_limit)
     curve = [("all", len(keep))]

@@ -40,8 +40,9 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 
 
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float | None = None) -> Filtered:
-    """Return the items whose score is at most `threshold`, with tests on them. Without `threshold`, the largest one is
-    searched at which the kept items are balanced or, with `p_value`, at which the test's p-value is not below it.
+    """Return the items whose score is at most `threshold`, with tests on them. Without `threshold`, the largest
+    suitable one is used. A threshold is suitable if the kept items are balanced or, with `p_value`, if the p-value of
+    the test is at least `p_value`.
     """
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
     if p_value is not None:
@@ -76,8 +77,8 @@ def _filtered(scores: np.ndarray, limit: float) -> Filtered:
 
 
 def _searched(scores: np.ndarray) -> float:
-    """Return the largest threshold at which the kept items are balanced or, if there is none, the one that comes
-    nearest to it.
+    """Return the largest threshold at which the kept items are balanced. If there is none, return the threshold at
+    which they are closest to balance.
 
     Lowering the threshold removes wins one by one, so the accuracy falls steadily. The thresholds to try therefore lie
     around the one that leaves as many wins as losses.

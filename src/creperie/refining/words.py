@@ -34,12 +34,13 @@ def _grams(text: str) -> Counter[tuple[str, ...]]:
 
 
 def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, with surpluses as large as those of fair coin flips.
+    """Return a mask of the items to keep: as many as possible, with surpluses as large as if a fair coin had decided
+    which caption of each item is true.
 
-    If every surplus were zero, the counts of all items but one would reveal the true caption of that one. To avoid
-    this, the largest part with zero surpluses is found first, and a random sign is drawn for each of its items, as if a
-    coin had decided which caption is true. The kept part then comes as close as possible to the surpluses of these
-    signs.
+    If every surplus were exactly zero, the counts in all other items would reveal the true caption of any item. To
+    avoid this, the largest part with zero surpluses is found first, and a random sign is drawn for each of its items,
+    as if a coin had decided which caption is true. The kept part then comes as close as possible to the surpluses of
+    these signs.
     """
     keep = np.array([not s.pairs for s in surplus], dtype=bool)
     if left := seen_both_ways(surplus):

@@ -123,8 +123,8 @@ def _task(run: Run, name: str) -> dict[str, Any]:
 
 
 def _seen(run: Run, needs: Input) -> np.ndarray:
-    """Return the scores that a task uses. Of scores between captions, which are symmetric, these are the ones above the
-    diagonal.
+    """Return the scores of the kind `needs` in a run. Scores between captions are symmetric; only those above the
+    diagonal are returned.
     """
     scores = run.scores(needs)
     return upper(run.layout, scores) if needs == "text_text" else scores

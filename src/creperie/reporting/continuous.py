@@ -25,8 +25,8 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True)
 class WorseRow:
-    """An attacker that does better on a subset than it did in the baseline. `before` is NaN if the baseline lacks this
-    row.
+    """An attacker that does better on a subset than in the baseline. `before` is its accuracy in the baseline; NaN if
+    the baseline has none for this attacker and subset.
     """
 
     subset: str

@@ -201,8 +201,8 @@ def with_people(name: str, document: Mapping[str, Any]) -> str:
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return one name per list, all different if possible: the first name of the list, or a later one if names are
-    equal.
+    """Return one name per list, all different if possible. It is the first name of the list, or a later one if another
+    list gives the same name.
 
     >>> distinct([["clip", "hf:a/clip"], ["clip", "hf:b/clip"], ["length", "blind:length"]])
     ('hf:a/clip', 'hf:b/clip', 'length')

@@ -130,7 +130,7 @@ def _definition(column: Column) -> Definition:
 
 
 def known_places(run: RunHeader) -> list[KnownPlace]:
-    """Return the run's place in every column of published results for which the run has the items."""
+    """Return the run's place in every column of published results that was computed on items that the run has."""
     return [place for column in _columns_of(run.benchmark) if isinstance(place := _place(run, column), KnownPlace)]
 
 
@@ -188,8 +188,8 @@ def _place(run: RunHeader, column: KnownColumn) -> KnownPlace | str:
 
 
 def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, float] | None:
-    """Return a run's accuracy and the ends of its interval with ties counted by `rule`; None if that cannot be
-    computed.
+    """Return a run's accuracy and the two ends of its interval, with ties counted by `rule`. Return None if that cannot
+    be computed.
     """
     if "pooled" not in row and (not row.get("ties") or row.get("tie_rule", "wrong") == rule):
         return float(row["accuracy"] or 0), float(row["low"] or 0), float(row["high"] or 0)
@@ -202,9 +202,10 @@ def _figures(row: Mapping[str, Any], rule: Ties | None) -> tuple[float, float, f
 def export_mieb(run: Run, out: str | Path) -> Path:
     """Write a run's results as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
 
-    In the file, `dataset_revision` is the hash of the items that were scored, which may differ from those of MIEB's own
-    revision. The measures are computed as in MIEB: if scores are equal, the first one counts as the highest, and the
-    k-th image matches the k-th caption. So a measure is 0 where there are more or fewer images than captions.
+    In the file, `dataset_revision` is the hash of the items that were scored; they may differ from the items in MIEB's
+    own revision. The measures are computed as in MIEB: if scores are equal, the first one counts as the highest, and
+    the k-th image matches the k-th caption. So `text_acc` is 0 if items have more images than captions, and `image_acc`
+    is 0 if they have more captions than images.
     """
     tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
     known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")

@@ -282,7 +282,8 @@ def _row(entry: LeaderboardEntry, link: Markup, name: str, ranks: Mapping[str, s
 def _levels(
     entries: Sequence[LeaderboardEntry], name: str, places: Sequence[KnownPlace]
 ) -> Iterator[tuple[str, str, float]]:
-    """Yield (name, source, value) for what runs are compared with: people, the best published models, and chance.
+    """Yield (name, source, value) for each value with which the runs are compared: people, the best published models,
+    and chance.
 
     If a run has ties, published results that count ties by another rule are left out.
     """

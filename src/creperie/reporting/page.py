@@ -257,8 +257,8 @@ def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
 
 
 def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
-    """Return an audit of a benchmark as a document: a saved one, so that a report gives the same verdict as `creperie
-    audit`, else a quick one, which is then cached. The quick audit loads no language model.
+    """Return an audit of a benchmark as a document. A saved audit comes first, so that a report gives the same verdict
+    as `creperie audit`. If there is none, a quick audit is made and cached; it loads no language model.
     """
     if saved := _saved_audit(bench):
         return saved

@@ -81,8 +81,7 @@ class RunTable:
     def best(self) -> set[tuple[Labels, Labels]]:
         """Return the best cell of every column, or all cells that tie for it; none if the table has only one row.
 
-        A run that lacks more than one in a hundred of the items that others have is never the best: its items may be
-        easier.
+        A run that lacks more than 1 % of the items that another run has is never the best: its items may be easier.
         """
         leaders: set[tuple[Labels, Labels]] = set()
         for column in self.columns if len(self.rows) > 1 else ():

@@ -35,8 +35,8 @@ def sight_part(group: RunGroup, place: int) -> Markup:
 
 
 def _added(group: RunGroup, blind: RunGroup) -> tuple[Markup, list[tuple[str, list[str]]]]:
-    """Return a table of what pictures add for each model, and the items by what solves them: text, picture or
-    neither.
+    """Return two values: a table of what pictures add for each model, and named lists of the items that are solved by
+    text, by picture or by neither.
     """
     twins = {run.model: run for run in blind.runs}
     seeing = {run.model: (run, label) for run, label in group.labelled if run.model in twins}

@@ -30,8 +30,8 @@ from creperie.training import (
 
 
 def study_in(places: Sequence[str | Path]) -> Path | None:
-    """Return the path of the study file if `places` contains just a study file or a folder with one; None if `places`
-    are runs.
+    """Return the path of the study file if the only one of `places` is a study file or a folder that contains one.
+    Return None if `places` are runs.
     """
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):
@@ -114,8 +114,8 @@ def _answer(study: TrainingStudy) -> str:
 
 
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
-    """Yield each way of training (arm) with its largest gain in each test: (test, gain, kind of foil, whether to mark
-    it).
+    """Yield each way of training (arm) with one tuple per test: (test, largest gain in this test, kind of foil with
+    this gain, whether the gain is large enough to be marked).
     """
     for arm in study.done:
         best: dict[str, tuple[float, str, bool]] = {}

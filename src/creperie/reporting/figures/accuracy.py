@@ -47,7 +47,9 @@ NO_LEVELS = Levels()
 
 @styled
 def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
-    """Return a figure with one line per subset and one dot per model; ticks mark chance, diamonds human accuracy."""
+    """Return a figure with one row per subset and, in each row, one dot per model. Ticks mark chance; diamonds mark
+    human accuracy.
+    """
     subsets = list(dict.fromkeys(subset for one in series for subset in one.values))
     tall = max(0.32, 0.17 * len(series) + 0.14)
     figure, axes = new_axes(6.6, 1.2 + tall * len(subsets) + 0.2 * math.ceil(len(series) / 4))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @styled
 def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None = None, title: str = "") -> Figure:
     """Return a bar chart with one group of bars per model and one bar per case, such as a subset or one of SADE's three
-    cases. Dotted lines mark the chance accuracies in `chance`, which has them by case.
+    cases. `chance` maps cases to chance accuracies, which are drawn as dotted lines.
     """
     cases = list(dict.fromkeys(case for one in series for case in one.values))
     figure, axes = new_axes(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)

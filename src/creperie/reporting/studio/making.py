@@ -62,8 +62,8 @@ class Proposed:
 
     @property
     def spare(self) -> bool:
-        """True if the only reason against this candidate is that its caption already has another foil. The user may
-        still accept it.
+        """True if the only reason for rejecting this candidate is that its caption already has another foil. The user
+        may still accept the candidate.
         """
         return self.reason == NOT_CHOSEN
 
@@ -88,7 +88,9 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
-    """Return the candidates that the makers write. They have passed through the checks, but are not audited yet."""
+    """Return the candidates that the makers write, each with the result of the checks, and why some makers wrote none.
+    The candidates are not audited yet.
+    """
     proposed: list[Proposed] = []
     notes = []
     for maker in makers or ("all",):
@@ -139,8 +141,8 @@ def _says(leak: Mapping[str, Any]) -> str:
 
 
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save the accepted candidates as a benchmark and return it. It has one item per foil, with a second positive if
-    there is one.
+    """Save the accepted candidates as a benchmark and return it. It has one item per foil, which also contains the
+    second positive of the foil's caption if one was accepted.
     """
     place, items = _new_place(form, folder), _accepted(form)
     if not items:
@@ -202,7 +204,9 @@ def oddities(bench: Benchmark) -> list[str]:
 
 
 def preview(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the columns of a table, what each is imported as, and the first rows; or why it cannot be imported."""
+    """Return what the preview of a table shows: its columns, what each is imported as, and the first rows. If the table
+    can be read but not imported, the preview also says why.
+    """
     shown: dict[str, Any] = {"columns": [], "rows": [], "n": 0, "problem": "", "odd": []}
     try:
         with _table_file(form, "table") as (file, kind):

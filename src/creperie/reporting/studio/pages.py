@@ -146,8 +146,8 @@ class Studio:
         )
 
     def _hidden(self, browser: Browser) -> str:
-        """Return what would make a benchmark's pictures visible, as a command if their folder is known; empty if they
-        are visible or there are none.
+        """Return what the user can do to make a benchmark's pictures visible: a command if their folder is known, else
+        advice in words. The result is empty if the pictures are visible or there are none.
         """
         if not browser.hidden or not len(browser.bench.ragged("images")[1]):
             return ""
@@ -435,7 +435,9 @@ class Studio:
         return render("reporting", f"studio/{page}.html", **{**lines, **values, **shown})
 
     def _rail(self) -> list[tuple[str, str, str, int]]:
-        """Return the links at the side of the page, each as (address, symbol, name, count)."""
+        """Return the links at the side of the page, each as (address, symbol, name, count). The count is that of the
+        things behind the link, such as running jobs.
+        """
         names = self.shelf.benches()
         return [
             ("benchmarks", "▦", "Benchmarks", len(names)),

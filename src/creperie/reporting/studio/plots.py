@@ -42,8 +42,8 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
 
 
 def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> Iterator[tuple[PlotAxis, str]]:
-    """Yield the axis on which a result is shown (none for the macro average), and the name of the result's dot: the
-    model if the result is over all items, else the subset.
+    """Yield the axis on which a result is shown, with the name of the result's dot. The name is the model if the result
+    is over all items, else the subset. Nothing is yielded for a macro average.
     """
     name, model = result["task"], board.model_names[entry.model]
     where = f"{board.bench_name(entry)}, {name}" + " without the image" * bool(entry.blinded)
@@ -55,7 +55,7 @@ def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> It
 
 def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]:
     """Return the two axes that the query names. If it names none, return two axes that have dots in common, preferably
-    on the same benchmark, or an empty list if there are no such axes.
+    on the same benchmark. Return an empty list if there are no two such axes.
     """
     if query.get("x") or query.get("y"):
         for key in (query["x"], query["y"]):
@@ -72,7 +72,8 @@ def _shared(x: PlotAxis, y: PlotAxis) -> list[str]:
 
 
 def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
-    """Return what a scatter plot of two axes shows; raise a UsageError if they share fewer than two dots.
+    """Return what a scatter plot of two axes shows; raise a UsageError if fewer than two dots have a value on both
+    axes.
 
     Both axes have the same scale, so that dots on the diagonal have equal values.
     """

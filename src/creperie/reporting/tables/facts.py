@@ -197,8 +197,8 @@ def annotators(n: int, scripted: bool) -> str:
 def _trained(
     findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
-    """Return rows of a table from training studies: from studies that train from scratch if `of` is "RN50", else from
-    studies that tune a trained model.
+    """Return rows of a table from training studies. If `of` is "RN50", these are the studies that train from scratch;
+    otherwise they are the studies that tune a trained model.
 
     `rows` maps the studies' arms (types of training foils) to the paper's names of models, `groups` maps arms to the
     paper's groups of rows, and `columns` maps the paper's columns to those of the studies.
@@ -317,8 +317,9 @@ NAMED = {"vera": "Vera", "grammar": "Grammar", "clip": "CLIP"}
 
 
 def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SugarCrepe++'s Table 20. Each value is an unweighted mean over the subsets with the same kind
-    of foil (replace or swap), then over models. The value for CLIP is the mean over the 15 variants of Table 12.
+    """Return the rows of SugarCrepe++'s Table 20. For each model, the subsets with the same kind of foil (replace or
+    swap) are averaged without weights. Each value is the mean of these averages over models. The value for CLIP is the
+    mean over the 15 variants of Table 12.
     """
     variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
     rows = []
@@ -356,7 +357,9 @@ class _SubsetMean(NamedTuple):
 
 
 def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
-    """Return, for each model, the mean over the subsets with a form of foil (`kind`), in percent, with an interval."""
+    """Return each model's mean, in percent, over the subsets whose foils have the form `kind` (replace or swap), with
+    an interval. `bench` and `task` select the results.
+    """
     means = {}
     for model, on, results in findings.runs:
         own = [r for r in results if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
@@ -418,8 +421,8 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_2(findings: RecipeFindings) -> list[FactRow]:
-    """Return the numbers of captions with each of the two constructions (passive and ditransitive), by the tag
-    `source`. The source `world-as-cc` counts as `cc`. A stage with only one source has no total.
+    """Return how many captions have each of the two constructions (passive and ditransitive), for each value of the tag
+    `source`. The value `world-as-cc` counts as `cc`. If a stage has only one source, no total is given.
     """
     rows = []
     for stage, bench in findings.benches.items():

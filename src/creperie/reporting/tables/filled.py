@@ -52,8 +52,9 @@ class NoColumnError(UsageError):
 class OurRow:
     """A model's results by column, and the printed row of the same model if there is one.
 
-    `label` names the model, and the benchmark if it is not the table's. With `stands_in`, the row is of another model,
-    or of scripts in place of people: it is shown below the printed row, but not compared with it.
+    `label` names the model, and the benchmark if it is not the table's. If `stands_in` is True, the results come from
+    another model, or from scripts in place of people. The row is then shown below the printed row, but not compared
+    with it.
     """
 
     model: str
@@ -86,7 +87,8 @@ class OurRow:
         return None if apart is None else abs(apart) <= self._half_a_digit(name) + 1e-9
 
     def compared(self, name: str) -> bool:
-        """Return whether our result may be compared with the printed one. Nothing else decides this.
+        """Return whether our result in the column `name` may be compared with the printed one. All comparisons rely on
+        this method.
 
         The row must be of the printed model (or of people, or a count), and computed on the published items of the
         column.
@@ -177,10 +179,10 @@ def fill_table(
     """Return a published table with the results of runs, one row per model. `rows` are further rows, from stages of a
     recipe; `sets` are the headers of the benchmarks on which these rows were computed.
 
-    `same` maps a run's model URI to the name of a printed row, for models from other sources than the papers'. With
-    `any_benchmark`, a run on a benchmark with another name counts if its subsets match. A run that fills no column
-    raises an error. With `partial`, it is left out with a note instead; if no run fills a column, an error is still
-    raised.
+    `same` maps a run's model URI to the name of a printed row; it is needed for models that come from another source
+    than the paper's. With `any_benchmark`, a run on a benchmark with another name is also used, if its subsets match. A
+    run that fills no column raises an error. With `partial`, such a run is left out with a note instead; if no run
+    fills a column, an error is still raised.
     """
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
     if loaded and not table.fillable:
@@ -268,8 +270,8 @@ def _with_changes(
 
 
 def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]]) -> MeasuredCell:
-    """Return a model's result in a column. Runs of people are averaged, as in the papers; a model may have only one
-    run.
+    """Return a model's result in a column. Runs of people are averaged, as in the papers. For a model, a second run is
+    a UsageError.
     """
     if model.startswith(HUMAN) and not model.endswith(COMBINED):
         return average(own, column)
@@ -282,9 +284,9 @@ def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]
 def _who(
     table: PublishedTable, model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]
 ) -> tuple[str, bool]:
-    """Return (name of the row, whether it must not be compared with the printed row) for a row made from runs. Rows of
-    scripted answers, of combined votes, and of models whose prompt is worded differently from the paper's must not be
-    compared.
+    """Return (name of the row, whether it stands in for the printed one) for a row made from runs. Rows of scripted
+    answers, of combined votes, and of models whose prompt is worded differently from the paper's stand in; they must
+    not be compared with the printed row.
     """
     if not model.startswith(HUMAN):
         return model_label(model), _wording(table, model) == OUR_WORDS
