@@ -122,8 +122,8 @@ def answer(replies: IO[bytes], model: Any, request: dict[str, Any], path: str) -
 
 
 def in_one_call(method: Callable[[Any], Any], items: Sequence[Any]) -> np.ndarray:
-    """Return one vector per item. The method is called once with all items or, if it takes a single item, once for
-    each.
+    """Return one vector per item. If the method accepts several items, it is called once with all of them; otherwise it
+    is called once per item.
     """
     try:
         vectors = as_array(method(items))

@@ -34,8 +34,9 @@ _QUALITY = 72
 class PictureRoots:
     """The folders from which a page may show images.
 
-    A benchmark says where its images are, and one that was downloaded could name private files. So images are shown
-    only if they are in the benchmark's own folder, in the folder that the user opened, or in one that the user named.
+    A benchmark says where its images are, and a downloaded benchmark could name private files. So an image is shown
+    only if it is in the benchmark's own folder, in a folder that the user opened, or in another folder that the user
+    named.
     """
 
     named: tuple[Path, ...]  #: by the user
@@ -55,8 +56,9 @@ class PictureRoots:
         return "" if any(place.is_relative_to(root) for root in (*self.named, *self.folders, *own)) else OUTSIDE
 
     def applied(self, bench: Benchmark) -> Benchmark:
-        """Return the benchmark. If the folder of its images does not exist, return a copy that reads them from the
-        first of the user's folders that contains them.
+        """Return the benchmark with an image folder that exists. If the folder named in the benchmark does not exist,
+        this is a copy that reads the images from the first of the user's folders that has the benchmark's first image.
+        If none has it, the benchmark is returned unchanged.
         """
         if bench.images is not NO_IMAGES or not self.named:
             return bench

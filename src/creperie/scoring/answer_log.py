@@ -29,15 +29,17 @@ MOST_CUT = 0.05
 
 
 def written(asked: str, chosen: Chosen) -> Written:
-    """Return the record in which an answer is stored. `asked` says in which order the options were offered; `chosen` is
-    the answer.
+    """Return an answer as a record for the log. `asked` is the order in which the options were offered, and `chosen` is
+    the parsed answer.
     """
     reply = reply_of(chosen.answer)
     return {"asked": asked, "answer": str(reply), "thought": reply.thought, "cut": reply.cut}
 
 
 def code_of(chosen: Chosen) -> str:
-    """Return the code of the finding about an answer that was cut off or cannot be parsed; empty for other answers."""
+    """Return the code of the problem with an answer: one code if the answer was cut off, another if it cannot be
+    parsed; empty if there is no problem.
+    """
     kinds = {CUT: CUT_OFF, UNPARSABLE: UNREAD}
     return kinds.get(chosen.parsed.kind, "") if chosen.parsed is not None else ""
 
@@ -52,9 +54,11 @@ def reason(chosen: Chosen) -> str:
 
 
 def gather_first(model: Any, ask: Callable[[T], object], groups: Iterable[T]) -> None:
-    """If the model uses a batch endpoint, send the requests of all groups in one batch and await the answers.
+    """If the model uses a batch endpoint, send the requests of all groups in one batch and wait for the answers;
+    otherwise do nothing.
 
-    `ask` is called on each group to collect its requests. When it is called again later, the answers are in the cache.
+    `ask` is called on each group to collect its requests. The caller calls it again afterwards and then gets the
+    answers from the cache.
     """
     batches = getattr(getattr(model, "generator", None), "batches", None)
     if batches is None:
@@ -114,8 +118,8 @@ def cut_items(answers: Mapping[int, Sequence[Written]]) -> list[int]:
 
 
 def cut_note(cut: int, items: int, room: Any) -> str:
-    """Return a note on cut-off answers, with the option that allows more than `room` tokens; empty if none was cut
-    off.
+    """Return a note that `cut` of `items` items have a cut-off answer. It also names the option that allows more than
+    `room` tokens. The note is empty if `cut` is 0.
     """
     more = f"?max_tokens={4 * int(room)} (now {room})" if room else "?max_tokens="
     what = f"{cut:,} of {items:,} items ({cut / max(1, items):.1%}) have a cut-off answer".replace("%", " %")

@@ -22,9 +22,10 @@ SAMPLE = 256
 
 @dataclass(frozen=True, eq=False)
 class BlindImages:
-    """An image store that replaces every image; the replacement depends only on the image and the seed.
+    """An image store that replaces every image. The replacement depends only on the original image and the seed.
 
-    It has the same size as the image, so that crop boxes still fit.
+    The replacement has the same size as the original, so that crop boxes still fit. Shuffled images keep their own
+    size if there are no crop boxes (`boxes` is False).
     """
 
     store: ImageStore

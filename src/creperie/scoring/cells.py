@@ -48,16 +48,17 @@ def _image_and_caption(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, 
 
 
 def _two_captions(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
-    """Return one array: the number of the pair in each cell of the matrices that compare an item's captions with each
-    other. A pair has the same number in either order of its captions.
+    """Return a tuple with one array: for each cell of the captions × captions matrices, the number of the pair of
+    captions. Both orders of two captions are the same pair.
     """
     _, a, b = part.caption_pairs
     return (_coded(np.minimum(a, b), np.maximum(a, b), captions),)
 
 
 def _two_captions_with_the_image(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
-    """Return two arrays for the cells of the captions × captions matrices: the number of the pair (image, one caption)
-    and that of (image, other caption). They are −1 for items that do not have exactly one image.
+    """Return two arrays with one entry per cell of the captions × captions matrices. A cell compares two captions of an
+    item. The first array has the number of the pair (image, first caption), the second that of the pair (image, second
+    caption). Both are −1 for items that do not have exactly one image.
     """
     owner, a, b = part.caption_pairs
     single = np.diff(part.image_starts) == 1

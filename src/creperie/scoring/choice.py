@@ -58,8 +58,8 @@ class Case:
 
 @dataclass
 class Asked:
-    """The kind of question asked about a case, the orders in which its captions were offered, and the answer to
-    each.
+    """The answers to a question about a case: the kind of question, the orders in which the captions were offered, and
+    one answer per order.
     """
 
     asks: str
@@ -122,8 +122,8 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """Ask the model again about the case to which a row of the sheet belongs, and return the row's new score, which
-        is compared with the stored one.
+        """Ask the model again about the case of one row of the sheet, and return the row's new score. The caller
+        compares it with the stored score.
         """
         at = max(first for first in done if first <= row)
         case = cases[done[at]]
@@ -243,9 +243,9 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
 
 
 def _sheet_rows(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
-    """Return, for each cell of the part's score matrices, its row in the sheet; −1 for the cells of items without
-    images. `own` are the part's cases, `number` gives the number of each distinct case, and `starts` the first row of
-    each distinct case.
+    """Return an array with one entry per cell of the part's score matrices: the sheet row that holds the cell's score,
+    or −1 if the item has no images. `own` are the part's cases, `number` maps each distinct case to its number, and
+    `starts` has the first row of each distinct case.
     """
     places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
     cells = part.layout.starts("image_text")
@@ -264,11 +264,10 @@ SHOTS_FILE = "shots.toml"
 def draw_shots(
     bench: Benchmark, count: int, out: str | Path, *, seed: int = 0, progress: Progress = silent
 ) -> Benchmark:
-    """Draw `count` demonstrations per subset, write them to `out`/shots.toml for the option `?shots=`, and return the
-    other items.
+    """Draw `count` demonstrations per subset, and return a benchmark of the items that were not drawn.
 
-    The other items are saved as a benchmark in `out`. Each demonstration has its image, and its captions in random
-    order.
+    The demonstrations are written to `out`/shots.toml, for the option `?shots=`. Each has its image, and its captions
+    in random order. The returned benchmark is also saved in `out`.
     """
     folder, keep = Path(out), np.ones(len(bench), bool)
     drawn: list[tuple[Item, list[int]]] = []

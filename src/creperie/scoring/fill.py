@@ -74,11 +74,12 @@ def _fill_blind(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_by_pairs(filler: Filler, filled: FilledScores, route: str) -> None:
-    """Fill a score column that is computed by pairs. With the route `pair`, this is image_text, with one score per pair
-    of an image and a caption; otherwise it is text_text.
+    """Fill the score column that the model computes pair by pair: image_text for the route `pair`, text_text for the
+    routes `between` and `joint`.
 
-    With `between`, text_text has one score per pair of captions. With `joint`, a score is the product of two vectors,
-    each of which encodes a caption together with the item's image; items with several images or with none stay NaN.
+    With `pair`, there is one score per pair of an image and a caption, and with `between`, one per pair of captions.
+    With `joint`, a score is the product of two vectors, each of which encodes one of the two captions together with the
+    item's image; items without exactly one image stay NaN.
     """
     cells = pair_cells(filler.plan, route)
     sheet = filler.between(cells) if route == "between" else filler.pairs(cells)
@@ -114,7 +115,9 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
 
 
 def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """Add the faults of pairs to the findings of every item that needs the pair."""
+    """Add the faults of pairs, and the captions cut off in them, to the findings of all items that use these pairs.
+    `places` has the sheet row of each cell of the column `needs`.
+    """
     starts = np.append(part.layout.starts(needs), len(places))
     cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]
     findings.merge(cell_findings(part, [*sheet.faults, *cut], places, starts))
@@ -142,7 +145,8 @@ def text_text(part: BenchmarkPart, texts: np.ndarray) -> np.ndarray:
 
 def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the dot product of left[a] and right[b] for each pair of rows; NaN for row −1 and for rows without a
-    vector. If `left` has q vectors per row, (n, q, d), return the highest of their products.
+    vector. `left` may have q vectors per row, as an array (n, q, d); the result for a pair is then the highest of its q
+    products.
 
     Every distinct pair is computed once, so a pair has bit-identical scores wherever it occurs.
 

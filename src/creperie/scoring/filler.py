@@ -174,8 +174,8 @@ class Filler:
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def probe(self, sheet: Sheet, ask: Callable[[Any, int], Any]) -> None:
-        """If the model was given in memory, recompute a few rows of the sheet that are stored, and raise a ModelError
-        if the results differ. `ask` computes one row with the model.
+        """Check a model that was given in memory: recompute a few of the sheet's stored rows, and raise a ModelError if
+        the results differ. Do nothing for other models. `ask` computes one row with the model.
         """
         rows = np.flatnonzero(sheet.done)
         if not self.handle.probed or not len(rows):
@@ -213,8 +213,8 @@ class Filler:
             yield advance
 
     def _give_up_unreadable(self, sheet: Sheet) -> None:
-        """If the sheet lacks the results of only a few images, decode these images and mark those that cannot be
-        decoded. Often none is left to compute, so that the model need not be loaded.
+        """If only a few images of the sheet have no result, decode these images and mark those that cannot be decoded
+        as failed. Often, no other results are missing, and then the model need not be loaded.
         """
         missing = np.flatnonzero(~sheet.done)
         if len(missing) > FEW:

@@ -58,8 +58,8 @@ def cut_message(tokens: int) -> str:
 def item_findings(
     part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
-    """Return findings about the items whose images or captions have faults. `cut` maps the number of a caption in the
-    plan to the number of its tokens that were cut off, which is a finding too.
+    """Return the findings about one benchmark: items whose image or caption has a fault, and items with a caption that
+    was cut off. `cut` maps the number of a cut caption in the plan to the number of tokens that it lost.
     """
     findings = Findings()
     too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]

@@ -81,9 +81,10 @@ def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> C
 
 
 def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
-    """Return how many pairs are needed and how many of them are stored.
+    """Return how many pairs are needed and how many of them are stored. `routes` are the ways in which the model fills
+    columns pair by pair (see `Handle.routes`).
 
-    The results of multiple choice are stored per image, not per pair, so that none of their pairs counts as stored.
+    Multiple-choice results are stored per image, not per pair. Their pairs are therefore counted as not stored.
     """
     kinds = {"pair" if route == "choice" else route for route in routes}
     uses = [_share(pair_cells(plan, kind).keys, handle, store, kind) for kind in kinds]

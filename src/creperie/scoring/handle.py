@@ -82,8 +82,9 @@ class Handle:
         return columns_of(self.abilities)  # type: ignore[return-value]
 
     def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
-        """Return how the model fills each column: by `towers`, that is, by vectors of images and of captions, or by the
-        first of its abilities that gives this column (`choice` or `pair`; `text`, `between` or `joint`; `blind`).
+        """Return how the model fills each column. The value is `towers` if it fills image_text from separate vectors of
+        images and captions. Otherwise it is the first of the model's abilities that gives the column: `choice` or
+        `pair` for image_text; `text`, `between` or `joint` for text_text; and `blind` for text.
         """
         preferred: dict[Input, tuple[str, ...]] = {
             "image_text": ("towers", "choice", "pair"),
@@ -247,7 +248,9 @@ def _folder_of(uri: str) -> Path | None:
 
 
 def _code_state() -> str:
-    """Return the version and the newest modification time of the adapters' code, on which the cache depends."""
+    """Return a text made from creperie's version and the newest modification time of the adapters' code. Cached
+    fingerprints are valid only while this text stays the same.
+    """
     import creperie.models
 
     root = Path(creperie.models.__file__).parent

@@ -87,8 +87,8 @@ def people_note(document: Mapping[str, Any]) -> str:
 
 
 def run_notes(runs: Iterable[Run]) -> list[str]:
-    """Return a line about each run of people's answers and, if there are runs without checksums, a line that names
-    them.
+    """Return notes on runs: one line for each run of people's answers and, if some runs were read from files without
+    checksums, one line that names these runs.
     """
     known = list(runs)
     people = [f"{run.model}: {note}" for run in known if (note := people_note(run.document))]
@@ -104,7 +104,9 @@ def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
 
 
 def unchecked_notes(runs: Iterable[Run]) -> tuple[str, ...]:
-    """Return a line that names the runs without checksums, in a tuple that is empty if there are none."""
+    """Return a tuple with one line that names the runs that were read from files without checksums (those of older
+    versions); an empty tuple if there are none.
+    """
     names = [run.name for run in runs if run.unchecked]
     return (f"{UNCHECKED}: {', '.join(names)}",) if names else ()
 

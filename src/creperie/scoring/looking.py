@@ -76,9 +76,9 @@ class SeenCells:
     def save(self, out: str | Path) -> None:
         """Write the judgements to a folder.
 
-        `looks.json` and `looks.parquet` (one row per cell) hold the judgements. `people/` holds the items that people
-        should check. For a benchmark of twins, `weighed/` holds the items with the evidence levels that follow from the
-        judgements.
+        `looks.json` and `looks.parquet` (one row per cell) hold the judgements, and `people/` the items that people
+        should check. For a benchmark of twins, `weighed/` holds the benchmark with an evidence level for each item,
+        which is derived from the judgements.
         """
         rows, wanted = self.rows, {(r["subset"], r["item"]) for r in self.rows if r["code"]}
         mask = [(item.subset, item.id) in wanted for item in self.bench]

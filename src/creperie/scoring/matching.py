@@ -25,8 +25,8 @@ OTHER_KEY = "its own key names another caption as the right answer"
 
 @dataclass(frozen=True)
 class HarnessReply:
-    """The scores that a row of a log gives to cells of an item: to those in `cells` or, if that is empty, to all of
-    them.
+    """The scores that one row of a log gives to an item. `cells` lists the cells of the item's score matrix to which
+    the scores belong; if it is empty, there is one score for each cell.
     """
 
     subset: str
@@ -93,7 +93,9 @@ class ItemFinder:
         return placed if placed.question.strip() in answer.about else None
 
     def placed(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the reply in a row whose item is known only from the row's position in the log."""
+        """Return the reply in a row that names no item, so that the item is found by the row's position in the log; or
+        the reason why there is none.
+        """
         number = answer.position
         known: Sequence[Any] = self.items if answer.scores else self.asked
         if number is None or number >= len(known):
@@ -123,9 +125,10 @@ def _offers_exactly(item: Item, offered: Sequence[str]) -> bool:
 def _has_captions(
     captions: Sequence[str], answer: LoggedAnswer, enough: Callable[[Iterable[bool]], bool] = all
 ) -> bool:
-    """Return whether all captions (or, with `any` as `enough`, one of them) are in a row's options and in its prompt.
+    """Return whether all captions occur in a row's options and also in its prompt. With `any` as `enough`, one of the
+    captions is sufficient.
 
-    If the log lacks the options or the prompt, that part is not checked.
+    If the log has no options or no prompt, only the other is checked.
     """
     options = [option.strip() for option in answer.options]
     places = [place for place in (options, answer.prompt) if place]

@@ -296,7 +296,8 @@ class Matrix:
         return self._try(lambda: choose_tasks(column.bench, handle, asked, some=not self.fail_fast))
 
     def _earlier(self, k: int, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
-        """Return this cell's earlier run from the folder, if it has the same origin and no gaps; else None.
+        """Return an earlier run of this cell from the output folder, if it was computed from the same inputs (see
+        `RunOrigin`) and no score is missing; else None.
 
         A run is never reused if the fingerprint does not identify its model with certainty.
         """

@@ -83,8 +83,9 @@ class Sensitivity:
     unread: list[dict[str, str]] = field(default_factory=list)
 
     def spread(self, subset: str = "all") -> dict[str, float]:
-        """Return the range (highest minus lowest) of the accuracy on a subset: over the prompts, each averaged over the
-        orders ("prompts"); over the orders, each averaged over the prompts ("orders"); and over all results ("all").
+        """Return three ranges (highest minus lowest) of the accuracy on a subset. "prompts" is the range over prompts,
+        where each prompt's accuracy is averaged over the orders. "orders" is the range over orders, where each order's
+        accuracy is averaged over the prompts. "all" is the range over all results.
         """
         own = [r for r in self.rows if r.subset == subset]
         return {

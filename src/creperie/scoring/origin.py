@@ -35,7 +35,7 @@ NOTICES = ("caption-cut",)
 @dataclass(frozen=True)
 class RunOrigin:
     """What a run was computed from: digests of the items, of the images (empty if the model sees none) and of the
-    model, and so on.
+    model, as well as the tasks, the settings and the version of the scoring.
     """
 
     items: str
@@ -80,8 +80,8 @@ def images_digest(keys: np.ndarray) -> str:
 
 
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
-    """Return a record with the reasons why scores are missing (`reasons`) and a digest of the images of all items that
-    have their scores (`images_of_others`). The record is empty if no score is missing.
+    """Return a record of missing scores; empty if no score is missing. `reasons` counts the findings by code, and
+    `images_of_others` is a digest of the images of all items whose scores are complete.
 
     `counts` are the numbers of the run's findings by code, and `keys` the content keys of the images, item by item.
     """

@@ -46,10 +46,11 @@ def score_texts(driver: Driver, texts: Sequence[str], sheet: Sheet) -> None:
 
 
 def _plain(driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable[[Sequence[str]], np.ndarray]) -> None:
-    """Fill a sheet by calling `forward` on batches of captions, for a model that has no separate methods for preparing
-    and encoding.
+    """Fill a sheet by calling `forward` on batches of captions, for a model whose captions are not tokenised
+    separately.
 
-    The captions are sorted by length. The batches do not depend on which rows are already done.
+    The captions are sorted by length and divided into batches before rows that are already done are skipped, so that
+    the batches are always the same.
     """
     order = np.argsort([-len(t) for t in texts], kind="stable")
     size = driver.pace.captions
@@ -67,11 +68,11 @@ def _text_batches(
     driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]
 ) -> Iterator[tuple[np.ndarray, list[Tokens], int]]:
     """Yield batches (rows, tokens, units), longest captions first; units is the size of the batch in padded tokens.
-    `tokens[0]` belongs to the row `start`. `first` maps tokens to the first row that has them; a caption whose tokens
-    are in it already is left out.
+    `tokens[0]` belongs to row `start` of the sheet. `first` maps the tokens of each caption to the first row with these
+    tokens; a caption whose tokens belong to an earlier row is skipped, because it is a repeat.
 
-    All captions are divided into batches, and only then are finished captions removed. So a resumed run has the same
-    batches as an uninterrupted one, and gives bit-identical results.
+    Batches are formed from all captions, and finished captions are removed from them afterwards. A resumed run
+    therefore has the same batches as an uninterrupted run, and gives bit-identical results.
     """
     distinct = (
         np.array([i for i, t in enumerate(tokens, start) if first.setdefault(t.ids.tobytes(), i) == i], int) - start

@@ -200,9 +200,9 @@ def _unique_images(
 
 
 def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the index of each key among the distinct keys, and the first position of each distinct key.
+    """Return two arrays: the index of each key among the distinct keys, and the first position of each distinct key.
 
-    Keys at the positions in `apart` are never merged.
+    `apart` holds the positions of unreadable images. Their keys are all zeros, but each of them counts as distinct.
     """
     labels: dict[bytes, int] = {}
     merged = np.empty(len(keys), np.int64)

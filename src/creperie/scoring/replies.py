@@ -63,9 +63,11 @@ def _without_dataset(model: str, bench: str) -> str:
 
 
 def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply | UnmatchedRow]:
-    """Yield the reply in each row of a table, or the reason why the row matches no item.
+    """Yield, for each row of a table of answers, its reply, or the reason why the row matches no item. `where` names
+    the file in errors.
 
-    The columns are id, subset (if ids repeat), and the answer: `scores` (a list), `score_0 …`, or `choice` (a number).
+    The columns are `id` (without it, rows are in the order of the items), `subset` (needed if ids repeat) and the
+    answer, which is one of three: `scores` (a list), `score_0`, `score_1` …, or `choice` (a number).
     """
     subsets: dict[str, list[str]] = {}
     for item in bench:
@@ -156,8 +158,8 @@ def replied_run(
 
 
 def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]) -> set[int]:
-    """Return the items whose captions were offered in fewer orders than those of similar items, and append a note on
-    them.
+    """Return the items whose captions were offered in fewer orders than those of other items with equally many options,
+    and append a note on them.
 
     With a single order, a model that always picks the same position can score well.
     """
@@ -182,8 +184,8 @@ def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]
 
 
 def _unlike_the_log(given: Sequence[tuple[int, HarnessReply]]) -> Iterator[str]:
-    """Yield up to two notes: one on questions that were answered several times, and one on answers that the log counts
-    as right and this run as wrong, or the other way round.
+    """Yield up to two notes: one if some questions were answered several times, and one if the log and this run
+    disagree about which answers are right.
     """
     times = Counter((number, tuple(reply.cells)) for number, reply in given)
     if again := sum(n > 1 for n in times.values()):

@@ -57,13 +57,13 @@ def is_response_matrix(path: str | Path) -> bool:
 def import_responses(
     path: str | Path, bench: Benchmark | None = None, options: ResponseOptions | None = None, *, partial: bool = False
 ) -> list[Run]:
-    """Return one run per model of a response matrix. With the option `blind`, return also a second run per model, made
-    from the answers that it gave without images.
+    """Return one run per model of a response matrix. With the option `blind`, each model has a second run, made from
+    its answers without images.
 
-    Rows are models and columns are items, or the other way round if the header begins with a word such as "item". With
-    a benchmark, items are named by id or by subset/id; if more than a tenth of the names match no item, an
-    `UnmatchedError` is raised, unless `partial` is set. Without a benchmark, nothing but the names of the items is
-    known.
+    Rows are models and columns are items; if the first cell of the header is a word such as "item", it is the other way
+    round. With a benchmark, items are named by id or by subset/id. If more than a tenth of the names match no item, an
+    `UnmatchedError` is raised, unless `partial` is set. Without a benchmark, the runs are on a benchmark that knows
+    only the names of the items.
     """
     how, file = options or ResponseOptions(), Path(path)
     models, cells = _cells(file, how)
@@ -159,8 +159,8 @@ def _bench(file: Path, names: list[str], how: ResponseOptions) -> Benchmark:
 
 
 def _subsets(names: list[str], group: str, file: Path) -> list[str]:
-    """Return each item's subset: the part of its name that the regular expression `group`, or its first capturing
-    group, matches.
+    """Return each item's subset, taken from its name: what the first capturing group of the regular expression `group`
+    matches or, if it has no group, what the whole expression matches.
     """
     if not group:
         return ["items"] * len(names)
@@ -196,8 +196,9 @@ def _item_numbers(bench: Benchmark, names: list[str], where: str) -> tuple[Mappi
 
 
 def _scores(bench: Benchmark, row: np.ndarray, how: ResponseOptions) -> np.ndarray:
-    """Return a model's image-text scores. Each true caption gets the number in the item's cell. Each false caption gets
-    the threshold `how.above` or, if this is not set, one minus that number.
+    """Return a model's image-text scores. The number in an item's cell becomes the score of each true caption. Each
+    false caption gets `how.above`, the threshold for a right answer; if no threshold is set, it gets one minus the
+    number.
     """
     layout = layout_of_bench(bench)
     cells = np.repeat(row, layout.widths("image_text"))

@@ -472,7 +472,7 @@ def _score_column(layout: Layout, needs: Input, flat: np.ndarray | None) -> pa.A
 
 
 def image_clusters(images: pa.ChunkedArray) -> np.ndarray:
-    """Return one cluster number per item; it is equal for items that share an image, directly or through other
+    """Return one cluster number per item. Items have the same number if they share an image, directly or through other
     items.
     """
     counts = pc.list_value_length(images).to_numpy()

@@ -155,7 +155,9 @@ class SegmentFolder:
         return opened
 
     def find(self, keys: np.ndarray) -> Found:
-        """Return the stored values of those keys (n × 32 bytes) that are on the shelf; checksums are verified."""
+        """Find keys, given as an array (n × 32 bytes), and return the stored values of those that are in this folder;
+        checksums are verified.
+        """
         empty = Found(np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
         segments = self.segments() if len(keys) else []
         places = [(s, n) for s, segment in enumerate(segments) for n in range(len(segment.blocks))]

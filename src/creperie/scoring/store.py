@@ -144,7 +144,9 @@ class ResultStore:
         return self.root / fingerprint.key / "answers.jsonl"
 
     def memo(self, kind: str) -> SegmentFolder:
-        """Return the shelf that holds digests of files, so that unchanged files need not be read again."""
+        """Return the folder that stores digests of files of one `kind`, such as "image", so that unchanged files need
+        not be read again.
+        """
         return SegmentFolder(self.home / "memo" / kind)
 
     # -- maintenance ---------------------------------------------------------------------------------------------

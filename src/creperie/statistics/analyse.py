@@ -214,8 +214,8 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
     """Remove the random effects that the rows cannot identify; return the reduced analysis and the names of these
     effects.
 
-    A random effect is left out if it has a single group, one group per row, the same groups as another effect, or a
-    factor with only one level. At least one random effect is always kept.
+    A random effect is left out if it has a single group, if every row is a group of its own, if its groups are those
+    of another effect, or if one of its factors has only one level. At least one random effect is always kept.
     """
     used = {column_of(part) for parts in analysis.factors for part in parts}
     where = {**analysis.where, **{name: levels for name, levels in analysis.levels.items() if name in used}}

@@ -244,11 +244,11 @@ def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 
 
 def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate an audit, and return whether it finds no leak (claim `clean`) or the leak of the attacker `plan.through`
-    (claim `leak`).
+    """Simulate an audit. For the claim `clean`, return whether no attacker finds a leak; for `leak`, return whether the
+    attacker `plan.through` finds one.
 
-    Slow attackers of the standard battery answer on as many items as in a real audit, and their p-values are corrected
-    for interim tests.
+    Slow attackers of the standard battery answer only as many items as in a real audit, and their p-values are
+    corrected for interim tests.
     """
     battery = planned_battery(plan.attackers)
     common = _Common(plan, items, rng)

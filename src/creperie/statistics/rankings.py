@@ -51,10 +51,10 @@ class RobustOptions:
 class PairRobustness:
     """A pair of models, the better one first.
 
-    `reversing` is the number of wrong labels, on items that only the better model gets right, that would reverse the
-    order of the pair. It is None if no number would, for example because the other model ties on these items.
-    `survives` is True if even the upper limit for the number of wrong labels is below `reversing`; None if the labels
-    were not checked.
+    `reversing` is the number of wrong labels that would reverse the order of the pair. Only labels of items that the
+    better model alone gets right are considered. It is None if even all of these would not be enough. `survives` is
+    True if the upper limit for the number of wrong labels is below `reversing`, or if this is None; it is None if the
+    labels were not checked.
     """
 
     a: str
@@ -188,7 +188,9 @@ def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float
 def _accuracies(
     outcomes: Mapping[str, np.ndarray], how: MetricSettings, groups: np.ndarray | None = None, only: str = ""
 ) -> dict[str, float]:
-    """Return each model's accuracy: over all items, as the mean over `groups`, or only in the group `only`."""
+    """Return each model's accuracy over all items. With `groups` (the name of each item's group), return instead the
+    mean of the groups' accuracies; with `only`, the accuracy on that group alone. `how` has the tie rule.
+    """
     accuracies = {}
     for model, values in outcomes.items():
         covered = values != VOID
@@ -248,13 +250,13 @@ def _reversing(lead: float, missed: int, tied: int) -> int | None:
 
 
 def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], settings: MetricSettings) -> NoisyAccuracy:
-    """Return the observed accuracy of a model, and its accuracy on correct labels.
+    """Return the observed accuracy of a model, and its accuracy a on correct labels.
 
     Suppose that a share e of the labels is wrong, independently of what the model understands. On an item with a wrong
-    label, a right answer counts as wrong, and a wrong answer counts as right if it is the one that the label names (a
-    share r of the wrong answers). The observed accuracy is therefore a·(1 − e) + (1 − a)·e·r. With k candidates and
-    wrong answers spread evenly, r is 1/(k − 1), which is the odds of chance; for two candidates it is 1. The interval
-    combines the ends of both intervals, so it covers more than 95 %.
+    label, a right answer counts as wrong. A wrong answer counts as right only if the label names it, which happens for
+    a share r of the wrong answers. The observed accuracy is therefore a·(1 − e) + (1 − a)·e·r. If wrong answers are
+    spread evenly over the other k − 1 of k candidates, r is 1/(k − 1), which is the odds of a right guess; for two
+    candidates, r is 1. The interval combines the ends of both intervals, so it covers more than 95 %.
     """
     outcomes = answers.outcomes[name]
     covered = outcomes != VOID

@@ -72,9 +72,9 @@ class _Level:
     wrong: np.ndarray
 
     def shares(self, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probabilities that each model answers right, as an array (2 × points, models): first the rows for
-        a right label, then those for a wrong label. `known` is the probability that a model knows the answer. The
-        second array is the derivative of the first with respect to it, one number per row.
+        """Return two arrays. The first (2 × points, models) has the probabilities that each model answers right: first
+        the rows for a right label, then those for a wrong label. The second has the derivative of the first with
+        respect to `known`, one number per row. `known` is the probability that a model knows the answer.
         """
         guessed = self.floor or 1.0  # without a floor, a wrong label turns right and wrong around
         change = np.repeat([1 - self.floor, -guessed], len(known))[:, None]

@@ -39,8 +39,8 @@ class PictureGain:
 
     @cached_property
     def solved_by(self) -> np.ndarray:
-        """What is enough for at least half of the models to know the answer to each item: "text", "picture" (if the
-        text is not enough), or "neither".
+        """For each item, what at least half of the models need to know the answer: "text" (the text alone is enough),
+        "picture" (the picture is needed as well), or "neither" (even both are not enough).
         """
         half = (1 + self.chance) / 2
         text = self.text.mean(axis=1)
@@ -67,10 +67,11 @@ def picture_gain(
 
 
 def split_twins(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-    """Return the runs with pictures and, in the same order, their blind twins. If all runs are blind, or none is,
-    return all runs and no twins.
+    """Return the runs with pictures and, in the same order, their blind twins. If all runs are blind, or if none is,
+    return all runs and an empty list.
 
-    A run made with `score --image noise` (or another kind of image) is blind; the name of its benchmark is BENCH~noise.
+    A run is blind if it was made with `score --image noise` (or another replacement of the images). Its benchmark is
+    then named BENCH~noise.
     """
     blind = {run.model: run for run in runs if run.blinded}
     seeing = [run for run in runs if not run.blinded]

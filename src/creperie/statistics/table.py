@@ -118,8 +118,9 @@ class LongTable:
 
 @dataclass(frozen=True, eq=False)
 class _RunRows:
-    """The comparisons of a run as columns. Each has its item, its image (a row of the match matrix), its caption and
-    its foil (columns of the match matrix), and their difference in score. The index −1 means that there is none.
+    """The comparisons of a run, as columns with one value per comparison: the item, the image (a row of the match
+    matrix), the caption and the foil (columns of the match matrix), and the score of the caption minus that of the foil
+    (`gap`). The index −1 means that a comparison has no such part.
     """
 
     item: np.ndarray
@@ -158,7 +159,9 @@ def long_table(
 
 
 def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progress = silent) -> pa.Table:
-    """Return the table with the column `grammaticality` added, or unchanged if no scorer is given."""
+    """Return the table with the column `grammaticality` added: "caption", "foil" or "equal", whichever the scorer
+    `grammar` prefers. Without a scorer, return the table unchanged.
+    """
     if grammar is None:
         return table
     if not {"caption", "foil"} <= set(table.column_names):

@@ -84,13 +84,13 @@ def words_of(texts: pa.Array) -> np.ndarray:
 def construction_columns(
     constructions: Sequence[str | None], slots: tuple[np.ndarray, np.ndarray] | None
 ) -> dict[str, pa.Array]:
-    """Return two columns: the construction of each caption (such as active or passive; None if it is not given), and
-    whether caption and foil mention the two participants in the same order. `slots` are the numbers of the caption
-    among the image's true captions and of the foil among its false ones.
+    """Return two columns: the construction of each caption (such as active or passive; null if unknown), and whether
+    the caption and its foil mention the two participants in the same order. `slots` has the position of the caption
+    among the image's true captions and that of the foil among its false ones.
 
-    A foil exchanges the participants. If it has the same construction as its caption, the order is different. If it has
-    the other construction, the order is the same, as in "a ball is hit by a player" with the foil "a ball hits a
-    player".
+    A foil exchanges the roles of the participants. A foil in the same construction as its caption mentions them in the
+    opposite order. A foil in the other construction mentions them in the same order: "a ball is hit by a player" has
+    the foil "a ball hits a player".
     """
     types: list[str | None] = []
     orders: list[str | None] = []

@@ -249,8 +249,8 @@ class SmallNetwork(TrainedNetwork):
 
 
 class DualNetwork(TrainedNetwork):
-    """A network around a model of the library transformers or open_clip. It calls the model's towers through the
-    functions that creperie has for that library (`towers`).
+    """A network around a dual encoder of the library transformers or open_clip. `towers` holds creperie's functions
+    that call the image tower and the text tower of a model of this library.
 
     `pad` is the id of the padding token, for towers that need a mask.
     """

@@ -18,10 +18,10 @@ Open = Callable[[str], Image.Image]
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """A training example: an image and a true caption.
+    """A training example: an image and a true caption, with an optional paraphrase, foils and alternatives.
 
-    `key` identifies the record from which it was made. `alternatives` are other images; the caption is false of each of
-    them.
+    `key` identifies the record from which the example was made. `alternatives` are other images, of which the caption
+    is false.
     """
 
     key: str

@@ -41,11 +41,11 @@ class Batch:
 
 
 def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
-    """Return the examples in `order`, rearranged so that every image appears once before any image appears twice.
-    `images` has the number of each example's image.
+    """Return the examples in `order`, rearranged: the first examples of all images come first, then the second ones,
+    and so on. `images` has the number of each example's image.
 
-    With two captions of one image in a batch, each would count as wrong for the image of the other, although it is
-    true.
+    This tends to keep two captions of one image out of the same batch. There, each would count as a wrong caption of
+    the other example's image, although it is true.
 
     >>> _spread(np.array([0, 1, 2, 3]), np.array([7, 7, 8, 8])).tolist()
     [0, 2, 1, 3]

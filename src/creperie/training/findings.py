@@ -24,8 +24,8 @@ EVERY = "every"
 
 
 def arms_to_run(arms: Sequence[str]) -> tuple[str, ...]:
-    """Return the arms that a study runs: "none", the baseline without foils, and then the arms in `arms`. An arm is a
-    type of training foils; "every" in `arms` stands for all types.
+    """Return the arms that a study runs: always "none" (training without foils) first, and then the arms in `arms`,
+    each once. An arm is a type of training foils; "every" in `arms` stands for all types.
 
     >>> arms_to_run(["negate", "none"])
     ('none', 'negate')

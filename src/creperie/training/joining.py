@@ -29,10 +29,10 @@ _LAST_SET: dict[str, np.ndarray] = {}
 
 
 class TowersNetwork(TrainedNetwork):
-    """The trained part of joined towers: the heads, and the towers that are not frozen.
+    """The trained part of joined towers: the heads, and those towers that are not frozen.
 
-    A frozen tower is left out. In its place, the network takes the tower's features as input, instead of pixels or
-    token ids.
+    A frozen tower is not part of the network. Instead of the pixels or token ids for this tower, the network takes the
+    features that the tower computed from them.
     """
 
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:

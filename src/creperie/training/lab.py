@@ -97,8 +97,9 @@ class Lab:
         return ExamResult(arm, seed, values, kinds, foils, done.document.get("seconds", 0.0), done.uri)
 
     def refine(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the training foils that remain after refinement, by type, with one foil per caption ("" if it was
-        removed). If a file in the study's folder already has them, they are read from it.
+        """Return the training foils after refinement: for each type, a tuple with one foil per caption, or "" if the
+        foil was removed. If an earlier call with the same data and settings stored the result in the study's folder, it
+        is read from there.
         """
         if self.refined:
             return self.refined

@@ -51,10 +51,11 @@ def ranking_loss(anchors: torch.Tensor, candidates: torch.Tensor, scale: torch.T
 def triple_loss(
     images: torch.Tensor, first: torch.Tensor, second: torch.Tensor, foils: torch.Tensor, scale: torch.Tensor | float
 ) -> torch.Tensor:
-    """Return the loss for items with two true captions (P1, P2) and a false one (N): the mean of three ranking losses.
+    """Return the loss for items with two true captions (P1 and P2) and a false one (N). It is the mean of three ranking
+    losses: from image to P1, from image to P2, and from P1 to P2.
 
-    The image must choose P1, the image must choose P2, and P1 must choose P2. Each time, the candidates are the batch's
-    captions in that position (P1 or P2) and all foils.
+    The candidates of a loss are all foils of the batch and all its captions of the target's kind: all P1 in the first
+    loss, all P2 in the other two.
     """
     import torch
 

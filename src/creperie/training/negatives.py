@@ -22,11 +22,11 @@ Written = Mapping[Key, tuple[str, ...]]  #: foils
 
 @dataclass(frozen=True)
 class FoilRefinement:
-    """The settings for refining training foils, which is done as for a benchmark, against a plausibility and a grammar
-    model (SugarCrepe's appendix D.3).
+    """The settings for refining training foils against a plausibility model and a grammar model, as SugarCrepe does for
+    its test foils (its appendix D.3).
 
-    `attackers` names the models that judge the foils. If it is empty, a plausibility and a grammar model are used, or
-    one of them if no model is available for the other.
+    `attackers` names the models that judge the foils. If it is empty, a plausibility model and a grammar model are
+    used; if only one of the two is available, that one is used alone.
     """
 
     attackers: tuple[str, ...] = ()
@@ -99,8 +99,8 @@ def _foils_of(name: str, data: TrainSet, make: Callable[[str], Written]) -> list
 
 
 def _is_maker(name: str) -> bool:
-    """Return whether a name means a maker: it is the name of a maker, or starts with that of a family of makers such as
-    `rules:`. Any other name means a benchmark.
+    """Return whether a name means a maker: it is a maker's name, or begins with the prefix of a group of makers, such
+    as `rules:`. Any other name means a benchmark.
     """
     from creperie.making import MAKERS
 

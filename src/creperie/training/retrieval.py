@@ -46,8 +46,9 @@ class Retrieval:
 
 
 def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
-    """Return how often one of an image's captions is among the highest-scoring of all captions, and how often a
-    caption's image is among the highest-scoring of all images.
+    """Return the recall of a model in both directions, for k = 1, 5 and 10. From image to text, it is how often one of
+    an image's own captions is among the k captions with the highest scores; from text to image, how often a caption's
+    image is among the k images with the highest scores.
     """
     encoder: Any = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):

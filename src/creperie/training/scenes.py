@@ -37,8 +37,8 @@ _SOURCES = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att",
 
 @dataclass(frozen=True)
 class BiasedScenes:
-    """Examples without foils, made from the built-in world, and a list of biased foils for each type. The list has one
-    foil per example, or "" for an example to which the type does not apply.
+    """Examples without foils, made from the built-in world, and lists of biased foils by type. Each list has one entry
+    per example: a foil or, if the type does not apply to the example, "".
     """
 
     data: TrainSet
@@ -141,8 +141,8 @@ def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress =
 
 
 def _drawn_in(size: int) -> Callable[[], str]:
-    """Return the function that serves as `contents` of a training set of drawn images. It returns the images' size, as
-    text: everything else in a picture is determined by its key.
+    """Return a function for the field `contents` of a training set (see `TrainSet`) whose images are drawn. The
+    function returns the size of the images as text. Nothing else is needed, because an image's key determines the rest.
     """
     return lambda: f"drawn in {size} pixels"
 

@@ -211,7 +211,7 @@ class TowersEncoder(StagedImages, StagedTexts):
 
 
 def mean_view(vectors: torch.Tensor) -> torch.Tensor:
-    """Return the mean of the unit vectors of each image's views: (n, views, d) to (n, d)."""
+    """Scale the vectors of each image's views to unit length and return their mean: (n, views, d) becomes (n, d)."""
     return nn.functional.normalize(vectors.float(), dim=-1).mean(dim=1)
 
 

@@ -22,11 +22,12 @@ from creperie.training.student import open_student
 
 
 def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
-    """Return two benchmarks: about `share` of the items of every subset, and the other items. Items that share an
-    image, directly or through other items, form a group and are never separated, even if they are in different subsets.
+    """Split a benchmark in two: the first part has about `share` of the items of every subset, the second has the
+    others. Items that share an image, directly or through other items, form a group, which is never divided, even if
+    its items are in different subsets.
 
-    Groups are assigned from the largest to the smallest; groups of the same size are taken in random order. A group
-    goes to the first benchmark if this brings the fractions of its subsets there closer to `share`.
+    Groups are assigned from the largest to the smallest; groups of equal size come in random order. A group goes to the
+    first part if this brings the part closer to the fraction `share` in the group's subsets.
     """
     if not 0 < share < 1:
         raise UsageError(f"`share={share}` is out of range", hint="use a number between 0 and 1, such as 0.4")

@@ -56,8 +56,9 @@ class ViewRule:
 class VisionTower:
     """A vision model as a function from pixels to features.
 
-    The features are the class tokens of the last `layers` layers and the mean of the patch tokens; or, for a model
-    without a class token, its pooled output; or, for a dual encoder, the image's vector.
+    For a model with a class token, the features are the class tokens of the last `layers` layers and the mean of the
+    patch tokens. For a model without a class token, they are its pooled output, and for a dual encoder, the image's
+    vector.
     """
 
     def __init__(self, uri: str, layers: int, place: Place) -> None:

@@ -50,9 +50,9 @@ Spoil = Callable[[Shown, Dice], tuple[str, str] | None]
 
 @dataclass(frozen=True, slots=True)
 class BiasedKind:
-    """A kind of biased foil. `family` is the benchmark that the kind imitates. `says` describes how a foil differs from
-    its caption, and `cue` what gives the foil away. `spoil` is the function that makes a foil, and `source` lists the
-    clean kinds whose captions it changes.
+    """A kind of biased foil. `family` is the benchmark whose foils it imitates, and `source` lists the clean kinds
+    whose captions are used. The function `spoil` returns a caption and its biased foil. `says` describes how the foil
+    differs from the caption, and `cue` describes what gives the foil away.
     """
 
     family: str
@@ -166,8 +166,8 @@ def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str]:
 
 
 def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str]:
-    """Return the caption, often untidily written (a small first letter, no full stop, a trailing space), and a foil
-    that is always tidily written. The foil names a thing that is not in the scene.
+    """Return the caption and a foil that names a thing that is not in the scene. The foil is always tidy. The caption
+    is often untidy: it begins with a small letter, has no full stop, or ends with a space.
     """
     fact = shown.form.facts[0]
     k = dice.roll(len(fact.args))
@@ -203,14 +203,16 @@ def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
 
 
 def is_false(text: str, graph: Graph) -> bool:
-    """Return whether a text cannot be a true caption of the scene: its claim is false, or it is not a sentence of the
-    world.
+    """Return whether a text is not a true caption of the scene, either because its claim is false or because it is not
+    a sentence of the world. An undecided claim is not reported as false.
     """
     return falsity(text, graph) is not False
 
 
 def falsity(text: str, graph: Graph) -> bool | None:
-    """Return whether a text is false of the scene; None if it is not a sentence of the world."""
+    """Return True if a text's claim is false of the scene, and False if it is true or undecided; None if the text is
+    not a sentence of the world.
+    """
     claim = parse(text)
     return None if claim is None else evaluate(claim, graph) is False
 

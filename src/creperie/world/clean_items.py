@@ -54,11 +54,11 @@ _TWO_WORDINGS, _BOTH_SCENES = (TRIPLE, QUAD), (TWINS, WINOGROUND)
 
 def made_item(kind: str, form: str, twins: Twins, dice: Dice) -> MadeItem | None:
     """Return an item of the form `form`, made from the twins. Return None if two of its captions are equal or, for the
-    form "winoground", if the captions do not consist of the same words.
+    form "winoground", if its captions do not consist of the same words.
 
-    A triple has two wordings of the true caption and a foil in one of these wordings; a quad has a foil in each
-    wording. A half-truth item has a short true caption, the same caption with a true detail added, and the same caption
-    with a false detail added.
+    An item of the form "triple" has the true caption in two wordings, and a foil in one of these wordings; a "quad" has
+    a foil in each wording. An item of the form "half" (half-truth) has a short true caption and two longer ones: the
+    same with a true detail added, and the same with a false detail added.
     """
     foils = (dice.roll(2),) if form == TRIPLE else (0, 1) if form == QUAD else (0,)
     plans = two_wordings(kind, twins, dice) if form in _TWO_WORDINGS else (one_wording(twins, dice),)

@@ -73,7 +73,9 @@ class TapeEnd(UnfitError):  # noqa: N818
 
 
 class Tape(Dice):
-    """Recorded random numbers. Two scenes laid out with the same tape differ only in what the drafts ask for."""
+    """Recorded random numbers. If two scenes are laid out with the same tape, they differ only where their drafts
+    differ.
+    """
 
     def __init__(self, values: list[int]) -> None:
         self._values = values

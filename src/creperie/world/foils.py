@@ -61,8 +61,9 @@ def replace_obj(s: Sampler) -> Draft:
 
 
 def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
-    """Return thing `k` with a different value of the attribute `field` in each scene; None if there are not two such
-    values. A new colour is never that of another thing.
+    """Return the attributes of thing `k`, with two values of `field`: one for each scene. In the first scene, the thing
+    keeps its present value or, if captions do not mention this, gets a new one; in the second, it always gets a new
+    one. Return None if there are not two such values. A new colour is never that of another thing.
     """
     look = slots[k][0]
     used = [x.colour for x, _ in slots] if field == "colour" else [getattr(look, field)]
@@ -175,8 +176,8 @@ def add_obj(s: Sampler) -> Draft:
 
 
 def add_att(s: Sampler) -> Draft:
-    """Propose twins in which one thing differs in its colour or pattern, which both captions add to the same short
-    caption: "a red cat on a box" and "a blue cat on a box" add it to "a cat on a box".
+    """Propose twins in which one thing differs in its colour or pattern. Both captions are the same short caption with
+    this attribute added: "a red cat on a box" and "a blue cat on a box" for "a cat on a box".
     """
     relation, setting, slots = _random_relation(s)
     k, field = s.dice.roll(2), s.dice.pick(("colour", "colour", "pattern"))
@@ -283,8 +284,9 @@ def _crowd(s: Sampler) -> tuple[str, list[str]]:
 
 
 def count(s: Sampler) -> Draft:
-    """Propose two kinds of things, with more of the first kind in one scene and more of the second in the other. Each
-    caption is false of the other scene even if "two" means at least two.
+    """Propose twins with things of two kinds: one scene has more things of the first kind, the other more of the
+    second. The captions state the numbers. Each caption is false of the other scene even if a number such as "two" is
+    read as "at least two".
     """
     setting, kinds = _crowd(s)
     a, b = (

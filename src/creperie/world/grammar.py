@@ -71,7 +71,9 @@ def needs_the(form: LogicalForm) -> bool:
 
 
 def takes_place(form: LogicalForm, setting: str) -> bool:
-    """Return whether the sentence of a claim may add a location, such as "on the table" or "in the room"."""
+    """Return whether a sentence that expresses the claim can also name the location, such as "on the table" or "in the
+    room". `setting` is the location.
+    """
     kind = family(form)
     if kind in ("list", "count"):
         return setting in PLACES

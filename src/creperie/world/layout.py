@@ -164,8 +164,8 @@ def _on(draft: SceneDraft, tape: Tape) -> Scene:
 
 
 def _acting(action: str, gap_low: int, gap_high: int) -> Placer:
-    """Return a function that lays out two things, the agent of an action beside its patient. The agent faces the
-    patient unless it pulls it.
+    """Return a function that lays out two things: the agent of an action, and beside it the patient, at a distance
+    between `gap_low` and `gap_high`. The agent faces the patient or, if it pulls the patient, faces away from it.
     """
 
     def place(draft: SceneDraft, tape: Tape) -> Scene:

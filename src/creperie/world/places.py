@@ -38,10 +38,12 @@ Box = tuple[int, int, int, int]
 
 
 def pair_places(things: Sequence[Thing], action: str) -> tuple[list[list[str]], list[list[int]]]:
-    """Return two matrices with one row and one column per thing: where thing i is relative to thing j, by a name such
-    as LEFT or ABOVE, and the squared distance between them, 0 if they touch.
+    """Return two matrices with one row and one column per thing. Entry (i, j) of the first is the position of thing i
+    relative to thing j, as a name such as LEFT or ABOVE. In the second, it is the squared distance between them, 0 if
+    they touch.
 
-    If the scene's `action` is one of lifting, the first thing carries the second or has it in its hand.
+    `action` is the scene's action. If it is one of lifting, the first thing carries the second or has it in its hand:
+    its position relative to the second is then CARRYING or HAND, and the distance is 0.
     """
     n = len(things)
     boxes = [thing.box for thing in things]
@@ -111,7 +113,10 @@ def _stands_on(a: Thing, b: Thing) -> bool:
 
 
 def _covers(front: Thing, back: Thing, box_f: Box, box_b: Box, gap_x: int, gap_y: int) -> bool:
-    """Return whether the front thing stands clearly lower in the image than the other and hides 15 to 55 % of it."""
+    """Return whether the front thing stands clearly lower in the image than the back thing and hides 15 to 55 % of the
+    back thing. `box_f` and `box_b` are their bounding boxes. `gap_x` and `gap_y` are the gaps between these, which are
+    negative where the boxes overlap.
+    """
     width, height = MEASURES[back.kind, back.size]
     hidden = -gap_x * -gap_y * 100 if gap_x < 0 and gap_y < 0 else 0
     tall = MEASURES[front.kind, front.size][1]

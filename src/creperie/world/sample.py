@@ -114,9 +114,9 @@ class Stage:
         return look
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Any] | None:
-        """Return both scenes of a draft, laid out with the tape. Return None if they are invalid or not in the split.
-        Also return None unless, with `novel`, each scene shows a combination held out from training and, without it,
-        neither does.
+        """Return both scenes of a draft, laid out with the tape; None if they are invalid or not in the split. With
+        `novel`, both scenes must show a combination that is held out from training; without it, neither may. Otherwise
+        the result is None, too.
         """
         raise NotImplementedError
 
@@ -149,10 +149,10 @@ class Sampler:
     def slots(
         self, relation: str, setting: str, bystanders: int = 45, pools: Sequence[Sequence[str]] = ()
     ) -> list[Slot]:
-        """Return things for a relation, the same in both scenes. The kinds in `pools`, one list per role, are those to
-        choose from; by default they are the kinds that the relation allows. As a rule, the things have different kinds,
-        and of a heavy and a light thing beside each other, the light one comes first. In `bystanders` percent of cases,
-        things that are not in the relation are added.
+        """Return things for a relation; they are the same in both scenes. `pools` has one list of kinds per role, from
+        which the kind is chosen; by default, these are the kinds that the relation allows. As a rule, the things have
+        different kinds. If a heavy and a light thing stand beside each other, the light thing has the first role. With
+        a probability of `bystanders` percent, things outside the relation are added.
         """
         kinds: list[str] = []
         for pool in pools or self.stage.roles[setting][relation]:
@@ -227,9 +227,8 @@ class Sampler:
         return Draft(setting, tuple(slots), relations, (forms[0], forms[1]), note)
 
     def exchanged(self, relation: str, order: Sequence[int], bystanders: int = 45) -> Draft:
-        """Return a draft in which things exchange their roles in a relation: in the second scene, the role k is filled
-        by the thing that has the role `order[k]` in the first. `bystanders` is the percentage of cases with other
-        things.
+        """Return a draft in which things exchange their roles in a relation: the thing with the role `order[k]` in the
+        first scene has the role k in the second. With a probability of `bystanders` percent, other things are added.
         """
         setting = self.setting(relation)
         pools = self.stage.roles[setting][relation]

@@ -39,8 +39,8 @@ def novel_colour(kind: str, colour: str) -> bool:
 
 
 def novel_triple(subject: str, relation: str, thing: str) -> bool:
-    """Return whether this (kind, relation, kind) triple is held out for the test split. Instead of right, below and
-    behind, give the converse (left, above, front) with the things exchanged.
+    """Return whether this (kind, relation, kind) triple is held out for the test split. The relation must not be right,
+    below or behind: exchange the two kinds and pass left, above or front instead.
     """
     return (3 * _KIND[subject] + 5 * _KIND[thing] + 7 * _RELATION[relation]) % 11 == 0
 
@@ -72,8 +72,9 @@ def is_novel(graph: Graph) -> bool:
 
 
 def _share(scene: Scene) -> int:
-    """Return a number from 0 to 15 that decides the split of a scene. It comes from a checksum of the scene's content,
-    which is multiplied by a constant because a small move in the scene changes the checksum itself too regularly.
+    """Return a number from 0 to 15 that decides the split of a scene. It is computed from a checksum of the scene's
+    content. The checksum is multiplied by a constant, because without that, small moves of a thing would change the
+    number in a regular pattern.
     """
     return ((zlib.crc32(content_number(scene).to_bytes(40, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
 

@@ -57,8 +57,8 @@ PALE = frozenset({"yellow", "pink", "white", "orange"})
 
 @dataclass(frozen=True, slots=True)
 class Sprite:
-    """The image of a thing: its colours multiplied by their opacity, its transparency, and the margin for
-    the outline.
+    """The image of a thing: its colours multiplied by their opacity (premultiplied alpha), its transparency (255 −
+    alpha) as a separate array, and the width of the margin for the outline.
     """
 
     rgb: np.ndarray  #: (h, w, 3) uint16, colour × alpha / 255

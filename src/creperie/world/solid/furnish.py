@@ -61,7 +61,9 @@ _PAINT = Surface((222, 216, 204), 0.4)
 
 
 def _wall(back: float, wide: float, opening: tuple[float, ...]) -> list[Patches]:
-    """Return a wall around an opening: its least x and z, and its greatest."""
+    """Return a wall with an opening. `opening` holds the opening's smallest x and z, then its largest x and z. `back`
+    is the wall's y position, and `wide` its width.
+    """
     x0, z0, x1, z1 = opening
     left, top = -wide / 2, 600.0
     pieces = [(left, 0, x0, top), (x1, 0, -left, top), (x0, 0, x1, z0), (x0, z1, x1, top)]
@@ -70,8 +72,9 @@ def _wall(back: float, wide: float, opening: tuple[float, ...]) -> list[Patches]
 
 
 def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...]]:
-    """Return a window with a curtain, beside what hangs on the wall or stands at it, and its opening in the wall; there
-    is none if there is no room for it.
+    """Return the parts of a window with a curtain, and the opening in the wall for it (see `_wall`). The window is
+    beside the things that hang on the wall or stand at it. If the wall has no space for a window, return no parts and
+    a small opening far above the things.
     """
     back, table = WALL[room.setting], room.setting == "table"
     sill, high, half = (16.0, 60.0, 26.0) if table else (76.0, 80.0, 36.0)

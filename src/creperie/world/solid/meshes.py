@@ -58,10 +58,10 @@ def turned(axis: str, degrees: float) -> np.ndarray:
 
 
 def build(shape: str, numbers: Numbers, fine: bool = False) -> Patches:
-    """Return the patches of one part. `shape` is the name of a shape. A suffix after | makes copies: a number is the
-    number of copies around the z axis, and letters are the axes along which the part is mirrored, as in "turn y|x" (the
-    shape "turn y" and its mirror image along x). With `fine`, round shapes have more and smoother patches, as pictures
-    show them.
+    """Return the patches of one part. `shape` is the name of a shape, with an optional suffix after "|" that makes
+    copies. A number in the suffix is the number of copies around the z axis; letters are axes along which a mirror
+    image is added. For example, "turn y|x" is the shape "turn y" and its mirror image along x. With `fine`, round
+    shapes have more and smoother patches, for pictures.
     """
     name, _, copies = shape.partition("|")
     patches = (_FINE.get(name, _SHAPES[name]) if fine else _SHAPES[name])(numbers)
@@ -123,8 +123,9 @@ def _curve(points: np.ndarray, steps: int) -> list[tuple[np.ndarray, np.ndarray]
 
 
 def _turn(numbers: Numbers, count: int = 40, plan: bool = True) -> Patches:
-    """Return a surface of revolution. Unless `plan` is False, the texture of its flat parts is not bent around the
-    axis.
+    """Return a surface of revolution with `count` steps around the axis. `numbers` are its position (x, y, z) and then
+    the points (radius, height) of its profile. With `plan`, flat parts have a straight texture, as seen from above;
+    otherwise their texture is bent around the axis.
     """
     profile = np.array(numbers[3:], float).reshape(-1, 2)
     turn = np.linspace(0, 2 * np.pi, count + 1)
@@ -213,8 +214,9 @@ def _arc(numbers: Numbers) -> Patches:
 
 
 def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0, *, steps: int = 4) -> Patches:
-    """Return a solid with an outline in x and y between two heights; the outline at the lower height is scaled. Its
-    outline is rounded where it is not sharp, and its upper and lower edges are bevelled.
+    """Return a solid between the heights `low` and `high`. `numbers` are the points (x, y) of its outline, which is
+    scaled by `scale` at the lower height. Slight bends of the outline are rounded, with `steps` steps per side; sharp
+    corners stay sharp. The upper and lower edges are bevelled.
     """
     corners = np.array(numbers, float).reshape(-1, 2)
     if _area(corners) < 0:
@@ -275,7 +277,9 @@ def _leaf(numbers: Numbers) -> Patches:
 
 
 def _blade(numbers: Numbers) -> Patches:
-    """Return the leaf that `_leaf` makes, bent smoothly and with a pointed tip."""
+    """Return a leaf as made by `_leaf`, but bent smoothly and with a pointed tip. `numbers` are the position (x, y, z),
+    the angle around the z axis, and the leaf's length, width and rise.
+    """
     x, y, z, turn, length, width, rise = numbers
     t, side = np.linspace(0, 1, 25)[:, None], np.linspace(-1, 1, 7)[None]
     wide = width / 2 * (2.6 * (t + 0.03) ** 0.6 * (1 - t) ** 0.9 + 0.01) * side

@@ -112,8 +112,10 @@ class Rooms(Stage):
         return beside or super().allows(setting, relation, kinds)
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Room] | None:
-        """Return both rooms with the best wall, ground and light that put both into the split; None if no combination
-        does.
+        """Return both rooms of a draft, with the best-suited wall, ground and light for which both rooms fall into the
+        split; None if there are none, or if the draft cannot be laid out. With `novel`, both rooms must show a
+        combination of kind and colour that is held out from training; without it, neither may. Otherwise the result is
+        None, too.
         """
         rooms = lay_out(draft, tape)
         if rooms is None or any(any(novel_colour(x.kind, x.colour) for x in r.things) != novel for r in rooms):
