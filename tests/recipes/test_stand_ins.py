@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from creperie.bench import Item, choice, from_items, load, save
+from creperie.bench import Item, ProvenanceStep, choice, from_items, load, save
 from creperie.cli.cook import _numbers_of
 from creperie.core import write_json
 from creperie.lang import CONTRADICTED, truth, words
@@ -20,7 +21,8 @@ from creperie.recipes.making import run_make, with_false_foils
 from creperie.recipes.people import _same_parts
 from creperie.recipes.steps import STEPS, StageJob
 from creperie.reporting.tables import fill_table, published_table
-from creperie.reporting.tables.filled import _said_of_sets
+from creperie.reporting.tables.filled import _said_of, _said_of_sets
+from creperie.reporting.tables.measure import MeasuredCell
 from creperie.world import Scene, Thing, image_key
 
 
@@ -171,10 +173,48 @@ def test_a_table_says_by_which_scores_its_items_were_chosen() -> None:
     ours = [type("Row", (), {"benchmarks": ("world-refined",)})()]
     joined = {"op": "concatenate", "args": {"history": [[step]]}}  # the same items by form of foil were not told
     for history in ([step], [joined]):
-        (said,) = _said_of_sets(row, ours, {"world-refined": [{"provenance": history}]})  # type: ignore[arg-type]
+        (said,) = _said_of_sets(row, ours, {"world-refined": [{"provenance": history}]})
         assert said.endswith(
             "; items of it were chosen by the scores of lm-mean and grammar, which come near chance by that."
         )
+
+
+def test_a_set_of_which_parts_were_refined_is_not_told_as_refined(tmp_path: Path) -> None:
+    """Of SADE's whole stand-in, on which lm-mean has up to 100 %, it said that its scores come near chance."""
+    step = {"op": "refine", "args": {"method": "syntaxbias", "attackers": ["lm-mean"]}, "inputs": []}
+    joined = {"op": "concatenate", "args": {"history": [[step], [{"op": "world", "args": {}, "inputs": []}]]}}
+    ours = [type("Row", (), {"benchmarks": ("world-whole",)})()]
+    table = fill_table(published_table("sade/1")).table
+    (said,) = _said_of_sets(table, ours, {"world-whole": [{"provenance": [joined]}]})
+    assert "only some parts of it were refined, by the scores of lm-mean: on the whole these need not come" in said
+    items = [Item("1", "x", (), ("a", "b"), choice(1, 1))]
+    steps = (ProvenanceStep("concatenate", joined["args"]),)  # type: ignore[arg-type]
+    save(from_items("whole", items, provenance=steps), tmp_path / "whole")
+    for card in ("README.md", "DATASHEET.md"):
+        told = (tmp_path / "whole" / card).read_text(encoding="utf-8")
+        assert "parts of it were refined against lm-mean, whose scores need not come near chance on the whole:" in told
+
+
+def test_intervals_of_answers_that_are_all_wrong_do_not_claim_to_allow_for_shared_pictures() -> None:
+    """VISLA's 0 of 58 items about 39 pictures had the interval of 58 independent items, against the note."""
+    table = fill_table(published_table("visla/2")).table
+    column = next(c for c in table.columns if c.unit == "%")
+    said = {}
+    for value in (0.0, 50.0):
+        cell = MeasuredCell(value, 0.0, 60.0, 58, 0, "itt", "run", clusters=39)
+        row = SimpleNamespace(model="st:x", label="x", figures={column.name: cell})
+        said[value] = " ".join(_said_of(table, row))  # type: ignore[arg-type]
+    assert f"intervals can be those of independent items: {column.title}" in said[0.0]
+    assert "58 items about 39 pictures" in said[50.0]
+    assert "independent" not in said[50.0]
+
+
+def test_notes_of_sugarcrepe_do_not_guess_why_scores_tie_and_say_how_people_are_counted() -> None:
+    """Most grammar ties were of different foils, and people's Add was pooled under a note about means."""
+    notes = {number: " ".join(published_table(f"sugarcrepe/{number}").notes) for number in (4, 5)}
+    assert "mostly" not in notes[4]
+    assert "pairs with different foils of equal score" in notes[4]
+    assert "printed ones of people are means of the subsets; ours are pooled, too" in notes[5]
 
 
 def test_parts_that_a_filter_left_alone_are_known() -> None:

@@ -327,6 +327,14 @@ def _refined_by(history: Any) -> Iterator[str]:
         yield from _refined_by(part)
 
 
+def _all_refined(history: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a refinement chose all items, rather than only those of some joined parts."""
+    joined = [step.get("args", {}).get("history") or [] for step in history]
+    return any(step.get("op") == "refine" for step in history) or any(
+        parts and all(map(_all_refined, parts)) for parts in joined
+    )
+
+
 def _scripted(history: Any) -> Iterator[str]:
     if isinstance(history, Mapping):
         if history.get("scripted") is True:
@@ -439,8 +447,12 @@ def _said_of_sets(
         parts = [" and ".join(made) + "; no item of a published set"] * bool(made)
         parts += ["seen with other images in place of its own"] * ("~" in name)
         chosen = dict.fromkeys(filter(None, map(_chosen_by, about.get(name, ()))))
+        whole = all(_all_refined(each.get("provenance") or []) for each in about.get(name, ()))
         parts += [
             f"items of it were chosen by the scores of {', '.join(chosen)}, which come near chance by that"
+            if whole
+            else f"only some parts of it were refined, by the scores of {', '.join(chosen)}: on the whole these need "
+            "not come near chance"
         ] * bool(chosen)
         checked = dict.fromkeys(filter(None, map(by_scripts, about.get(name, ()))))
         parts += [f"scripts, not people, checked {', '.join(checked)}"] * bool(checked)
@@ -486,3 +498,8 @@ def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
     if shared and not votes:
         counts = ", ".join(f"{title} {cell.n:,} items about {cell.clusters:,} pictures" for title, cell in shared)
         yield f"items about one picture depend on each other, which intervals take into account: {counts}"
+        if alike := [title for title, cell in shared if cell.value in (0, 100)]:
+            yield (
+                "where all answers are right or all are wrong, nothing shows how much items about one picture depend "
+                f"on each other, and intervals can be those of independent items: {', '.join(alike)}"
+            )
