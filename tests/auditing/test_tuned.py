@@ -94,5 +94,5 @@ def test_the_audit_runs_it_by_name_alone(lm: str) -> None:
     assert ", tuned-lm (" in found.text
     with pytest.raises(UsageError, match="'tuned-lm' needs a language model"):
         make_attackers(["tuned-lm"], AttackerModels(lm="none"))
-    with pytest.raises(UsageError, match="this model cannot be tuned"):
+    with pytest.raises(UsageError, match="cannot tune this model"):
         make_attackers(["tuned-lm"], AttackerModels(lm="blind:length"))

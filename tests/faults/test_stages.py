@@ -56,6 +56,7 @@ class Stage:
         A model's name holds the folder of its marks and its speed, a verdict's next command the folder written.
         """
         places = f"({re.escape(str(marks))}|{re.escape(marks.name)})([?]seconds=1)?|{re.escape(str(out))}"
+        places += f'|"{re.escape(str(out.parent))}"'  # where the recipe lies
         told = re.sub(places, "PLACE", told)
         if out.is_file():
             return {"page": out.read_bytes()}

@@ -102,7 +102,7 @@ def test_a_baseline_that_is_no_audit_is_refused(tmp_path: Path) -> None:
     from creperie.core import DataError
 
     (tmp_path / "x.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(DataError, match="is not an audit"):
+    with pytest.raises(DataError, match="does not hold the result of an audit"):
         read_audit(tmp_path / "x.json")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from creperie.bench import Item, choice, from_items, save
+from creperie.metrics import MetricSettings
 from creperie.reporting.studio.items import ItemFilter, ItemIndex
 from creperie.reporting.studio.shelf import Shelf
 
@@ -44,7 +45,7 @@ def test_all_words_in_any_order(typed: str, tmp_path: Path, monkeypatch: pytest.
     save(from_items("some", ITEMS), tmp_path / "some")
     shelf = Shelf(tmp_path)
     index = ItemIndex(shelf.bench("some"))
-    run = type("R", (), {"model": "blind:length"})
+    run = type("R", (), {"model": "blind:length", "settings": MetricSettings()})
     monkeypatch.setattr(index, "labelled", lambda shelf: [(run, "length")])
     monkeypatch.setattr(index, "outcomes", lambda run, task: index.bench.column("subset").to_numpy() == "add")
     rows = index.rows(ItemFilter("some", words=typed), shelf)

@@ -81,7 +81,7 @@ def test_scores_that_are_not_numbers_are_counted_aloud(bench: Benchmark) -> None
     for wrong, line in (
         (lambda texts: [None for _ in texts], "every score is NaN"),
         (lambda texts: 1.0, "the function returned one number for 4 captions; return a list with one number per"),
-        (lambda texts: [[1.0, 2.0] for _ in texts], r"the function returned \(4, 2\) for 4 captions"),
+        (lambda texts: [[1.0, 2.0] for _ in texts], r"the function returned an array of shape \(4, 2\) for 4 captions"),
     ):
         with pytest.raises(CreperieError, match=line):
             cr.score(bench, wrong)

@@ -66,8 +66,8 @@ class Places:
         self._welcome[address] = now + self.limits.welcome_seconds
 
     def enter(self, new: Any) -> None:
-        """Add the connection `new`. If there are now too many, close a connection that is waiting for its client. If
-        none of those that could be closed is waiting, close the new one.
+        """Add the connection `new`. If there are now too many, close one that is waiting for its client; if none may be
+        closed, close the new one.
 
         A connection must have `address`, `network`, `silent_since`, `waits()` and `abort()`.
         """

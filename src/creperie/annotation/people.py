@@ -84,7 +84,8 @@ def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bo
 
 
 def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
-    """End an annotator's links and release their slots; return how many new slots replace those already answered."""
+    """End an annotator's links and release their slots. Slots that they had already answered are replaced by new ones;
+    return how many."""
     end_links(session, annotator)
     made = 0
     own = select(Slot).where(Slot.annotator_id == annotator.id, Slot.kind == MAIN)

@@ -64,8 +64,8 @@ class StudyPlan:
 
 @dataclass(frozen=True)
 class ApplyPlan:
-    """The options for applying a study: what becomes of undecided items, whose answers count, and where to write the
-    result.
+    """The options for applying a study: what to do with undecided items, which annotators' answers count, and where
+    to write the result.
     """
 
     undecided: Literal["keep", "drop"] = option("keep", "What becomes of undecided items.")

@@ -46,7 +46,8 @@ class Attacker(Protocol):
 
     @property
     def otherwise(self) -> str:
-        """What the attacker chooses in the opposite direction: "the longer caption"; empty for a directed attacker."""
+        """What the attacker chooses if its rule is reversed, such as "the longer caption"; empty for an attacker whose
+        direction is fixed."""
         ...
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray: ...

@@ -151,7 +151,7 @@ def _read(runs: Sequence[str], source: RunsInput, preset: bool) -> LongTable:
     if any(Path(name).suffix in TABLES and not Path(name).is_dir() for name in runs):
         if len(runs) > 1 or source.bench or source.task or source.size:
             raise UsageError(
-                "a table cannot be combined with runs", hint="leave out other runs, --bench, --task and --size"
+                "a table cannot be combined with runs, --bench, --task or --size", hint="leave those out, or the table"
             )
         judge = load_preference(source.grammar, equal=source.equal) if source.grammar else None
         return LongTable(judged(read_table(runs[0]), judge, bar))

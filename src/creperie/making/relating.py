@@ -238,8 +238,8 @@ def _is_listed(noun: Any, lists: list[str]) -> bool:
 
 
 def _is_vouched_posture(verb: Any, new: str) -> bool:
-    """Return True if the subject of a verb could just as well sit, stand or lie in the same place, whichever of these
-    the verb `new` says.
+    """Return True if the verb `new` (a form of sit, stand or lie) could as well be true of the subject of `verb` in the
+    same place.
     """
     doer = next(iter(doers(verb)), None)
     if doer is None or new not in frames()["postures"].get(sort_here(doer), ()) or base_of(verb) == "swim":

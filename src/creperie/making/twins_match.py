@@ -175,8 +175,11 @@ def neighbours(texts: Iterable[str]) -> list[Triple]:
 
 
 def _keys(words: list[int]) -> Iterator[Triple]:
-    """Yield (kind, hash of the key, hash of the filler) for each key of a caption. A key is the sorted words, with the
-    words in their order as the filler, or the caption without a few neighbouring words, with these words as the filler.
+    """Yield (kind, hash of the key, hash of the filler) for each way to split a caption into a key, which similar
+    captions share, and a filler, in which they differ.
+
+    Either the key is the sorted words and the filler the words in their order, or the key is the caption without a few
+    neighbouring words and the filler is these words.
     """
     yield ORDER, hash(tuple(sorted(words))), hash(tuple(words))
     for span in SPANS:

@@ -45,8 +45,8 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The measurements of a task whose value the function `statistic` computes from column sums over the items. `share`
-    is True if the value is the proportion right / n.
+    """The measurements of a task for every item. The function `statistic` computes the value of the task from the sums
+    of their columns. `share` is True if that value is a proportion, right / n.
     """
 
     task: str

@@ -272,7 +272,8 @@ def _one_each(wrapped: WrappedModel, texts: Sequence[str], *given: Any) -> np.nd
     numbers = _method(wrapped.model, _numbers)(*given)
     if numbers.shape != (len(texts),):
         raise ModelError(
-            f"the function returned an array of shape {numbers.shape} for {len(texts)} captions",
+            f"the function returned {f'an array of shape {numbers.shape}' if numbers.shape else 'one number'} "
+            f"for {len(texts)} captions",
             where=wrapped.uri,
             hint="return a list with one number per caption",
         )

@@ -28,7 +28,8 @@ from creperie.reporting import published_tables
 
 
 def papers() -> list[dict[str, Any]]:
-    """Return what every table and figure of the five papers requires, one record per paper (papers.toml)."""
+    """Return the contents of papers.toml: one record for each of the five papers, which lists what the tables and
+    figures of the paper need."""
     return packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
 
 

@@ -32,8 +32,8 @@ class _Programme:
 
     @property
     def mirrored(self) -> np.ndarray:
-        """Amounts that are always balanced. A signature and its opposite, with all signs reversed, get the same amount:
-        the smaller of their two counts.
+        """The number of items to keep of each signature, so that the result is balanced: a signature and its opposite,
+        with all signs reversed, both get the smaller of their two counts.
         """
         count = {tuple(cell): n for cell, n in zip(self.cells.tolist(), self.count.tolist())}
         return np.array([min(n, count.get(tuple(-x for x in cell), 0.0)) for cell, n in count.items()])

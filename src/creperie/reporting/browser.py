@@ -116,10 +116,10 @@ def _run(run: Run, label: str) -> dict[str, Any]:
 def _task(run: Run, name: str) -> dict[str, Any]:
     chosen = task(name)
     entry = {"name": name, "what": chosen.what, "outcome": packed(run.outcomes(name), "i1"), "margin": ""}
-    entry["tie"] = int(run.settings.right(np.array(TIE)))  # what a tie counts as
+    tie = int(run.settings.right(np.array(TIE)))  # what a tie counts as
     if chosen.has_margins:
         entry["margin"] = packed(margins(chosen, run.layout, run.scores(chosen.needs)), "<f4")
-    return entry
+    return {**entry, "tie": tie}
 
 
 def _seen(run: Run, needs: Input) -> np.ndarray:

@@ -22,10 +22,11 @@ SAMPLE = 256
 
 @dataclass(frozen=True, eq=False)
 class BlindImages:
-    """An image store that replaces every image. The replacement depends only on the original image and the seed.
+    """An image store that gives another picture for every image: blank, noise or the image of another item. Which one
+    depends only on the original image and the seed.
 
-    The replacement has the same size as the original, so that crop boxes still fit. Shuffled images keep their own
-    size if there are no crop boxes (`boxes` is False).
+    The picture has the size of the original, so that crop boxes still fit. Only if there are no crop boxes (`boxes` is
+    False), the image of another item keeps its own size.
     """
 
     store: ImageStore

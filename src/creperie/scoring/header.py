@@ -51,7 +51,8 @@ def benchmark_header(bench: Benchmark) -> dict[str, Any]:
 
 
 def nothing_computed() -> dict[str, Any]:
-    """Return the fields on work and findings for a run in which nothing was computed: all are empty."""
+    """Return empty values for those fields of a header that describe the work done and what was found, for a run in
+    which nothing was computed."""
     return {"findings": [], "finding_counts": {}, "notes": [], "work": {}, "timings": {"total": 0.0}}
 
 

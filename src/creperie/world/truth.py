@@ -196,8 +196,8 @@ def evaluate(form: LogicalForm, graph: Relations) -> Verdict:
 
 def _some_assignment(form: LogicalForm, graph: Relations) -> Verdict:
     """Return True if some assignment of distinct things to the descriptions satisfies all facts, False if none does,
-    and None if that is undecided. If negated facts do not all have the same verdict in all possible assignments, the
-    result is None.
+    and None if that is undecided. The result is also None if the verdict on a negated
+    fact differs between possible assignments.
     """
     candidates: list[Sequence[tuple[int, Verdict]]] = []
     for desc in form.things:

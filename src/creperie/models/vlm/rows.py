@@ -88,7 +88,8 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
 
 
 def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
-    """Return the log-probability of each line's first token, from the logits `last` at the end of the prefixes."""
+    """Return the log-probability of the first token of each rest (what follows the prefix in a line). `last` are the
+    logits at the end of the prefixes."""
     return picked(last, [[rest.owner for rest in rests]], [int(rest.ids[0]) for rest in rests])
 
 
