@@ -56,9 +56,7 @@ def refine(
     if out is None and not output.dry_run:
         raise UsageError("no output folder given", hint="pass --out DIR, or --dry-run to write nothing")
     if out is not None and not output.force and out.is_dir() and any(out.iterdir()):
-        raise UsageError(
-            "this folder is not empty", where=out, hint="choose another one, or pass --force to replace it"
-        )
+        raise UsageError("this folder is not empty", where=out, hint="choose another, or pass --force")
     refined = run_refine(load_part(bench, part, models.seed), plan=plan, models=models, engine=engine, progress=bar)
     refined = replace(refined, spec=bench, part=part.typed)
     if out is not None and not output.dry_run and len(refined.bench):
