@@ -34,6 +34,10 @@ SEARCHES = {
     "桌子": "4",  # no spaces between words
     "3": "3",
     '  " ': "1234",
+    "-": "1234",  # nothing is asked for
+    "lion - --": "12",
+    "subset:": "1234",
+    '"-5°"': "4",
     "model:length -lion": "34",
     "-model:length": "12",
     "model:none": "",

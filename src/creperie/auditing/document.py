@@ -194,18 +194,14 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
     """Return the table of an audit as rows: subset, number of items, one heat cell per attacker, and the bits of
     information that the strongest attacker reveals.
 
-    Rows with a leak come first, all items together last. A cell that is no leak is marked *unknown* if its interval
-    includes the threshold.
+    Rows with a leak come first. A cell that is no leak is marked *unknown* if its interval includes the threshold.
     """
     limit = document.get("threshold", THRESHOLD)
     cells: dict[str, dict[str, Any]] = {}
     for row in (*document["results"], *document.get("views", ())):
         mine = cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})
         mine[row["attacker"]] = row | {"unknown": not row["leaks"] and _undecided(row, limit)}
-    whole = {"all", "macro"}
-    cells = dict(
-        sorted(cells.items(), key=lambda one: (one[0] in whole, not any(row["leaks"] for row in one[1].values())))
-    )
+    cells = dict(sorted(cells.items(), key=lambda one: not any(row["leaks"] for row in one[1].values())))
     names = [attacker["name"] for attacker in document["attackers"]]
     bits = {subset: max(float(row.get("bits") or 0) for row in mine.values()) for subset, mine in cells.items()}
     most = {subset: max(row["n"] for row in mine.values()) for subset, mine in cells.items()}

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import shlex
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,9 @@ def _templates(room: str) -> Environment:
         keep_trailing_newline=True,
     )
     made.filters |= {"percent": percent, "form": format, "sentence": _sentence, "heat": heat_level}
-    made.filters |= {"differences": word_differences, "elsewhere": _elsewhere}
+    made.filters |= {"differences": word_differences, "elsewhere": _elsewhere, "breakable": _breakable}
+    made.filters |= {"whole_last": _whole_last}
+    made.tests |= {"whole": _is_whole}
     return made
 
 
@@ -101,6 +104,35 @@ def _sentence(text: str) -> str:
     'No attacker leaks.'
     """
     return text[:1].upper() + text[1:] + "." * bool(text)
+
+
+def _is_whole(row: Sequence[Any]) -> bool:
+    """Return True if a table's row is about all items together, not one subset: its first cell says `all` or `macro`.
+
+    >>> _is_whole(["all", 600]), _is_whole([{"html": "<b>all</b>", "value": "all"}]), _is_whole(["all dogs"])
+    (True, True, False)
+    """
+    first = row[0] if row else ""
+    own = first.get("value") if isinstance(first, dict) else getattr(first, "value", first)
+    return own in ("all", "macro")
+
+
+def _whole_last(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return a table's rows with those about all items at the end."""
+    return sorted(rows, key=_is_whole)
+
+
+def _breakable(text: object) -> object:
+    """Return a name with places where a line may break, after each `_` and `/`; markup and other values unchanged.
+
+    >>> str(_breakable("replace_obj<")), _breakable(3)
+    ('replace_<wbr>obj&lt;', 3)
+    """
+    from markupsafe import Markup, escape
+
+    if not isinstance(text, str) or hasattr(text, "__html__"):
+        return text
+    return Markup(re.sub(r"(?<=[_/])(?=\w)", "<wbr>", str(escape(text))))
 
 
 def _elsewhere(command: str) -> str:

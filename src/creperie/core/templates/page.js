@@ -1,4 +1,4 @@
-// Tables sort by a click on a heading: numbers by size, texts by letters; rows without a value stay last.
+// Tables sort by a click on a heading: numbers by size, texts by letters. Rows without a value, and then the row of all items, stay last.
 (() => {
   "use strict";
   const value = (row, k) => {
@@ -14,7 +14,9 @@
     heading.setAttribute("aria-sort", up ? "ascending" : "descending");
     const body = table.tBodies[0];
     const rows = [...body.rows].map((row, i) => [row, value(row, k), i]);
-    rows.sort(([, a, i], [, b, j]) => {
+    const whole = (row) => row.classList.contains("whole");
+    rows.sort(([one, a, i], [other, b, j]) => {
+      if (whole(one) !== whole(other)) return whole(one) - whole(other);
       if (a === null || b === null) return a === b ? i - j : a === null ? 1 : -1;
       return (up ? order(a, b) : order(b, a)) || i - j;
     });

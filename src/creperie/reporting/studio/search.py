@@ -14,6 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _TERM = re.compile(r'(-?)(?:(subset|model):)?(?:"([^"]*)"?|([^\s"]+))', re.IGNORECASE)
+_SIGNS = re.compile(
+    r"-+|-?(?:subset|model):", re.IGNORECASE
+)  #: signs without a word: a search that is still being typed
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,14 @@ class SearchTerm:
 
 
 def search_terms(text: str) -> list[SearchTerm]:
-    """Return the conditions in a search field; all of them must hold.
+    """Return the conditions in a search field; all of them must hold. Signs without a word, such as a lone minus, are left out.
 
     >>> [(t.key, t.text, t.without) for t in search_terms('zebra -"a lion" subset:swap')]
     [('', 'zebra', False), ('', 'a lion', True), ('subset', 'swap', False)]
     """
     terms = []
     for minus, key, phrase, word in _TERM.findall(text):
-        if words := (phrase.strip() or word).lower():
+        words = (phrase.strip() or word).lower()
+        if words and not _SIGNS.fullmatch(word):
             terms.append(SearchTerm(words, key.lower(), bool(phrase), bool(minus)))
     return terms

@@ -49,7 +49,8 @@ const columns = (() => {
   const why = (b, image) => b.why[image] || b.hidden || "the picture is not in this report";
   // The language of the search field, as in studio/search.py: words, "phrases", -without, subset:NAME, model:NAME.
   const terms = (text) => [...text.matchAll(/(-?)(?:(subset|model):)?(?:"([^"]*)"?|([^\s"]+))/gi)].map(([, minus, key, phrase, word]) => {
-    const words = ((phrase || "").trim() || word || "").toLowerCase();
+    const signs = /^(-+|-?(subset|model):)$/i.test(word || ""); // without a word
+    const words = signs ? "" : ((phrase || "").trim() || word || "").toLowerCase();
     const cased = (c) => c.toLowerCase() !== c.toUpperCase() || /\p{N}/u.test(c);
     const start = words && cased([...words][0]) ? "(?:^|[^\\p{L}\\p{N}])" : "", end = words && phrase && cased([...words].at(-1)) ? "(?:$|[^\\p{L}\\p{N}])" : "";
     return { words, key: (key || "").toLowerCase(), without: Boolean(minus), pattern: new RegExp(start + words.replace(/[\\^$.*+?()[\]{}|\/]/gu, "\\$&") + end, "u") };
