@@ -14,9 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _TERM = re.compile(r'(-?)(?:(subset|model):)?(?:"([^"]*)"?|([^\s"]+))', re.IGNORECASE)
-_SIGNS = re.compile(
-    r"-+|-?(?:subset|model):", re.IGNORECASE
-)  #: signs without a word: a search that is still being typed
+_SIGNS = re.compile(r"-+|-?(?:subset|model):", re.IGNORECASE)  #: signs without a word: still being typed
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,8 @@ class SearchTerm:
 
 
 def search_terms(text: str) -> list[SearchTerm]:
-    """Return the conditions in a search field; all of them must hold. Signs without a word, such as a lone minus, are left out.
+    """Return the conditions in a search field; all of them must hold. Signs without a word, such as a lone minus, are
+    left out.
 
     >>> [(t.key, t.text, t.without) for t in search_terms('zebra -"a lion" subset:swap')]
     [('', 'zebra', False), ('', 'a lion', True), ('subset', 'swap', False)]
