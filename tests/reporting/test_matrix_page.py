@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,8 @@ def test_ranks_find_the_order_that_was_put_in(zoo: Path) -> None:
     assert first.rank == 1 < last.rank
     assert not set(first.groups) & set(last.groups)
     assert any("weighs every column alike" in note for note in ranked.notes)
+    assert math.isnan(rank_runs(runs[1:]).mean[runs[0].model])
+    assert "no mean for 1 model: there is no result in at least one column" in rank_runs(runs[1:]).notes
 
 
 @pytest.mark.slow

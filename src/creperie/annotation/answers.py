@@ -1,6 +1,7 @@
 """What an annotator can do with the current question: answer it, skip it, or undo the last step.
 
-Requests are idempotent: a repeated key returns what was stored under it. Rows are only added.
+Every step adds a row to the table of answers and changes no earlier row of it. Requests are idempotent: each has a key,
+and a request with a key that is already stored adds nothing and returns the stored result.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ class Receipt:
 def answer(
     desk: Desk, token: str, key: str, given: Mapping[str, Any], comment: str, visible: float | None = None
 ) -> Receipt:
-    """Store the annotator's answer to the question in the slot with this token, and return a receipt. `given` holds the
-    fields of the form, and `visible` the seconds that the question was in view. `key` identifies the request: if it is
-    repeated, the first receipt is returned again. A question that the annotator already holds can be answered even
-    while the study is paused.
+    """Store the annotator's answer to the question that was given out with this `token`, and return a receipt. `given`
+    holds the fields of the form, and `visible` the seconds that the question was in view. `key` identifies the request:
+    if the request is repeated, the first receipt is returned again. A question that the annotator got before the study
+    was paused can still be answered.
     """
     if isinstance(slot := _slot_held(desk, token, key, ANSWER), Receipt):
         return slot
@@ -54,8 +55,8 @@ def answer(
 
 
 def skip(desk: Desk, token: str, key: str, comment: str) -> None:
-    """Skip the question in the slot with this token: it is left to other annotators, and this one does not get it
-    again. A skipped attention check counts as failed.
+    """Skip the question that was given out with this `token`: other annotators can still get it, but this annotator
+    does not get it again. A skipped attention check counts as failed.
     """
     if isinstance(slot := _slot_held(desk, token, key, SKIP), Receipt):
         return
@@ -93,7 +94,7 @@ def undo(desk: Desk, key: str) -> None:
 
 
 def _slot_held(desk: Desk, token: str, key: str, kind: str) -> Slot | Receipt:
-    """Return the receipt stored under `key` if the request is repeated, else the slot with this token. Raise a
+    """Return the receipt stored under `key` if the request is repeated, else the slot with this `token`. Raise a
     WorkError if the annotator does not hold that slot.
     """
     held_or_done = _repeated(desk, key, kind) or desk.holds(token)

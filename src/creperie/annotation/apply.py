@@ -243,8 +243,9 @@ def _values(one: Judged, name: str) -> list[Any]:
 
 
 def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
-    """Return a triple for each question and each criterion, sense and grammar: the question, the criterion, and the
-    source whose foil most people preferred, or TIE.
+    """Return a triple for each question and each of the two criteria, "sense" and "grammar". The triple holds the
+    question, the criterion, and the source whose foil most people preferred, or TIE. Questions that are not answered
+    yet are left out.
     """
     preferences = []
     for one, name in itertools.product(questions, ("sense", "grammar")):

@@ -1,9 +1,10 @@
 """Choose the next question of an annotator.
 
 Every question gets a first answer before any gets a second one. How many answers a question may have (`depth`) grows
-with the number of people who have begun, so that a few who come early cannot fill whole questions among themselves.
-Among the open questions, an annotator gets the one whose other annotators share the fewest questions with them. A limit
-(`pair_cap`) keeps two people from sharing many more questions than an even spread would give.
+with the number of people who have begun, so that the first annotators cannot use up all answers to a question. Among
+the open questions with the fewest answers, an annotator gets one whose earlier annotators share few other questions
+with them (see `preferred`). A limit (`pair_cap`) keeps two people from sharing many more questions than an even spread
+would give.
 """
 
 from __future__ import annotations
@@ -115,7 +116,10 @@ class AnnotatorProgress:
 
 
 class Desk:
-    """What one annotator can do within one transaction. The annotator's row is locked, so what is read stays valid."""
+    """The work of one annotator on a study: it gives out slots, holds and releases them, and counts the answers. A desk
+    is used within one database transaction, in which the annotator's row is locked, so that the values it has read stay
+    valid.
+    """
 
     def __init__(self, session: Session, who: Participant, now: float | None = None) -> None:
         self.now = time.time() if now is None else now
@@ -259,9 +263,9 @@ class Desk:
         return None
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
-        """Return up to `CANDIDATES` slots that are free, and as many whose lease has expired. Only slots whose copy is
-        below `bound` are considered (see `depth`), and those that replace excluded answers. Questions that the
-        annotator has already had or skipped are left out.
+        """Return the slots that the annotator may get now: up to `CANDIDATES` free slots, and up to `CANDIDATES` slots
+        whose lease has expired. A slot counts only if its copy number is below `bound` (see `depth`) or if it replaces
+        an excluded answer. Questions that the annotator has already had or skipped are left out.
         """
         own = {"study": self.study.id, "me": self.me.id, "bound": bound, "overlap": self.plan.overlap, "now": self.now}
         return self.session.execute(_OPEN, own).all()

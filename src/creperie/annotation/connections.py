@@ -2,8 +2,9 @@
 
 Visitors with a link come first. An address that showed a valid link within the last half hour has connections of its
 own; the connections of all other addresses are counted by network (/24, or /64 of IPv6) and share half of the total.
-When there are too many, the server closes one that is waiting for its client, and refuses the new one only if none is
-waiting: it takes the largest network or address, and of that the connection that has been silent for longest.
+When there are too many connections, the server closes one that is waiting for its client. It chooses the network or
+address with the most connections and, of these, the connection that has been silent for longest. Only if no connection
+is waiting does the server refuse the new one.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class StudyPlan:
             raise UsageError(what, hint="give seconds, from 1 to thirty days (2592000)")
 
     def skips_allowed(self, answered: int) -> int:
-        """Return how many questions an annotator may have skipped after this many answers: `skips` if it is set, else
-        five, and one more for every five answers.
+        """Return how many questions an annotator who has given `answered` answers may have skipped: `skips` if it is
+        set, otherwise 5 + answered // 5.
 
         >>> StudyPlan("foil-check").skips_allowed(20), StudyPlan("foil-check", skips=3).skips_allowed(20)
         (9, 3)

@@ -222,7 +222,10 @@ def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Js
 
 
 def _accuracies(evidence: AnswerEvidence) -> list[float]:
-    """Return the estimated accuracy of each person; NaN where it would only be the prior."""
+    """Return the estimated accuracy of each person. It is NaN for a person with fewer than `FEWEST_COMPARED` answers
+    that can be compared with other people's answers or with a known one, because the estimate would then be little more
+    than the prior.
+    """
     votes = evidence.votes
     compared = (np.bincount(votes.question, minlength=len(votes.truth)) > 1) | (votes.truth >= 0)
     answers = np.bincount(votes.person[compared[votes.question]], minlength=votes.people)

@@ -450,7 +450,9 @@ def held_benchmark(given: Any) -> Benchmark | None:
 
 
 def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
-    """Return a benchmark made of items in memory; raise a DataError if two items have the same subset and id."""
+    """Return a benchmark made of items in memory. `parts` are other fields of the `Benchmark`, such as `images`. Raise
+    a DataError if two items have the same subset and id.
+    """
     bench = Benchmark(name, table_of(items), **parts)
     check_keys(bench)
     return bench

@@ -72,8 +72,8 @@ def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
 def record_audit(folder: Path, audit: Mapping[str, Any]) -> None:
     """Write an audit beside a saved benchmark, and the audit's verdict into the benchmark's cards.
 
-    Nothing is written if the folder is not writable, if its items are not those that were audited, or if it already has
-    an audit of them that used more attackers than this one.
+    Nothing is written if the folder is read-only or holds other items than those that were audited. An earlier audit of
+    the same items is kept if it used more attackers.
     """
     manifest = folder / MANIFEST_FILE
     if not manifest.is_file() or read_json(manifest).get("hash") != audit["hash"]:

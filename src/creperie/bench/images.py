@@ -7,14 +7,15 @@ media fragment: `7.jpg#xywh=10,20,64,48`.
 
 - EXIF orientation is applied, then the crop box (pixels of the upright picture, clamped to it).
 - Transparency is dropped, not composited: this is Pillow's `convert("RGB")`, which reference evaluations use.
-- 16-bit grey is scaled to 8 bits, not clipped; of an animation the first frame is used.
+- 16-bit grey is scaled to 8 bits, not clipped.
+- Only the first frame of an animation is used.
 - JPEG is decoded in full, since the faster draft mode changes pixels.
 
 Images that are exported or shown to others are read with `picture_bytes` or `picture_file`, which check that a file is
 an image, is not too large and is not a link out of its folder.
 
-Every failure is an `ImageError` whose `code` is that of a finding: missing-image, unsafe-image, empty-image,
-truncated-image, undecodable-image, image-too-large, bad-crop.
+Every failure is an `ImageError`. Its `code` names the finding: missing-image, unsafe-image, empty-image,
+truncated-image, undecodable-image, image-too-large or bad-crop.
 """
 
 from __future__ import annotations

@@ -163,8 +163,8 @@ Keys = tuple[list[str], list[str]]
 
 
 def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
-    """Return the values of a core column as an array; raise a DataError that names the item if one has the wrong
-    type.
+    """Return the values of a core column as an array. If a value has the wrong type, raise a DataError that names the
+    item.
     """
     try:
         array = pa.array(values, column.type)

@@ -40,8 +40,8 @@ class PartOptions(ImageOptions):
 
     @property
     def typed(self) -> str:
-        """The images and subsets, written as options for the next command. The limit is left out, so that the next
-        command uses all items.
+        """The options for images and subsets, written as they are typed on the command line, for the next command. The
+        limit is left out, so that the next command uses all items.
 
         >>> PartOptions(subsets=("swap", "add"), limit=9).typed
         ' --subset swap,add'

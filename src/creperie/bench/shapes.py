@@ -41,7 +41,7 @@ class MatchShape:
 
 
 def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
-    """Return, for each item, the index of its shape, and the list of shapes in order of first use."""
+    """Return two things: the number of each item's shape, as an array, and the list of shapes in order of first use."""
     match = bench.ragged("match")
     images = np.diff(bench.ragged("images")[0])
     captions = np.diff(match[0]) // np.maximum(images, 1)  # without reading the captions

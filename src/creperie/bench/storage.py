@@ -259,7 +259,9 @@ def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
 
 
 def relative_place(location: str, target: Path) -> str:
-    """Return the location of the images relative to the folder `target`; it is absolute if it is on another drive."""
+    """Return the path of the images relative to the folder `target`. If the images are on another drive, return their
+    absolute path.
+    """
     try:
         return os.path.relpath(location, target) if location else ""
     except ValueError:  # another drive

@@ -274,7 +274,9 @@ def _entry_name(name: str) -> str:
 
 
 class ZipStore(Archive):
-    """A store of the entries of a zip file. One thread reads at a time, while others decode, which takes longer."""
+    """A store of the entries of a zip file. Only one thread can read at a time, but decoding an image takes longer than
+    reading it, and other threads can decode meanwhile.
+    """
 
     @cached_property
     def _zip(self) -> zipfile.ZipFile:
@@ -312,8 +314,8 @@ class ZipStore(Archive):
 class TarStore(Archive):
     """A store of the files in uncompressed tar files, such as WebDataset shards.
 
-    A sample may have a JSON file that lists other names of its images, such as `export_webdataset` writes. Images can
-    then be found by these names, too.
+    A sample may have a JSON file, such as those of `export_webdataset`, which lists other names of the sample's images.
+    Images can then be found by these names, too.
     """
 
     def __init__(self, path: Path, files: tuple[Path, ...]) -> None:
@@ -364,8 +366,8 @@ def images_listed(sample: bytes) -> list[str]:
 
 
 def parquet_shards(folder: Path) -> tuple[Path, ...]:
-    """Return the Parquet files in a folder or, if it has none, in its subfolder `data`. Return none if the first of
-    them has no image column.
+    """Return the Parquet files in a folder or, if it has none, in its subfolder `data`. Return an empty tuple if the
+    first file has no image column or cannot be read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

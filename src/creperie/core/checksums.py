@@ -48,10 +48,10 @@ def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None 
 
 def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[str, str] | None]:
     """Verify the checksum of a document. Return the document without checksums, and the checksums of the other files in
-    its folder, by name. The latter is None if the document has no checksum, and so is not verified.
+    its folder, by name. A document without a checksum is not verified; the second value is then None.
 
-    If the content does not match, raise a DataError with `where` as its location. Its hint is to run the command that
-    is stored in the document again or, if none is stored, `again`.
+    If the content does not match the checksum, raise a DataError with `where` as its location. Its hint tells how to
+    make the document again: by the command that is stored in it or, if none is stored, as `again` says.
     """
     # Damage to one of the two names must not make the document look like one of an older version.
     marked = isinstance(document, dict) and (

@@ -152,8 +152,8 @@ def parse_json_line(text: str, path: str, line: int) -> Any:
 
 
 def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | None]:
-    """Return the loader of a YAML document and its root node (None if the document is empty), from which no Python
-    values have been built yet. Raise a DataError if the document exceeds the limits.
+    """Parse a YAML document, without building Python values yet. Return the loader, which can build them, and the root
+    node of the document (None if it is empty). Raise a DataError if the document exceeds the limits.
     """
     import yaml
 

@@ -60,9 +60,11 @@ class Addressed(Pieces):
 
 @dataclass(frozen=True)
 class Writing:
-    """A stage that writes the result of another stage to a file in a folder, and returns a table whose metadata holds
-    only the number of rows. This works if workers and driver share the folder, in which the driver puts the file
-    `sign`. If a worker does not find this file, the stage returns the result itself.
+    """A stage that runs another stage, writes its result to a file, and returns an empty table whose metadata holds the
+    number of rows written.
+
+    A worker can write the file only if it shares the folder with the driver. The driver therefore puts the file `sign`
+    into the folder. A worker that does not find this file returns the result itself.
     """
 
     stage: Stage

@@ -159,9 +159,9 @@ def _ordinal_distance(each: np.ndarray) -> np.ndarray:
 
 
 def _moments(matrix: np.ndarray) -> np.ndarray:
-    """Return four columns with one row per item. If the item has m ratings, these are: the sum of the squared
-    differences over all ordered pairs of its ratings, divided by m − 1; m; the sum of the centred ratings; and the sum
-    of their squares.
+    """Return four columns with one row per item: 2 (m s₂ − s₁²) / (m − 1), m, s₁ and s₂. Here m is the number of the
+    item's ratings, s₁ their sum, and s₂ the sum of their squares, after the mean of all ratings of all items was
+    subtracted. The first column is the sum of (x − y)² over all ordered pairs of the item's ratings, divided by m − 1.
     """
     # Centred on the overall mean: squares of large ratings would lose the differences to rounding.
     centred = matrix - np.nanmean(matrix) if len(matrix) else matrix

@@ -36,8 +36,8 @@ class OneThreshold:
 def one_threshold(
     layout: Layout, scores: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> OneThreshold:
-    """Classify all pairs of image and caption by one threshold, and return the fraction of items in which every pair is
-    classified correctly, at the best threshold.
+    """Classify all pairs of image and caption by the same threshold. Return, among other results (see `OneThreshold`),
+    the highest fraction of items in which every pair is classified correctly, and the threshold that reaches it.
 
     >>> from creperie.metrics.layout import layout_of
     >>> result = one_threshold(layout_of([[[1, 0]]] * 4), np.array([0.8, 0.1, 0.9, 0.2, 0.7, 0.3, 0.2, 0.1]))

@@ -99,9 +99,10 @@ def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
     """Return, for each person, the log-odds that the answers come from a habit that ignores the questions rather than
     from honest work.
 
-    The accuracy of an honest person is assumed to be at least slightly below the usual one. Among these accuracies, the
-    one that fits the answers best is taken. Answers on which all people agree are therefore no evidence of a habit. The
-    right answer is the known one or is inferred from the other people's answers.
+    An honest person's accuracy is assumed to exceed chance by at least `NEARLY` times as much as the median accuracy
+    does. Of all accuracies from there to `BEST`, the function uses the one that makes the person's answers most likely.
+    Answers on which all people agree are therefore no evidence of a habit. The right answer is the known one or is
+    inferred from the other people's answers.
     """
     logs = np.log(np.maximum(estimate.posterior[votes.question], 1e-12)) - _likelihood(votes, estimate.accuracy)
     others = _softmax(logs)

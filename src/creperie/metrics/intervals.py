@@ -1,8 +1,8 @@
 """Confidence intervals of every statistic, and the p-values derived from them.
 
-*Shares* (proportions). If items are independent, Wilson's interval; if they share images, the interval from the
-likelihood of a beta-binomial model (likely.py). Ties and fractions vary less than right and wrong answers, so they
-count as more answers.
+*Shares* (proportions). Independent items get Wilson's interval. Items that share images get the interval from the
+likelihood of a beta-binomial model (likely.py). Ties and fractions vary less than right and wrong answers, so an answer
+of this kind has the weight of more than one right or wrong answer.
 
 *F1*. The intervals of its two shares are combined (MOVER): the shares of true captions and of foils that are judged
 right.
@@ -11,14 +11,15 @@ right.
 share. The influence of an item or cluster on the statistic (jackknife) takes the place of its right answers.
 
 *A difference* between two models has Tango's score interval on independent items. If items share images, two shares are
-combined: that of the items on which the models differ and, among these, that of the items that the first model wins.
+combined: the share of items on which the models differ and, among these items, the share that the first model wins.
 
 *Means over subsets*. The intervals of the subsets are combined (MOVER, Zou and Donner 2008), with the correlation that
 arises from clusters with items in several subsets. The variance of a tiny subset cannot be estimated; a score interval
-then assumes the variance of right and wrong answers, and there is no interval if one image dominates.
+then assumes the variance of right and wrong answers. There is no interval if there are fewer than three images, or if
+one image has most of the weight.
 
-*A p-value* is one minus the confidence level at which the interval just touches the tested value, so the two always
-agree.
+*A p-value* is one minus the confidence level at which the interval just touches the tested value, so interval and
+p-value always agree.
 
 research/calibration.py checks all of this by simulation; docs/results-intervals.md has the results.
 """
@@ -247,8 +248,8 @@ def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np
 
 
 def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.ndarray:
-    """Return the influence of each item on a statistic. It is the amount by which the statistic falls if the item is
-    left out, times one minus the item's share of all sizes; 0 if the statistic is undefined without the item.
+    """Return the influence of each item i on a statistic T: (T − Tᵢ) · (1 − sᵢ / S). Here Tᵢ is the statistic without
+    the item, sᵢ the item's entry in `sizes`, and S the sum of `sizes`. The influence is 0 if Tᵢ is undefined.
     """
     if not len(columns):
         return np.zeros(0)
@@ -334,9 +335,11 @@ def _score_mean(
     clusters: Sequence[np.ndarray],
     bounds: tuple[float, float],
 ) -> Confidence:
-    """Return the mean over groups with a score interval, for the case that some groups have few clusters. Each mean
-    that is tested for the interval is reached by adding the same number to the logits of all groups' values. `pulled`
+    """Return the mean over groups with a score interval, for the case that some groups have few clusters. `pulled`
     holds the influence of each item on its group's value.
+
+    The interval is found by testing many means. To reach a tested mean, the function shifts the logits of all groups'
+    values by the same number (see `SHIFTS`).
 
     The variance is that of right and wrong answers (binomial), scaled by the ratio of the observed to the binomial
     variance of all answers together. Negative correlations between groups count as 0: a few clusters cannot prove them,

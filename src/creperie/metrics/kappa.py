@@ -7,9 +7,9 @@ quantile has three degrees of freedom for each such item. `agreement` gives no i
 items, or if the lower end reaches −1.
 
 If nobody disagrees, the lower end is at most the kappa whose likelihood is (1 − level) / 2 of the highest likelihood,
-because Student's quantile alone would give too short an interval. Each tail gets half of the error probability 1 −
-level. Where full agreement is more likely than that half, the upper tail gets the probability of full agreement
-instead, at most 1 − level (as in `clustered_ends`, likely.py).
+because Student's quantile alone would give too short an interval. Usually each tail gets half of the error probability
+1 − level. Let P be the probability, at a tested kappa, that nobody disagrees. If P is larger than (1 − level) / 2, the
+upper tail gets the smaller of P and 1 − level instead (as in `clustered_ends`, likely.py).
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 over the intra-class correlation (profile likelihood).
 
 Items that share an image tend to be right or wrong together. How strongly they correlate is hard to estimate from few
-clusters: if one cluster in twelve is poor, fifteen clusters often include no poor one, and their variance does not show
-it. In the likelihood, a low share with a strong correlation can explain such data as well, so the interval extends as
-far as the data allow. The interval is centred on the plain proportion, which gives every item the same weight; it is
-widened because that proportion is less efficient than the model's estimate. A difference between two models combines
-two proportions: that of the items on which they differ and, among these, that of the items that the first model wins.
+clusters. For example, if one cluster in twelve has mostly wrong answers, fifteen clusters often include no cluster of
+this kind, and the variance between them is then too small. The likelihood of a low proportion with a strong correlation
+stays high for such data, so the interval includes this proportion. The interval is centred on the plain proportion,
+which gives every item the same weight; it is widened because that proportion is less efficient than the model's
+estimate. A difference between two models combines two proportions: the proportion of items on which the models differ
+and, among these items, the proportion that the first model wins.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ FREEDOM = 1.25
 
 @dataclass(frozen=True)
 class _Profile:
-    """The profile likelihood of a proportion at many points: the points' logits, moved so that the plain proportion is
-    the peak; their signed distances from the peak, in standard deviations; and the most likely correlation at each
-    point.
+    """The profile likelihood of a proportion, at the points of a grid. `logits` are the points, shifted so that the
+    likelihood peaks at the plain proportion (not shifted if that is 0 or 1). `distance` is the signed distance of each
+    point from the peak, in standard deviations, and `correlations` is the most likely correlation at each point.
     """
 
     logits: np.ndarray
@@ -68,10 +69,10 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
     all answers in each cluster.
 
     Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less; the variance is
-    multiplied by `widened`. Usually each tail gets half of the error probability. The exception is a proportion so near
-    to 1 (or 0) that, if it were the true one, all answers would be right (or wrong) with a probability of more than
-    this half. No data can then reject the proportion in that tail, so the other tail gets more, at most the whole error
-    probability (Blaker 2000).
+    multiplied by `widened`. Usually each tail gets half of the error probability 1 − level. Let P be the probability,
+    at a tested proportion, that all answers are right. If P is larger than (1 − level) / 2, which happens near 1, no
+    data could show that the proportion is too low. The upper end then gets the smaller of P and 1 − level instead of
+    the half. The lower end is treated in the same way, with the probability that all answers are wrong (Blaker 2000).
 
     >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
     >>> round(low, 2), round(high, 2)
@@ -157,8 +158,9 @@ def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correl
 
 
 def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: the numbers k = 0, 1, 2 …, and for each k how many clusters have a count larger than k. If a
-    count is not whole, its cluster adds the fractional part at the k that is the whole part. Large k are grouped.
+    """Return two arrays: k = 0, 1, 2, …, and for each k the sum of min(1, max(0, count − k)) over all clusters. For
+    whole counts, this sum is the number of clusters whose count is larger than k. If a count exceeds 2 · `COUNTED`,
+    neighbouring large k are merged: their mean replaces them, and their sums are added up.
     """
     whole = np.floor(counts + 1e-9).astype(np.int64)
     most = int(whole.max(initial=0)) + 1

@@ -52,8 +52,9 @@ def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
 
 
 def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that computes a median. Its argument is an array (…, values) that says how often each of
-    `values`, which are sorted, occurs; its result is their median, or NaN if all counts are 0.
+    """Return a function that computes the median of the sorted `values` when each value occurs a given number of times.
+    The function takes these counts as an array (…, values) and returns the medians (…), with NaN where all counts are
+    0.
     """
 
     def median(sums: np.ndarray) -> np.ndarray:
@@ -90,8 +91,9 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays with one entry per item, each summed over the item's rows: the mean rank of the best true
-    caption under random scores, the number of rows, and the probability of each rank under random scores.
+    """Return three arrays about random scores. For each item, they hold sums over the item's rows: the sum of the
+    expected ranks of the best true caption, the number of rows, and (as an array, items × ranks) the sum of the
+    probabilities of each rank.
     """
     longest = max((g.match.shape[1] for g in layout.groups), default=1)
     expected, rows = np.zeros((2, len(layout)))

@@ -37,8 +37,9 @@ Value = Literal[
 
 @dataclass(frozen=True)
 class Task:
-    """A task: the rule by which scores decide, for example, whether an item is a hit or a miss. If `swapped` is set, it
-    names the task that is used instead for items whose true captions P1 and P2 are swapped (see `second_is_nearer`).
+    """A task. `rule` turns the scores of each item into an outcome, such as a hit or a miss, or into counts; `value`
+    says how the value of the task is computed from these. If `swapped` is set, it names the task that is used instead
+    for items whose true captions P1 and P2 are swapped (see `second_is_nearer`).
     """
 
     name: str

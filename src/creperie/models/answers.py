@@ -151,9 +151,12 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
 
 
 def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
-    """Parse an answer that chooses no option by its label. If it says that no option fits, the result is `NONE`, and if
-    it says that every option fits, `SEVERAL`. If the question asks for the option that does not fit ("odd"), these two
-    may be the other way round. Any other answer is unparsable. `denied` are the options that the answer rules out.
+    """Parse an answer that names no option. Return `NONE` for an answer such as "none", `SEVERAL` for an answer such as
+    "all", and otherwise an unparsable answer with the reason. An answer that only rules out options (`denied`) is
+    unparsable too.
+
+    If the question asks which option does not fit (`asks` is "odd"), an answer that says which options do fit is
+    reversed: "all match" gives `NONE`, and "none match" gives `SEVERAL`.
     """
     if denied:
         return Parsed(UNPARSABLE, why="it says which option is not meant")
@@ -180,8 +183,8 @@ def _in_range(chosen: set[int], options: Sequence[str]) -> Parsed:
 
 
 def _number(label: str, count: int) -> int:
-    """Return the index of the option that a label such as "b" or "second" means. "former" and "latter" have a meaning
-    only if there are two options. Otherwise `count` is returned for them, which is the index of no option.
+    """Return the index of the option that a label such as "b" or "second" means. "former" and "latter" mean one of
+    exactly two options; if there are more or fewer, return `count`, which is the index of no option.
     """
     if label in ("last", "final"):
         return count - 1

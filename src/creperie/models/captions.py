@@ -1,4 +1,4 @@
-"""The changes that a model's own evaluation makes to captions before they are tokenised, each with a name.
+"""Named changes that published evaluations of a model make to captions before tokenising them.
 
 Captions in a benchmark stay as published; these changes are made only to what a model reads. They are chosen in the
 model URI and are part of the model's fingerprint.

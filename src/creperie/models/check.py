@@ -130,9 +130,9 @@ def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places
 
 
 def _further_checks(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
-    """Return the results of the tests that apply only to a model that encodes images or captions, or compares captions;
-    none for other models. `together` holds its outputs for all test inputs in one batch, and `tolerance` the largest
-    difference allowed.
+    """Return the results of tests that exist only for three abilities: encoding images, encoding captions, and
+    comparing captions. For any other ability, return an empty list. `together` holds the model's outputs for all test
+    inputs in one batch, and `tolerance` the largest difference allowed.
     """
     if ability.takes == "images":
         return _image_checks(model, together, tolerance)

@@ -290,7 +290,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
 
 
 def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
-    """Return which captions are true (P) and false (N) in an order, as a pattern.
+    """Return a letter for each caption in the given order: P if the caption is true, N if it is false.
 
     >>> order_pattern((2, 0, 1), (True, True, False))
     'NPP'

@@ -1,4 +1,4 @@
-"""A digest of the files behind the name of a model, a benchmark or a file, computed without loading them."""
+"""Compute a digest of the files that a path, a `format:path` or a model URI names, without loading them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ _KIND = re.compile(r"^[\w+.-]{2,}:")
 
 
 def named_content(spec: str) -> str:
-    """Return a digest of all files named by a path, a `format:path`, or a model URI and its options.
+    """Return a digest of all files that `spec` names: a path, a `format:path`, or a model URI, whose options can name
+    files too.
 
-    The digest is empty if `spec` names no files, as for a rule, a model behind a server, or a benchmark of the catalog.
+    The digest is empty if `spec` names no files, for example if it is a model behind a server or a benchmark of the
+    catalog.
     """
     place, _, query = spec.partition("?")
     options = [value for _, value in parse_qsl(query)]

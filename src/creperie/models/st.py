@@ -242,7 +242,9 @@ class OnnxSentences:
         return features
 
     def preprocess(self, texts: list[str], prompt: str | None = None) -> dict[str, Any]:
-        """Return the library's input features, and the length of the prompt, so that it can be left out of pooling."""
+        """Return the input features that the library expects. If there is a prompt, `prompt_length` is the number of
+        its tokens, so that the library can leave these tokens out of pooling.
+        """
         encoded = self.tokenizer([(prompt or "") + text for text in texts], padding=True, return_tensors="pt")
         features: dict[str, Any] = {**encoded, "modality": "text"}
         if prompt:

@@ -1,4 +1,6 @@
-"""Separate a model's reasoning (its thoughts) from its answer, and complete answers from those that were cut off."""
+"""Separate a model's reasoning (its thoughts) from its answer, and tell complete answers from those that were cut
+off.
+"""
 
 from __future__ import annotations
 

@@ -73,8 +73,9 @@ def write(
 ) -> list[tuple[list[int], bool]]:
     """Return, for each prompt, the token ids of its answer without the end token, and whether there was an end token.
 
-    `start` is the number of tokens that `generate` returns before the answer, apart from the prompt. `settings` are
-    further arguments of `generate`, such as the end tokens (`stopping`).
+    `ends` are the end tokens. `start` is the number of tokens at the beginning of the output that belong neither to the
+    prompt nor to the answer, such as a decoder's start token. `settings` are further arguments of `generate`, such as
+    those from `stopping`.
     """
     import torch
     from transformers import LogitsProcessorList

@@ -1,5 +1,5 @@
-"""The answers of generative models, recorded separately from their reasoning: in the store by question, in runs by
-item.
+"""The answers of generative models, recorded separately from their reasoning. The store keeps answers by question, and
+a run keeps them by item.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def gather_first(model: Any, ask: Callable[[T], object], groups: Iterable[T]) ->
     """If the model uses a batch endpoint, send the requests of all groups in one batch and wait for the answers;
     otherwise do nothing.
 
-    `ask` is called on each group to collect its requests. The caller calls it again afterwards and then gets the
-    answers from the cache.
+    `ask` is called on each group only to collect its requests. When the caller later asks the model the same questions,
+    the answers come from the cache.
     """
     batches = getattr(getattr(model, "generator", None), "batches", None)
     if batches is None:

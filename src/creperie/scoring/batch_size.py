@@ -90,8 +90,8 @@ class BatchSize:
         """Run a forward pass on a batch and return a list of its outputs. This is one output, or several if memory ran
         out and the batch had to be split; later batches are then smaller.
 
-        `what` is the unit in which batches are measured, such as "images" or "tokens"; `units` is the size of the batch
-        in it.
+        `what` is the unit in which batches are measured, such as "images" or "tokens", and `units` is the size of this
+        batch in that unit.
         """
         parts: list[Any] = []
         size, at = len(batch), 0

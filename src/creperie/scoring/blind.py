@@ -22,11 +22,11 @@ SAMPLE = 256
 
 @dataclass(frozen=True, eq=False)
 class BlindImages:
-    """An image store that gives another picture for every image: blank, noise or the image of another item. Which one
-    depends only on the original image and the seed.
+    """An image store that replaces every image: by noise, by the mean image, or by the image of another item. The
+    replacement depends only on the original image and the seed.
 
-    The picture has the size of the original, so that crop boxes still fit. Only if there are no crop boxes (`boxes` is
-    False), the image of another item keeps its own size.
+    A replacement has the size of the original, so that crop boxes still fit. There is one exception: if there are no
+    crop boxes (`boxes` is False), the image of another item keeps its own size.
     """
 
     store: ImageStore
@@ -78,8 +78,9 @@ class BlindImages:
 
 
 def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
-    """Return the benchmark with other images, by `kind`: noise, Gaussian noise, the mean image, or its own images
-    shuffled.
+    """Return the benchmark with other images. `kind` says which: "noise" (every pixel value equally likely), "gaussian"
+    (Gaussian noise), "mean" (the mean of the benchmark's images) or "shuffled" (its images, each in the place of
+    another).
     """
     if kind not in KINDS:
         raise unknown("kind of blind images", kind, KINDS)

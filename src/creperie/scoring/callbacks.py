@@ -72,7 +72,9 @@ class BenchmarkCallback:
         return control
 
     def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
-        """Score the module, or its `model` if it has no `encode_image`; called by Lightning after a batch."""
+        """Score the model in training; Lightning calls this method after a batch. The model is the Lightning module
+        itself or, if the module has no `encode_image`, the module's attribute `model`.
+        """
         inner = module if hasattr(module, "encode_image") else getattr(module, "model", module)
         self.step(inner, int(trainer.global_step), getattr(trainer, "loggers", ()))
 

@@ -202,7 +202,7 @@ def ask(
 
 
 def no_question(bench: Benchmark) -> UsageError:
-    """Return the error for a benchmark none of whose items can be made into a multiple-choice question."""
+    """Return the error for a benchmark that has no item to make a multiple-choice question from."""
     what = "no item has exactly one true or exactly one false caption"
     return UsageError(what, where=bench.name, hint="give a benchmark with one foil, or one true caption, per item")
 

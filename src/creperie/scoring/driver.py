@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """A queue of results that threads compute before they are needed; they are returned in the order of the rows."""
+    """A queue of results that threads compute in advance. Results come out in the order of `rows`."""
 
     def __init__(self, pool: ThreadPoolExecutor, work: Callable[[int], T], rows: Iterable[int], limit: int) -> None:
         self._pool, self._work, self._rows = pool, work, iter(rows)
@@ -63,7 +63,7 @@ OpenImage = Callable[..., Any]  #: returns the decoded image of a row; raises a 
 
 @dataclass
 class Driver:
-    """Runs one model. It must be used as a context manager, at whose end its threads stop."""
+    """Runs one model. Use it as a context manager: when the `with` block ends, the driver's threads stop."""
 
     model: Any
     pace: BatchSize
@@ -134,7 +134,7 @@ class Driver:
         submitted before a result is awaited.
 
         A batch is (rows, inputs, units). `what` is the unit in which batches are measured ("images" or "tokens"), and
-        units the size of the batch in it.
+        `units` is the size of the batch in that unit.
         """
         flying: deque[tuple[np.ndarray, list[Any], Future[np.ndarray]]] = deque()
         stage = f"forward {'images' if what == 'images' else 'captions'}"

@@ -68,7 +68,9 @@ class FilledScores:
     answers: list[dict[int, list[Written]]] = field(default_factory=list)  #: what the model wrote, by item
 
     def keep_answers(self, number: int, part: BenchmarkPart, answers: dict[int, list[Written]]) -> None:
-        """Keep the answers for one benchmark of the plan, and set the scores of items with a cut-off answer to NaN."""
+        """Keep the answers for `part`, the benchmark at position `number` in the plan. Set the scores of items with a
+        cut-off answer to NaN.
+        """
         self.answers = self.answers or [{} for _ in self.columns]
         self.answers[number] = answers
         starts = np.append(part.layout.starts("image_text"), len(self.columns[number]["image_text"]))
@@ -227,7 +229,9 @@ class Filler:
 
 
 class StoredSheet(Sheet):
-    """A sheet that begins with the results in the store and writes new ones there, unless the model forbids it."""
+    """A sheet that begins with the results in the store and writes new results there. It uses no store if the results
+    of the model must not be stored (`Handle.stored` is False).
+    """
 
     def __init__(self, filler: Filler, kind: str, keys: np.ndarray) -> None:
         super().__init__(len(keys))

@@ -1,7 +1,8 @@
 """A handle to a model that is loaded only when something must be computed.
 
-Only the model's fingerprint is needed to look up scores in the store. For a model that is read from files, it is cached
-until one of the files changes. So a run whose results are all stored loads neither the weights nor the libraries.
+Only the model's fingerprint is needed to look up scores in the store. The fingerprint of a model that is read from
+files is cached until one of the files changes. So a run whose results are all stored loads neither the weights nor the
+libraries.
 """
 
 from __future__ import annotations

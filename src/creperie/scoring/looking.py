@@ -77,8 +77,8 @@ class SeenCells:
         """Write the judgements to a folder.
 
         `looks.json` and `looks.parquet` (one row per cell) hold the judgements, and `people/` the items that people
-        should check. For a benchmark of twins, `weighed/` holds the benchmark with an evidence level for each item,
-        which is derived from the judgements.
+        should check. If items have an evidence level (the tag `evidence`), `weighed/` holds the benchmark with levels
+        that are raised or lowered according to the judgements.
         """
         rows, wanted = self.rows, {(r["subset"], r["item"]) for r in self.rows if r["code"]}
         mask = [(item.subset, item.id) in wanted for item in self.bench]

@@ -1,7 +1,8 @@
 """Match the answers in another harness's log to the items of a benchmark, by their ids or by the texts offered.
 
-If the log lists the options, a row matches an item by id only if these are its captions. If no row can be matched, the
-rows are assumed to be in the order of the items, or of the questions of an exported task.
+If the log lists the options of a row, an item with the row's id matches only if the options are the captions of that
+item. If no row can be matched, the rows are assumed to be in the order of the items, or of the questions of an exported
+task.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ class ItemFinder:
         return placed if placed.question.strip() in answer.about else None
 
     def placed(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the reply in a row that names no item, so that the item is found by the row's position in the log; or
-        the reason why there is none.
+        """Return the reply in a row that names no item. The item is found by the row's position in the log. If there is
+        no such item, or if log and benchmark disagree about the right option, return the row with the reason.
         """
         number = answer.position
         known: Sequence[Any] = self.items if answer.scores else self.asked
@@ -160,8 +161,8 @@ def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer)
 
 
 def _disagrees(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[object]) -> bool:
-    """Return whether the log counts as right an option that the benchmark counts as wrong. `rights` has one value per
-    option in `options`, true if the benchmark counts it as right.
+    """Return whether the option that is right according to the log is wrong according to the benchmark. `rights` has
+    one value per option in `options`: whether the option is right according to the benchmark.
     """
     texts, key = [text.strip() for text in options], answer.key
     if key not in texts:

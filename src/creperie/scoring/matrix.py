@@ -296,8 +296,8 @@ class Matrix:
         return self._try(lambda: choose_tasks(column.bench, handle, asked, some=not self.fail_fast))
 
     def _earlier(self, k: int, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
-        """Return an earlier run of this cell from the output folder, if it was computed from the same inputs (see
-        `RunOrigin`) and no score is missing; else None.
+        """Return the stored run of the model `handle` on the benchmark of column `k`, if the run was computed from the
+        same inputs (see `RunOrigin`) and no score is missing; else None.
 
         A run is never reused if the fingerprint does not identify its model with certainty.
         """
@@ -312,7 +312,9 @@ class Matrix:
         return run if is_usable(run, origin) else None
 
     def _image_keys(self, k: int, handle: Handle, tasks: list[str]) -> np.ndarray:
-        """Return the content keys of a benchmark's images, item by item; empty if the model does not need images."""
+        """Return the content keys of the images of the benchmark of column `k`, item by item; empty if the model does
+        not need images.
+        """
         planned = self._plan(handle, {k: tasks}, None)
         return planned.image_keys[planned.parts[0].images]
 

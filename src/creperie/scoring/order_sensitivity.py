@@ -146,7 +146,9 @@ def sensitivity(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """An answer to a question with its options in one order, the position of the right option, and their number."""
+    """The answer to a question with its options in one order. `right` is the position of the right option, and
+    `options` is the number of options.
+    """
 
     prompt: str
     order: str

@@ -80,10 +80,12 @@ def images_digest(keys: np.ndarray) -> str:
 
 
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
-    """Return a record of missing scores; empty if no score is missing. `reasons` counts the findings by code, and
-    `images_of_others` is a digest of the images of all items whose scores are complete.
+    """Return a record of the missing scores of a run; empty if none is missing. Its entry `reasons` tells how many
+    findings of each code explain missing scores, and `images_of_others` is a digest of the images of all items whose
+    scores are complete.
 
-    `counts` are the numbers of the run's findings by code, and `keys` the content keys of the images, item by item.
+    `counts` has the number of the run's findings for each code, and `keys` the content keys of the images, item by
+    item.
     """
     reasons = {code: n for code, n in counts.items() if code not in NOTICES}
     return {"reasons": reasons, "images_of_others": _images_of_others(table, tasks, keys)} if reasons else {}

@@ -96,8 +96,8 @@ def _context(driver: Driver, lengths: np.ndarray) -> int:
 
 
 def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]) -> None:
-    """Give every caption whose tokens repeat those of an earlier caption the vector of the earlier one, so that ties
-    are exact. `tokens[0]` belongs to the row `start`; `first` maps tokens to the first row that has them.
+    """If a caption has the same tokens as an earlier one, copy the vector of the earlier caption, so that ties are
+    exact. `tokens[0]` belongs to the row `start`; `first` maps tokens to the first row that has them.
     """
     repeats, sources = [], []
     for i, t in enumerate(tokens, start):

@@ -41,7 +41,9 @@ class ModelPass:
     start: float
 
     def run(self, number: int, part: BenchmarkPart, tasks: Sequence[str], whole: Benchmark) -> Run:
-        """Return the run of one part. `whole` is the complete benchmark if the part is a shard."""
+        """Return the run on one benchmark of the plan: `part`, at position `number`. If the part is a shard, `whole` is
+        the complete benchmark.
+        """
         used = columns_needed(tasks)
         columns = {k: v for k, v in self.filled.columns[number].items() if k in used}
         swap = swaps(part.bench, part.layout) if any(task(n).swapped for n in tasks) else None

@@ -47,8 +47,8 @@ class ResponseOptions:
 
 
 def is_response_matrix(path: str | Path) -> bool:
-    """Return whether a file is a response matrix: a CSV or TSV table without the columns (such as `id`, `scores` or
-    `choice`) of a table with one row per item.
+    """Return whether a file is a response matrix: a CSV or TSV table with none of the `ROW_COLUMNS` (such as `id`,
+    `scores` or `choice`), which mark tables with one row per item.
     """
     mark = table_separator(Path(path))
     return bool(mark) and not ROW_COLUMNS & set(next(csv_rows(Path(path), mark, most=MOST_ITEMS))[1])
@@ -62,8 +62,8 @@ def import_responses(
 
     Rows are models and columns are items; if the first cell of the header is a word such as "item", it is the other way
     round. With a benchmark, items are named by id or by subset/id. If more than a tenth of the names match no item, an
-    `UnmatchedError` is raised, unless `partial` is set. Without a benchmark, the runs are on a benchmark that knows
-    only the names of the items.
+    `UnmatchedError` is raised, unless `partial` is set. Without a benchmark, the runs get a benchmark that is made from
+    the names of the items, with placeholders for the captions.
     """
     how, file = options or ResponseOptions(), Path(path)
     models, cells = _cells(file, how)
@@ -144,7 +144,7 @@ def _number(cell: str, where: str, name: str, how: ResponseOptions) -> float:
 
 
 def _bench(file: Path, names: list[str], how: ResponseOptions) -> Benchmark:
-    """Return a benchmark of items of which only the names are known."""
+    """Return a benchmark whose items have these names, with placeholders for the captions."""
     if how.choices is None:
         hint = "pass `choices=`, such as 4; for open questions a large number, such as 100"
         raise UsageError("the matrix does not say how many options each item offers", where=file, hint=hint)
@@ -178,8 +178,8 @@ def _subsets(names: list[str], group: str, file: Path) -> list[str]:
 
 
 def _item_numbers(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
-    """Return the item numbers of the names that match an item, by name, and an `UnmatchedRow` for every other name.
-    `where` is the file, which errors name.
+    """Find the items that are called by `names`. Return the item's number for each name that matches exactly one item,
+    and an `UnmatchedRow` for every other name. `where` is the file that an error message names.
     """
     by_id: dict[str, list[int]] = {}
     for number, (subset, id_) in enumerate(bench.item_keys):

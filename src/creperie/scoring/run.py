@@ -230,8 +230,9 @@ class Run(RunHeader, Framed):
         """Return one row per task and item, as an Arrow table that any data frame library reads.
 
         The columns are task, subset, id, captions, images, scores, margin, correct and tie. `captions` are null if the
-        benchmark is not available: for a run that was loaded from its folder, pass it as `bench=`. `correct` and `tie`
-        are null for items without scores. `margin` is the smallest lead of a true candidate over a false one.
+        benchmark is not known: a run that was loaded from its folder does not include the benchmark, so pass the
+        benchmark as `bench=`. `correct` and `tie` are null for items without scores. `margin` is the smallest lead of a
+        true candidate over a false one.
         """
         known = bench or self.bench
         if known is not None and known.hash != self.hash:

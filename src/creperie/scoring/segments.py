@@ -352,7 +352,9 @@ def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
 
 
 def _distinct(segments: Sequence[Segment]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
-    """Yield the valid records of several files, each key only once, in blocks of a size that is good for reading."""
+    """Yield blocks of the valid records of several files as (keys, values, shape). Each key occurs only once, and a
+    block has at most `MERGED_BLOCK` records.
+    """
     forms: dict[tuple[tuple[int, int], int], list[tuple[np.ndarray, np.ndarray]]] = {}
     for segment in segments:
         for n, block in enumerate(segment.blocks):

@@ -143,7 +143,7 @@ def _image_keys(table: pa.Table, first: Run) -> np.ndarray:
 
 
 def _origin(document: Mapping[str, Any], table: pa.Table, keys: np.ndarray) -> dict[str, Any]:
-    """Return the fields of the merged document that record from what the run was computed. They are the same as if the
+    """Return the fields of the merged document that record what the run was computed from. They are the same as if the
     run had not been sharded.
     """
     stated = read_origin(document)

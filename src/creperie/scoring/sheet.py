@@ -28,7 +28,7 @@ class PairJob:
     texts: Sequence[str]
 
     def faults(self, fault: Fault) -> list[Fault]:
-        """Return one fault per pair for an image that cannot be read."""
+        """Return a copy of `fault`, which concerns the image, for each pair with this image."""
         return [Fault(int(row), fault.code, fault.message) for row in self.rows]
 
 

@@ -59,8 +59,8 @@ class StandingsColumn:
 
 @dataclass(frozen=True)
 class Standings:
-    """Results by model and column. `mean` is NaN for a model without a result in every column, since it would not be
-    comparable.
+    """Results by model and column. If a model has no result in one or more columns, its `mean` and `mean_rank` are NaN,
+    since they could not be compared with those of other models.
     """
 
     columns: list[StandingsColumn]
@@ -128,7 +128,7 @@ def _notes(columns: Sequence[StandingsColumn], mean: Mapping[str, float]) -> lis
             more = f" and {len(partial) - 3} more" if len(partial) > 3 else ""
             notes.append(f"some means rest on part of the items: {'; '.join(partial[:3])}{more}")
         if lacking := sum(math.isnan(m) for m in mean.values()):
-            notes.append(f"{lacking} models lack a cell and have no mean")
+            notes.append(f"no mean for {counted(lacking, 'model')}: there is no result in at least one column")
     return notes
 
 

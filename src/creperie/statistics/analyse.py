@@ -103,10 +103,10 @@ def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
 class AnalysisExtras:
     """Further settings of an analysis.
 
-    `per_model` also fits the analysis to the rows of each model. `lenient`, used for presets, leaves out terms whose
-    column is missing or has only one level, except those in `required`. An analysis that cannot be fitted is then only
-    reported; an error is raised if none can be fitted. `cells` names two factors; the mean is estimated for each
-    combination of their levels.
+    With `per_model`, the analysis is also fitted to the rows of each model. `lenient` is for presets: terms whose
+    column is missing or has only one level are left out, and analyses that cannot be fitted are skipped and reported.
+    An analysis also counts as one that cannot be fitted if its term `required` would be left out. If no analysis can be
+    fitted, an error is raised. `cells` names two factors; the mean is estimated for each combination of their levels.
     """
 
     per_model: bool = False
@@ -200,7 +200,9 @@ def _without_idle_slopes(
 
 
 def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """Return the analysis without the terms that have fewer than two values in the table, and these terms."""
+    """Leave out the terms of an analysis that have fewer than two values in the table. Return the remaining analysis,
+    and the list of terms that were left out.
+    """
     table = _chosen(table, analysis.where)
     terms: list[str] = []
     left_out: list[str] = []

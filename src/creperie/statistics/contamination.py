@@ -47,9 +47,10 @@ class CaptionMatch:
 class Overlap:
     """What a benchmark shares with a corpus.
 
-    `texts` is the number of texts in the corpus, and `captions` that of distinct captions in the benchmark. `exact` and
-    `near` count the captions with an equal and with a similar text in the corpus. `items` counts the items with such a
-    caption, and `images` the images with the same file name as one in the corpus. `matches` lists at most 1,000 pairs.
+    `texts` is the number of texts in the corpus, and `captions` the number of distinct captions in the benchmark.
+    `exact` is the number of captions that equal a text in the corpus, and `near` the number of captions that are
+    similar to one. `items` is the number of items with such a caption, and `images` the number of images with the same
+    file name as one in the corpus. `matches` lists at most 1,000 pairs.
     """
 
     benchmark: str

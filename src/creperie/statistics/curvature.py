@@ -23,8 +23,8 @@ def slope(f: Callable[[np.ndarray], Any], x: np.ndarray, step: np.ndarray) -> np
 
 
 def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return the Hessian of a function by central differences, which takes two evaluations for each pair
-    of parameters.
+    """Return the Hessian of a function, computed by central differences: two calls of `f` for each parameter and for
+    each pair of parameters, and one at `x`.
     """
     n = len(x)
     middle = f(x)

@@ -6,7 +6,7 @@ of the design matrix are found by inverting these weights.
 - `treatment`: each level is compared with the first; the intercept is the first level's mean.
 - `centred`: each level is compared with the first; the intercept is the mean of all levels.
 - `rest`: each level except the first is compared with the mean of all the others (for two levels: second minus first).
-  The note to the results of Hit or Be Hit reads its coefficients in this way.
+  The paper Hit or Be Hit explains its coefficients in this way, in the note to its results.
 - `orthogonal`: each level is compared with the mean of those before it (Helmert); the columns are orthogonal to each
   other.
 - `sum`: each level except the first is compared with the mean of all levels.

@@ -46,7 +46,9 @@ class Groups:
         return int(self.starts[-1])
 
     def sorted(self) -> Groups:
-        """Return the same factors with the one that has the most groups first, because the first one is eliminated."""
+        """Return the same factors, ordered by their number of groups, the largest number first. The first factor is the
+        one that is eliminated.
+        """
         order = sorted(range(len(self.names)), key=lambda k: -self.sizes[k])
         return Groups(tuple(self.names[k] for k in order), tuple(self.codes[k] for k in order))
 
@@ -55,7 +57,7 @@ class Groups:
         return np.repeat(theta, self.sizes)
 
     def sums(self, rows: np.ndarray) -> np.ndarray:
-        """Return Z'rows for a vector or a matrix, which is the sum of the rows in each group."""
+        """Return the sum of the rows in each group (the product Zᵀ · `rows`), for a vector or a matrix."""
         if rows.ndim == 1:
             return np.concatenate([np.bincount(c, rows, n) for c, n in zip(self.codes, self.sizes)])
         return np.stack([self.sums(rows[:, j]) for j in range(rows.shape[1])], axis=1)

@@ -118,8 +118,8 @@ class ItemStudy(Framed):
 
     @cached_property
     def suspicion(self) -> np.ndarray:
-        """The log odds that the label of each item is wrong. Without a response model, it is −z of the item–rest
-        correlation.
+        """The log odds that the label of each item is wrong. Without a response model, it is −artanh(r) · √(m − 3)
+        instead, where r is the item–rest correlation and m the number of models.
         """
         if self.fit is not None:
             return self.fit.flipped + np.log(WRONG_LABELS / (1 - WRONG_LABELS))
@@ -299,8 +299,8 @@ def short_form(right: np.ndarray, size: int) -> ShortForm:
     """Return a short form of the benchmark: the items are divided into `size` strata of difficulty, and the item with
     the highest item–rest correlation is chosen from each stratum.
 
-    The measures of the short form are cross-validated: one fifth of the models at a time is left out of the selection,
-    and only pairs with at least one of the models left out count.
+    The measures of the short form are cross-validated. One fifth of the models at a time is not used to choose the
+    items, and the measures are computed for these models (see `_rank_error`).
     """
     rng = np.random.default_rng(0)
     models = right.shape[1]
@@ -326,9 +326,10 @@ def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
 
 
 def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """Return two numbers about the models marked in `new`: the fraction of pairs with at least one of them that have
-    the same order on `items` as on all items, and the mean squared difference between their accuracies on `items` and
-    on all items.
+    """Return two measures of how well `items` stand for all items, for the models marked in `new`. The first is
+    computed from all pairs with at least one of these models: the fraction of pairs that have the same order on `items`
+    as on all items. (A pair that is tied in only one of the two orders counts half.) The second is the mean squared
+    difference between a model's accuracies on `items` and on all items.
     """
     whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)
     gaps, order = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))

@@ -99,9 +99,9 @@ class PowerEstimate:
 def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> PowerEstimate:
     """Return how often simulated studies show the claim, and how many items they need to reach the target power.
 
-    The claims are: compare (one model is better), interval (an accuracy is known to ± width), clean and leak (verdicts
-    of an audit), and kappa (the agreement of raters is above `least`). With two runs, compare resamples the images of
-    these runs, each with all its items.
+    The claims are: `compare` (one model is better), `interval` (an accuracy is known to ± width), `clean` and `leak`
+    (verdicts of an audit), and `kappa` (the agreement of raters is above `least`). If two runs are given, which only
+    `compare` allows, their images are resampled, each with all its items.
     """
     if claim not in get_args(Claim):
         raise unknown("claim", claim, get_args(Claim))

@@ -52,9 +52,9 @@ class PairRobustness:
     """A pair of models, the better one first.
 
     `reversing` is the number of wrong labels that would reverse the order of the pair. Only labels of items that the
-    better model alone gets right are considered. It is None if even all of these would not be enough. `survives` is
-    True if the upper limit for the number of wrong labels is below `reversing`, or if this is None; it is None if the
-    labels were not checked.
+    better model alone gets right are considered. If even all of these would not be enough, `reversing` is None.
+    `survives` is None if the labels were not checked. Otherwise, it is True if `reversing` is None or larger than the
+    upper limit for the number of wrong labels.
     """
 
     a: str
@@ -250,13 +250,16 @@ def _reversing(lead: float, missed: int, tied: int) -> int | None:
 
 
 def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], settings: MetricSettings) -> NoisyAccuracy:
-    """Return the observed accuracy of a model, and its accuracy a on correct labels.
+    """Return the observed accuracy of a model, and the accuracy A that it would have on correct labels.
 
     Suppose that a share e of the labels is wrong, independently of what the model understands. On an item with a wrong
-    label, a right answer counts as wrong. A wrong answer counts as right only if the label names it, which happens for
-    a share r of the wrong answers. The observed accuracy is therefore a·(1 − e) + (1 − a)·e·r. If wrong answers are
-    spread evenly over the other k − 1 of k candidates, r is 1/(k − 1), which is the odds of a right guess; for two
-    candidates, r is 1. The interval combines the ends of both intervals, so it covers more than 95 %.
+    label, a right answer counts as wrong. A wrong answer counts as right only if it is the same as the wrong label,
+    which happens for a share r of the wrong answers. The observed accuracy is therefore A·(1 − e) + (1 − A)·e·r. If
+    wrong answers are spread evenly over the other k − 1 of k candidates, r is 1/(k − 1), which is the odds of a right
+    guess; for two candidates, r is 1.
+
+    `wrong` holds e and the ends of its interval. The interval of A combines these ends with those of the observed
+    accuracy, so it covers more than 95 %.
     """
     outcomes = answers.outcomes[name]
     covered = outcomes != VOID

@@ -39,8 +39,8 @@ class PictureGain:
 
     @cached_property
     def solved_by(self) -> np.ndarray:
-        """For each item, what at least half of the models need to know the answer: "text" (the text alone is enough),
-        "picture" (the picture is needed as well), or "neither" (even both are not enough).
+        """For each item, "text" if the text alone is enough for at least half of the models to know the answer,
+        "picture" if text and picture together are enough, or "neither".
         """
         half = (1 + self.chance) / 2
         text = self.text.mean(axis=1)

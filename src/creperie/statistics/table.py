@@ -5,9 +5,10 @@
     comparison                  which caption against which foil: "1-1", "2-1", … in the item's order
     caption, foil               their texts
     chosen, gap, tie            the outcome: 1 where the caption's score is higher, and by how much
-    length, longer              words of the caption; which of the two has more: caption, foil, equal
-    grammaticality              which of the two a text scorer prefers: caption, foil, equal
-    source, type, order         where the caption comes from, its construction, whether both order their arguments alike
+    length, longer              words of the caption; whether caption or foil has more words: caption, foil, equal
+    grammaticality              whether a text scorer prefers caption or foil: caption, foil, equal
+    source, type                where the caption comes from, its construction
+    order                       whether caption and foil name their arguments in the same order: alike, different
     tag.…                       every tag of the item
 
 Columns from captions and tags need the benchmark: a run stores scores only.
@@ -120,7 +121,7 @@ class LongTable:
 class _RunRows:
     """The comparisons of a run, as columns with one value per comparison: the item, the image (a row of the match
     matrix), the caption and the foil (columns of the match matrix), and the score of the caption minus that of the foil
-    (`gap`). The index −1 means that a comparison has no such part.
+    (`gap`). Caption and foil are −1 if the first image of the item does not have both a true and a false caption.
     """
 
     item: np.ndarray
@@ -142,7 +143,7 @@ def long_table(
     if not runs:
         raise UsageError("no run given", hint="name at least one run")
     reading = reading or TableReading()
-    _check_twins(runs)
+    _check_distinct(runs)
     parts: list[pa.Table] = []
     notes: list[str] = []
     for run in runs:
@@ -171,7 +172,7 @@ def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progres
     return table.select(others).append_column("grammaticality", answer)
 
 
-def _check_twins(runs: Sequence[Run]) -> None:
+def _check_distinct(runs: Sequence[Run]) -> None:
     """Raise an error if a model has several runs on the same benchmark, because its rows would count twice."""
     seen: dict[tuple[str, str], str] = {}
     for run in runs:

@@ -249,8 +249,8 @@ class SmallNetwork(TrainedNetwork):
 
 
 class DualNetwork(TrainedNetwork):
-    """A network around a dual encoder of the library transformers or open_clip. `towers` holds creperie's functions
-    that call the image tower and the text tower of a model of this library.
+    """A network around a dual encoder of the library transformers or open_clip. `towers` holds the functions with which
+    creperie calls the encoder's image tower and text tower.
 
     `pad` is the id of the padding token, for towers that need a mask.
     """

@@ -44,8 +44,8 @@ def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
     """Return the examples in `order`, rearranged: the first examples of all images come first, then the second ones,
     and so on. `images` has the number of each example's image.
 
-    This tends to keep two captions of one image out of the same batch. There, each would count as a wrong caption of
-    the other example's image, although it is true.
+    This tends to keep two captions of one image out of the same batch. Within a batch, every caption counts as wrong
+    for the images of all other examples, although it is true if two examples have the same image.
 
     >>> _spread(np.array([0, 1, 2, 3]), np.array([7, 7, 8, 8])).tolist()
     [0, 2, 1, 3]

@@ -1,5 +1,5 @@
-"""Training of joined towers. The features of a frozen tower are computed once and cached; a tower that is trained as
-well gets pixels or tokens, like any other model.
+"""Training of joined towers. For a frozen tower, the features are computed once and cached. A tower that is not frozen
+gets pixels or tokens, like any other model.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class DivergedError(CreperieError):
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """The model to train, the data and the settings. `base` names the model that training starts from, for the
-    record.
+    """The model to train, the data and the settings. `base` is the name of the model that training starts from; it is
+    only recorded in `document`.
     """
 
     student: Student

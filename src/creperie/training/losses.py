@@ -54,8 +54,7 @@ def triple_loss(
     """Return the loss for items with two true captions (P1 and P2) and a false one (N). It is the mean of three ranking
     losses: from image to P1, from image to P2, and from P1 to P2.
 
-    The candidates of a loss are all foils of the batch and all its captions of the target's kind: all P1 in the first
-    loss, all P2 in the other two.
+    In the first loss, the candidates are all P1 and all N of the batch. In the other two, they are all P2 and all N.
     """
     import torch
 

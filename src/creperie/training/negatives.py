@@ -109,7 +109,7 @@ def _is_maker(name: str) -> bool:
 
 
 def _made(name: str, *, bench: Benchmark, seed: int, engine: Engine, progress: Progress) -> Written:
-    """Return the foils that a maker writes for the captions of a benchmark."""
+    """Return the foils that the maker `name` writes for the captions of a benchmark, by image and caption."""
     from creperie.making import MakerOptions, build_maker, captions_of, choose, proposed
 
     captions = captions_of(bench)

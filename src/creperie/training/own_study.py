@@ -1,4 +1,6 @@
-"""The study on the user's data: every arm trains the same model, with foils of its own type, which a maker writes."""
+"""The study on the user's data. Its arms train the same model on the same data, but each arm with foils of other types.
+The foils come from creperie's makers.
+"""
 
 from __future__ import annotations
 

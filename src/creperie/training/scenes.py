@@ -141,8 +141,8 @@ def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress =
 
 
 def _drawn_in(size: int) -> Callable[[], str]:
-    """Return a function for the field `contents` of a training set (see `TrainSet`) whose images are drawn. The
-    function returns the size of the images as text. Nothing else is needed, because an image's key determines the rest.
+    """Return a function for the field `contents` of a `TrainSet` whose images are rendered from their keys. The
+    function returns the size of the images as text: together, keys and size determine the images.
     """
     return lambda: f"drawn in {size} pixels"
 

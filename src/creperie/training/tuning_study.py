@@ -1,5 +1,5 @@
-"""A comparison of tuning methods: each is trained on part of every subset, and tested on the rest and for
-forgetting.
+"""A comparison of methods to fine-tune a model. With each method, the model is trained on a part of every subset. Then
+it is tested on the rest of every subset, and for what it has forgotten.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple
     its items are in different subsets.
 
     Groups are assigned from the largest to the smallest; groups of equal size come in random order. A group goes to the
-    first part if this brings the part closer to the fraction `share` in the group's subsets.
+    first part if this lowers Σ |n − share · N| over the subsets of the group. Here n is the number of the subset's
+    items in the first part, and N the number of all its items.
     """
     if not 0 < share < 1:
         raise UsageError(f"`share={share}` is out of range", hint="use a number between 0 and 1, such as 0.4")
@@ -101,7 +102,8 @@ def tune(
     learn, test = split_by_image(bench, options.share, settings.seed)
     trained_on = options.train_on or tuple(bench.subsets)
     if not len(learn) or not len(test):
-        raise UsageError("there are too few images to split", where=bench.name, hint="use another `share=`")
+        hint = "give a benchmark with more images, or use another `share=`"
+        raise UsageError("there are too few images to split", where=bench.name, hint=hint)
     data = train_set(learn.only(trained_on))
     pairs = limited_pairs(test, options.pairs)
     device = options.device

@@ -36,7 +36,8 @@ def _verdict(task: str) -> Field:
 def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
     """Yield one question for every image and every caption that should be false of it.
 
-    `true` is a caption that is true of the image: it is used for attention checks, and never shown beside the foil.
+    The field `true` of a question is a caption that is true of the image, or None. It is used for attention checks, and
+    never shown beside the foil.
     """
     for image, row in zip(item.images, item.match):
         true = next(compress(item.captions, row), None)

@@ -84,8 +84,8 @@ def next_question(request: Request) -> StateOut:
 
 @router.post("/api/answer")
 def take_answer(request: Request, one: AnswerIn) -> StateOut:
-    """Store an answer and return the next question. The answer is durable by then; a repeated request with the same key
-    is not stored again.
+    """Store an answer and return the next question. The answer is committed to the database before the response is
+    sent. A repeated request with the same key is not stored again.
     """
     return _state(request, lambda desk: answer(desk, one.slot, one.key, one.fields, one.comment, one.seconds))
 

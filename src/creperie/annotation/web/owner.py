@@ -182,7 +182,9 @@ def settings_page(here: OwnerHere, saved: bool = False) -> Response:
 
 
 def _settings_page(here: StudyVisit, status: int = 200, typed: Mapping[str, str] = {}, **more: Any) -> Response:
-    """Show the form with the stored settings; what was `typed` into a form that was refused replaces them."""
+    """Show the form for the settings. Its fields hold the stored settings or, after a form was refused, the texts that
+    the owner had entered (`typed`).
+    """
     with here.site.db.read() as session:
         study = study_named(session, here.name)  # it may have changed since
     settings = settings_of(study.settings)
@@ -218,8 +220,8 @@ _SENT = NAMES - {"crowd_address"} | {"instructions"}
 
 
 def _read_settings(typed: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
-    """Return the texts of a form as settings, and what is wrong with each text that cannot be one. Where a number is
-    expected, an empty text becomes None.
+    """Return two mappings by setting: the values that the texts of a form stand for, and an error message for each text
+    that is not a valid value. Where a number is expected, an empty text becomes None, or 0 for the pay.
     """
     changes: Json = {}
     wrong: dict[str, str] = {}
@@ -287,8 +289,8 @@ def _question_of(questions: Sequence[Judged], ordinal: int) -> Judged:
 
 @router.post("/studies/{name}/questions/{ordinal}")
 def decide(here: AdjudicatorHere, ordinal: Ordinal, given: Posted) -> Response:
-    """Store the owner's decision on a question; its form shows the options in the benchmark's order. Earlier decisions
-    stay on record.
+    """Store the decision of an owner or adjudicator on a question. `given` is the form of the question's page, where
+    the options are in the benchmark's order. Earlier decisions stay on record.
     """
     task, payload = task_named(here.study.task), _question_of(_judged(here), ordinal).payload
     order = range(task.shuffled(payload))

@@ -2,7 +2,7 @@
 
 While a file is downloaded, it is called `NAME.part`. It is renamed to `NAME` only when it is complete and has passed
 the check, so that `NAME` is never incomplete. An interrupted download is continued only if a checksum can show that the
-two parts belong together.
+bytes before and after the interruption belong together.
 """
 
 from __future__ import annotations

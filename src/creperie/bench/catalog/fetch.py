@@ -1,5 +1,5 @@
-"""Parallel downloads by a few worker threads. If a file cannot be fetched, all stop, unless it is optional or an
-image.
+"""Parallel downloads by a few worker threads. If a file cannot be fetched, all workers stop, unless the file is an
+image, or is optional and not on the server. They also stop after too many failures in a row.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> Cat
 
 
 def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, File | None], list[File]]:
-    """Return the file of each image key (None if its address is not known), and the list of those that are not on
-    disk.
+    """Return a mapping from each image key to its file (None if the key has no known address), and the list of the
+    files that are not on disk.
     """
     from creperie.bench.benchmark import image_keys
 

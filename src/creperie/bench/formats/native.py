@@ -28,7 +28,9 @@ NEEDED = ("id", "subset", "images", "captions", "match")
 
 
 def is_native(names: Sequence[str], kind: str) -> bool:
-    """Return whether these are the column names of a table of this kind that creperie writes."""
+    """Return whether a table is in creperie's own format: its `kind` is "jsonl" or "parquet", and `names`, its column
+    names, include those in `NEEDED`.
+    """
     return kind in ("jsonl", "parquet") and set(NEEDED) <= set(names)
 
 

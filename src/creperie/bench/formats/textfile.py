@@ -57,7 +57,9 @@ def _names(root: Path, deep: bool) -> Iterator[str]:
 
 
 def is_data_json(name: str) -> bool:
-    """Return whether a file name is that of a JSON file with records, and not of one that describes a data set."""
+    """Return whether a file name looks like a JSON file with records. Names of JSON files that describe a data set,
+    such as `dataset_info.json`, do not.
+    """
     stem = name.rsplit("/", 1)[-1].lower()
     about = ("croissant", "creperie.json", "layout.json", "dataset_info", "package.json", "corpus.json")
     return stem.endswith(".json") and not stem.startswith(about) and "metadata" not in stem

@@ -30,8 +30,8 @@ _REFUSES = re.compile(
 
 
 class AcceptedForms:
-    """The request parameters that a server rejects for a model. Each has its replacement, or "" if the parameter must
-    be left out.
+    """The form in which a server accepts requests for a model. `refused` maps each parameter that the server rejects to
+    the form that replaces it, or to "" if the parameter must be left out.
     """
 
     def __init__(self, folder: Path, model: str) -> None:

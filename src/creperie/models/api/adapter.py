@@ -59,7 +59,9 @@ class ApiModel:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences, stored in the run, about where the server did not follow the request."""
+        """Sentences that name the parameters that the server did not accept; they are stored with the results of the
+        run.
+        """
         return self.queue.forms.notes
 
     def request(self, prompt: Prompt) -> dict[str, Any]:
@@ -92,7 +94,7 @@ def reasoning_form(effort: str, endpoint: Endpoint) -> dict[str, Any]:
     forms = next(known for known in servers if host.endswith(tuple(known["hosts"])))
     form = forms.get("tokens" if effort.isdigit() else effort)
     if form is None:
-        what = "this server takes no number of tokens as the option reasoning"
+        what = "the option reasoning cannot be a number of tokens on this server"
         raise UsageError(what, where=endpoint.uri, hint="use off, low, medium or high")
     return dict(json.loads(json.dumps(form).replace('"TOKENS"', effort)))
 

@@ -186,7 +186,9 @@ class ServedTexts(ReadsPrompts):
 
 
 def _mean_of_end(text: str, tokens: Sequence[tuple[str, float]]) -> float:
-    """Return the mean log-probability of the last tokens, which spell `text`; NaN if they do not."""
+    """Return the mean log-probability of the tokens that spell `text` at the end of `tokens`, apart from whitespace
+    around it; NaN if `tokens` do not end with `text`.
+    """
     end = ""
     for at in range(len(tokens) - 1, -1, -1):
         end = tokens[at][0] + end

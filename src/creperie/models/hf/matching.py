@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 class Matcher:
     """The two stages of a matching model.
 
-    `see` runs the part of the model that needs only the image, once per image. `match` combines its result with
-    captions and returns logits: (n, 2) for no match and match, or (n, 1) for match.
+    `see` runs the part of the model that needs only the image, once per image. `match` combines the result of `see`
+    with n captions and returns logits. They have the shape (n, 2), with the columns "no match" and "match", or the
+    shape (n, 1), with the column "match".
     """
 
     model_class: str

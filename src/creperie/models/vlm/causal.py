@@ -202,8 +202,9 @@ class CausalEngine:
                 yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
 
     def _behind(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
-        """Return the logits of rows of tokens that follow prefixes. `ids` are the tokens of each row, and `owners` has
-        the index of its prefix. With `last`, the cache of `prefix` is not needed again and may be changed.
+        """Return the logits of rows of tokens, each of which continues a prefix. `ids[k]` are the tokens of row k, and
+        `owners[k]` is the index in `prefix` of the prefix that it continues. With `last`, the cache of `prefix` is not
+        needed again and may be changed.
         """
         import torch
 
@@ -230,9 +231,10 @@ class CausalEngine:
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Return a processor's array `value`, (1, tokens, …), extended to the text around the image: values for the tokens
-    `opening` are added in front, and values for the tokens `shared` at the end. The values depend on `name`, the name
-    of the model's input.
+    """Return the model's input `name` for the whole sequence, with the shape (1, tokens, …). `value`, (tokens, …), is
+    the processor's array for the image. Entries for the tokens `opening` are added before it, and entries for the
+    tokens `shared` after it. For `input_ids` these entries are the tokens themselves, for `attention_mask` they are 1,
+    and for other inputs 0.
     """
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]
@@ -242,7 +244,7 @@ def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndar
 
 
 def common_prefix(lines: Sequence[AnswerLine]) -> np.ndarray:
-    """Return the tokens that all lines begin with. They end at the latest where the first of the answers begins."""
+    """Return the tokens that all lines begin with. They stop where the earliest answer of any line begins."""
     first = lines[0].ids
     length = min(line.start for line in lines)
     for line in lines[1:]:

@@ -197,20 +197,20 @@ class VlmGenerator:
 
 
 def left_padded(
-    own: Mapping[str, torch.Tensor], beside: Sequence[Mapping[str, torch.Tensor]]
+    inputs: Mapping[str, torch.Tensor], batch: Sequence[Mapping[str, torch.Tensor]]
 ) -> dict[str, torch.Tensor]:
-    """Return a prompt's inputs, padded on the left to the length of the longest prompt in `beside`.
+    """Return the `inputs` of a prompt, padded on the left to the length of the longest prompt in `batch`.
 
-    The padding is masked. It repeats the prompt's first token: a repetition penalty counts padding too, and should not
-    affect tokens that the prompt does not contain.
+    The padding is masked. It repeats the first token of the prompt, because a repetition penalty applies to every token
+    of the input, including padding: any other token would be penalised without occurring in the prompt.
     """
     import torch
 
-    padded = dict(own)
-    for name in SEQUENCES & own.keys():
-        width = max(other[name].shape[1] for other in beside) - own[name].shape[1]
-        first = own[name][:, :1] if name == "input_ids" else torch.zeros_like(own[name][:, :1])
-        padded[name] = torch.cat([first.expand(-1, width), own[name]], dim=1)
+    padded = dict(inputs)
+    for name in SEQUENCES & inputs.keys():
+        width = max(other[name].shape[1] for other in batch) - inputs[name].shape[1]
+        first = inputs[name][:, :1] if name == "input_ids" else torch.zeros_like(inputs[name][:, :1])
+        padded[name] = torch.cat([first.expand(-1, width), inputs[name]], dim=1)
     return padded
 
 

@@ -70,9 +70,9 @@ def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[S
 
 
 def laid_out(rows: Rows, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Lay out the rows of each prefix one after another, and return four arrays. The first is the offset of each row
-    among the tokens that follow its prefix. The others have one line per prefix: the tokens of all its rows, the
-    position of each token in its row, and the number of this row (from 1; 0 for padding).
+    """Put the rows of each prefix one after another, and return four arrays. The first has the offset of each row among
+    the tokens that follow its prefix. The other three have the shape (prefixes, tokens), with 0 for padding: the tokens
+    of the rows, the position of each token in its row, and the number of each token's row (from 1).
 
     >>> rows = Rows([0, 0, 1], [np.array([7, 8]), np.array([9]), np.array([5])], [0, 1, 2])
     >>> [part.tolist() for part in laid_out(rows, 2)]

@@ -19,8 +19,8 @@ from creperie.models.vlm.families import VlmFamily
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine(Tokens):
-    """The tokens after the image: the rest of the prompt, followed by the answer, `ids[start:]`, whose tokens are
-    scored.
+    """The tokens after the image: the rest of the prompt, then the answer. The answer is `ids[start:]`, and only its
+    tokens are scored.
     """
 
     start: int = 0

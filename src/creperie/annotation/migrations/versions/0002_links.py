@@ -1,4 +1,4 @@
-"""Replace accounts by links, give settings revisions, and drop hash chains.
+"""Replace accounts by links, add revisions of the settings, and drop hash chains.
 
 An account becomes a link without a token, which nobody can open until the owner makes a new one (`annotate link NAME`).
 Annotators' links and open sessions keep working. Annotators who entered with an id in the URL become `unverified`.
