@@ -1,26 +1,26 @@
 """The choice among the proposed foils of all captions, such that no edit and no word occurs too often.
 
-For every caption and kind, a maker proposes several foils. Captions with the fewest proposals are processed first, and
-the foil with the lowest cost is chosen. The cost is low if the edit was rarely chosen before, if each word of the edit
-has been added about as often as removed so far, if the corpus supports the foil, and if the foil helps to keep foils on
-the whole from being longer, rarer or less likely than captions.
+For every caption and kind, a maker proposes several foils. In a first round every caption takes the foil with the
+lowest cost; in further rounds it may change to another. The cost is low if the edit is rarely taken, if each word of
+the edit is added about as often as removed, if the corpus supports the foil, and if the foil helps to keep foils on
+the whole from being longer, rarer or less likely than captions. So edits are taken about equally often, and limits on
+frequent edits leave out few foils.
 
 From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
 from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used up to three times, or for at most
-20 % of the foils. Swaps add and remove no words, so fewer than 200 of them are not limited. From 100 foils of a kind
-on, at most 55 % are less likely than their captions, or as many as 100 foils have room for: more captions never give
-fewer foils. A foil above these limits is left out, and its caption gets the next one that keeps within them.
+20 % of the foils. Swaps add and remove no words, so fewer than 200 of them are not limited. At most 55 % of the foils
+are less likely than their captions, or as many as 100 foils have room for: more captions never give fewer foils.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from heapq import nlargest
 
 from creperie.lang import words
-from creperie.making.candidate import Candidate, dice_for
+from creperie.making.candidate import Candidate
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcome
 
@@ -36,6 +36,8 @@ MOST_OF_FEW = 0.20
 FEW = 100
 #: Maximum share of foils that a language model finds less likely than their captions.
 LESS_LIKELY = 0.55
+#: How often every caption may change its foil.
+ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Option:
 
     caption: int  #: index among the sources
     place: int  #: index among the caption's verdicts
+    text: str
     edit: str
     words: tuple[tuple[str, int], ...]  #: +1 for added words, −1 for removed words
     signs: tuple[int, int, int]  #: signs of the differences in length, in word frequency and in likelihood
@@ -68,12 +71,8 @@ def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> It
                 kinds.setdefault(verdict.candidate.kind, {}).setdefault(number, []).append(option)
     reasons: dict[tuple[int, int], str] = {}
     for kind, rows in kinds.items():
-        taken = _taken(list(rows.values()), maker.options.foils)
-        likely = _likely(taken) if maker.options.matched else taken
-        kept = _most_of_all(_capped(likely, kind, maker.options.matched), rows, kind, maker.options)
-        every = [option for row in rows.values() for option in row]
-        for options, why in ((every, NOT_CHOSEN), (taken, UNLIKELY), (likely, TOO_OFTEN), (kept, "")):
-            reasons |= {(o.caption, o.place): why for o in options}
+        chosen = _chosen(rows.values(), kind, maker.options)
+        reasons |= {(o.caption, o.place): chosen.why_not(o) for row in rows.values() for o in row}
     for number, outcome in enumerate(outcomes()):
         why_not = (reasons.get((number, k), v.reason) for k, v in enumerate(outcome.verdicts))
         verdicts = tuple(CandidateVerdict(v.candidate, why) for v, why in zip(outcome.verdicts, why_not))
@@ -89,130 +88,127 @@ def _option(number: int, place: int, candidate: Candidate) -> Option:
     if edit.startswith("− "):
         edit = come  # an addition repeats itself by what it adds, whatever made room for it
     support = float(candidate.tags.get("support", 1.0))
-    return Option(number, place, edit, tuple(moved), (_sign(longer), _sign(frequency), _sign(gap)), gap, support)
+    signs = _sign(longer), _sign(frequency), _sign(gap)
+    return Option(number, place, candidate.text, edit, tuple(moved), signs, gap, support)
 
 
 def _sign(value: float) -> int:
     return (value > 1e-9) - (value < -1e-9)
 
 
-def _taken(rows: list[list[Option]], count: int) -> list[Option]:
-    """Choose up to `count` foils from each row (the foils of one caption), and return them in one list. They are chosen
-    so that no edit is too frequent, words are added as often as they are removed, and differences in length, word
-    frequency and likelihood cancel out.
-    """
-    limit = max(2, int(MOST_OF_ALL * len(rows)))
-    edits: Counter[str] = Counter()
-    balance: Counter[str] = Counter()  # word → how much more often it was added than removed
-    sums = [0, 0, 0]
-    taken: list[Option] = []
-
-    def cost(option: Option) -> float:
-        used = edits[option.edit] / limit
-        imbalance = sum(n * balance[word] for word, n in option.words) / limit
-        cues = sum(sign * total for sign, total in zip(option.signs, sums)) / (1 + len(taken) / 20)
-        return (10 if used >= 1 else 0) + 2 * used + imbalance + 0.5 * cues + abs(option.gap) / 10 - 2 * option.support
-
-    order = sorted(rows, key=lambda row: (len(row), dice_for(0, "choice", str(row[0].caption)).random()))
-    for row in order:
-        for option in sorted(row, key=cost)[:count]:
-            edits[option.edit] += 1
-            balance.update(dict(option.words))
-            for k, sign in enumerate(option.signs):
-                sums[k] += sign
-            taken.append(option)
-    return taken
+def _chosen(rows: Iterable[Sequence[Option]], kind: str, options: MakerOptions) -> _Choice:
+    """Choose up to `options.foils` foils of a kind from each row, that is, from the foils of one caption."""
+    order = sorted(rows, key=lambda row: max((o.gap, o.text) for o in row), reverse=True)
+    choice, few = _Choice(kind, options, order), _few(kind) - 1
+    if choice.total < few < len(order):  # so few that the limits of many foils need not hold
+        return max(choice, _Choice(kind, options, order[:few]), key=lambda c: c.total)
+    return choice
 
 
-def _likely(taken: list[Option]) -> list[Option]:
-    """Return the foils that are left after limiting the share of foils that are less likely than their captions."""
-    less = sorted((o for o in taken if o.gap < 0), key=lambda o: o.gap)
-    likely = len(taken) - len(less)
-    dropped = {id(o) for o in less[: max(0, len(less) - _most_unlikely(likely))]}
-    return [o for o in taken if id(o) not in dropped]
+def _few(kind: str) -> int:
+    """Return from how many foils of a kind on the share of the most frequent edits is limited."""
+    return FEW if kind.endswith("relation") else SOME
 
 
-def _most_unlikely(likely: int) -> int:
-    """Return how many foils may be less likely than their captions if `likely` foils are at least as likely as their
-    captions.
-    """
-    return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
+class _Choice:
+    """The foils of one kind that are chosen, and what they have in common."""
 
-
-def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
-    """Return the foils that are left after limiting the share of the most frequent edits."""
-    counts = Counter(option.edit for option in taken)
-    limits = range(max(counts.values(), default=1), 0, -1)
-    limit = next((n for n in limits if _is_within(counts, n, kind, balanced)), 1)
-    used: Counter[str] = Counter()
-    left = []
-    for option in sorted(taken, key=lambda o: abs(o.gap)):
-        used[option.edit] += 1
-        if used[option.edit] <= limit:
-            left.append(option)
-    return left
-
-
-def _most_of_all(kept: list[Option], rows: dict[int, list[Option]], kind: str, options: MakerOptions) -> list[Option]:
-    """Return `kept`, with foils added for captions that have too few. If the limits on frequent edits would then leave
-    fewer foils than a choice with more varied edits, return that choice instead.
-    """
-
-    def within(counts: Counter[str], limit: int) -> bool:
-        return _is_within(counts, limit, kind, options.matched)
-
-    best = _filled(kept, rows, options, lambda counts, _: within(counts, counts.total()))
-    few = len(best) < min(SOME, len(rows))
-    for limit in range(12, 1, -1) if few and options.matched and len(rows) >= SOME else ():
-        varied = _filled([], rows, options, partial(_is_rare, limit))
-        if len(varied) > len(best) and within(Counter(o.edit for o in varied), limit):
-            return _filled(varied, rows, options, lambda counts, _: within(counts, counts.total()))
-    return best
-
-
-def _is_rare(limit: int, counts: Counter[str], edit: str) -> bool:
-    return counts[edit] <= limit
-
-
-def _filled(
-    kept: list[Option], rows: dict[int, list[Option]], options: MakerOptions, fits: Callable[[Counter[str], str], bool]
-) -> list[Option]:
-    """Return `kept` plus further foils from `rows` for captions with fewer foils than wanted. A foil is added only if
-    `fits(counts, edit)` is true: `edit` is its edit, and `counts` says how many foils each edit would then have.
-    """
-    kept, own, counts = list(kept), Counter(o.caption for o in kept), Counter(o.edit for o in kept)
-    less = sum(o.gap < 0 for o in kept)
-    taken = {(o.caption, o.place) for o in kept}
-    wanting = [caption for caption in rows if own[caption] < options.foils]
-    rest = {caption: [o for o in rows[caption] if (caption, o.place) not in taken] for caption in wanting}
-    order = sorted(rest, key=lambda caption: (len(rest[caption]), caption))
-    for stage in ("likely", "all") if options.matched else ("all",):
+    def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]]) -> None:
+        """Choose from `rows`; the captions with the likeliest foils come first."""
+        self.kind, self.options = kind, options
+        self.total = self.unlikely = 0
+        self.limit = max(2, int(MOST_OF_ALL * len(rows)))  #: how often one edit may be taken
+        self.taken: dict[int, list[Option]] = {}  #: caption → its foils
+        self.edits: Counter[str] = Counter()
+        self.balance: Counter[str] = Counter()  #: word → how much more often it is added than removed
+        self.sums = [0, 0, 0]
+        for _ in range(ROUNDS):
+            for row in rows:
+                self._choose_again(row)
+            self.limit = self._largest_limit()
+        self._leave_out()
         size = -1
-        while size != len(kept):  # more foils leave room for more of one edit
-            size = len(kept)
-            for caption in order:
-                for option in sorted(rest[caption], key=lambda o: (counts[o.edit], abs(o.gap))):
-                    room = option.gap >= 0 or (stage == "all" and less < _most_unlikely(len(kept) - less))
-                    if own[caption] == options.foils or not (room or not options.matched):
-                        continue
-                    counts[option.edit] += 1
-                    if not fits(counts, option.edit):
-                        counts[option.edit] -= 1
-                        continue
-                    kept.append(option)
-                    less += option.gap < 0
-                    own[caption] += 1
-                    rest[caption].remove(option)
-    return kept
+        while size != self.total:  # more foils leave room for more of one edit
+            size = self.total
+            for row in rows:
+                if len(self.taken[row[0].caption]) < options.foils:
+                    self._choose_again(row, self._has_room)
 
+    def why_not(self, option: Option) -> str:
+        """Return why a foil is not chosen; empty if it is."""
+        own = self.taken.get(option.caption, [])
+        if option in own or len(own) == self.options.foils:
+            return "" if option in own else NOT_CHOSEN
+        return UNLIKELY if self._is_too_unlikely(option) else TOO_OFTEN
 
-def _is_within(counts: Counter[str], limit: int, kind: str, balanced: bool) -> bool:
-    """Return True if every edit stays within its maximum share of the foils when no edit is used more than `limit`
-    times. `counts` says how often each edit could be used. If there are few foils, the share is limited only if
-    `balanced`.
-    """
-    cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
-    total, top = sum(cut), sum(cut[:TOP])
-    if total < (FEW if kind.endswith("relation") else SOME):
-        return not balanced or kind.startswith("swap") or max(cut, default=0) <= max(3, MOST_OF_FEW * total)
-    return top <= OF_SOME * total and (total < MANY or cut[0] <= MOST_OF_ALL * total)
+    def _choose_again(self, row: Sequence[Option], fits: Callable[[Option], bool] = lambda _: True) -> None:
+        """Put back the foils of a caption, and take those with the lowest cost among the ones that fit."""
+        for option in self.taken.pop(row[0].caption, []):
+            self._count(option, -1)
+        own: list[Option] = []
+        while len(own) < self.options.foils and (free := [o for o in row if o not in own and fits(o)]):
+            own.append(min(free, key=lambda o: (self._cost(o), o.text)))
+            self._count(own[-1], 1)
+        self.taken[row[0].caption] = own
+
+    def _count(self, option: Option, one: int) -> None:
+        self.total += one
+        self.unlikely += one * (option.gap < 0)
+        self.edits[option.edit] += one
+        for word, n in option.words:
+            self.balance[word] += one * n
+        for k, sign in enumerate(option.signs):
+            self.sums[k] += one * sign
+
+    def _cost(self, option: Option) -> float:
+        used = self.edits[option.edit] / self.limit
+        imbalance = sum(n * self.balance[word] for word, n in option.words) / self.limit
+        cues = sum(sign * total for sign, total in zip(option.signs, self.sums)) / (1 + self.total / 20)
+        return 8 * used + imbalance + 0.5 * cues + abs(option.gap) / 10 - 2 * option.support
+
+    def _has_room(self, option: Option) -> bool:
+        if self._is_too_unlikely(option):
+            return False
+        self.edits[option.edit] += 1
+        most = nlargest(TOP, self.edits.values())
+        room = self._is_within(most, most[0], self.total + 1)
+        self.edits[option.edit] -= 1
+        return room
+
+    def _is_too_unlikely(self, option: Option) -> bool:
+        return option.gap < 0 and self.unlikely >= self._most_unlikely()
+
+    def _most_unlikely(self) -> int:
+        """Return how many of the foils may be less likely than their captions."""
+        if not self.options.matched:
+            return self.total + 1
+        likely = self.total - self.unlikely
+        return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
+
+    def _largest_limit(self) -> int:
+        """Return how often one edit may be taken so that frequent edits keep their shares."""
+        counts = sorted(self.edits.values(), reverse=True)
+        most = max([1, *counts[:1]])
+        limits = range(most, 0, -max(1, most // 100))
+        return next((n for n in limits if self._is_within(cut := [min(n, k) for k in counts], n, sum(cut))), 1)
+
+    def _is_within(self, counts: Sequence[int], most: int, total: int) -> bool:
+        """Return True if every edit keeps its share of `total` foils: `counts` says how often edits are taken, the most
+        frequent ones first, and `most` is the largest of them. Without `matched`, the shares of few foils are not
+        limited.
+        """
+        if total < _few(self.kind):
+            free = not self.options.matched or self.kind.startswith("swap")
+            return free or most <= max(3, MOST_OF_FEW * total)
+        return sum(counts[:TOP]) <= OF_SOME * total and (total < MANY or most <= MOST_OF_ALL * total)
+
+    def _leave_out(self) -> None:
+        """Leave out foils, the least likely ones first, until all limits are kept."""
+        size = -1
+        while size != self.total:
+            size, self.limit = self.total, self._largest_limit()
+            for option in sorted((o for own in self.taken.values() for o in own), key=lambda o: (o.gap, o.text)):
+                often = self.edits[option.edit] > self.limit
+                if often or (option.gap < 0 and self.unlikely > self._most_unlikely()):
+                    self.taken[option.caption].remove(option)
+                    self._count(option, -1)
