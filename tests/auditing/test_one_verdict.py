@@ -259,6 +259,10 @@ def test_what_an_audit_could_have_seen_lies_above_what_it_tolerates() -> None:
     powers = [replace(found, measured=replace(found.measured, detectable=d)).power for d in (0.5509, 0.9999)]
     assert powers[0] == "an attacker right on 55.1 % would be found in 4 of 5 cases"
     assert "too few items" in powers[1]
+    few = replace(found.measured, detectable=0.9999)  # "could stay unseen" stood beneath a leak of 100.0 % on 14 items
+    assert {replace(found, measured=few, verdict=word).power for word in ("leaks", "anti-learned")} == {""}
+    repeated = replace(found, measured=replace(few, repeated=0.5), verdict="leaks").power
+    assert repeated == "items that share a pair of captions with another: 50 % in the same roles"
     assert "exclude 60 % (no attacker could be measured); about 5,000 items would decide, with --full" in found.text
     assert "would decide: --full takes as many" in replace(found, full=True).text
 

@@ -121,6 +121,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         ProvenanceStep("read", {"format": "vsr", "sha256": {"places.jsonl": "ee"}, "note": "never drawn"}),
         ProvenanceStep("make", made),
         ProvenanceStep("make", {"maker": "llm:x", "made": 1, "settings": {"model": SCRIPT}}),
+        ProvenanceStep("make", {"maker": "content", "made": 3, "taken": 2}),  # "3 captions made", it said
         ProvenanceStep("validate", {"removed": 2, "model": "lm:judge"}),
         ProvenanceStep("annotate", {**people, "fates": {"confirmed": 9, "removed": 1}}),
         ProvenanceStep("refine", {"method": "grid", "attackers": ["lm-mean"], "removed": {"cell": 4}}),
@@ -148,6 +149,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         "`creperie make llm:add-object --show` prints (hash ab12) (seed 0, others captions.txt): "
         "12 captions made, 3 rejected",
         f"- by the script `{SCRIPT}`, with the instructions of maker `llm:x`: 1 caption made",
+        "- by rules, with the instructions of maker `content`: 1 caption made, 2 taken from other captions, 0 rejected",
         "- the validator model `lm:judge` left out 2 items",
         "- 3 people in the task `foil-check`: 30 answers, Krippendorff's alpha 0.71, about 10 items as they were then "
         "(9 confirmed, 1 removed); of the 4 items here they judged 2",  # of 535 items, none of which were left, it said

@@ -121,6 +121,7 @@ def test_enriching_keeps_two_by_two_items_and_their_originals(monkeypatch: pytes
     two = Item("7", "wino", ("a.jpg", "b.jpg"), ("a dog on a cat", "a cat on a dog"), ((True, False), (False, True)))
     one = Item("8", "sugar", ("c.jpg",), ("a red cup", "a blue cup"), ((True, False),))
     made = creperie.make("llm:enrich", from_items("both", [two, one]), model="lm:echo", tidy=False)
+    assert made.report["skipped"] == {}  # every caption is enriched; some were said to be left out
     assert {i.subset: i.captions for i in made.items} == {
         "wino-original": two.captions,
         "wino-enriched": ("a dog on a cat here", "a cat on a dog here"),

@@ -425,7 +425,7 @@ def test_a_run_says_whether_it_points_the_way_the_papers_do(tmp_path: Path) -> N
     assert claims[4].numbers == "spatial 40.0 [35.0, 45.0], generic 60.0 [55.0, 65.0]"
     page = status_page(paper_status([]), claims, "creperie cook status", runs_said([tmp_path]))
     assert f"From runs of sade, local (3 of 4 stages, {run_digest(tmp_path)})." in page  # numbers move with the makers
-    assert "Not run: sugarcrepe, small; sugarcrepe-pp, small; visla" in page
+    assert "No run was given of: sugarcrepe, small; sugarcrepe-pp, small; visla" in page
     spans = "all items 70.0 % → 52.0 %, mean of subsets 70.0 % → 52.0 %"
     assert f"|refinement lowers what its attackers get|grammar|{spans}|by construction|" in page
 

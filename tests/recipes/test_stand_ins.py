@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,14 +14,15 @@ import pytest
 
 from creperie.bench import Item, ProvenanceStep, choice, from_items, load, save
 from creperie.cli.cook import _numbers_of
-from creperie.core import write_json
+from creperie.core import read_json, write_json
 from creperie.lang import CONTRADICTED, truth, words
 from creperie.recipes import StageResult, directions, find_recipe, list_recipes, read_recipe, run_digest
 from creperie.recipes.judging import run_audit
 from creperie.recipes.kitchen import run_stages
 from creperie.recipes.making import run_make, with_false_foils
-from creperie.recipes.people import _same_parts
+from creperie.recipes.people import _same_parts, run_people
 from creperie.recipes.steps import STEPS, StageJob
+from creperie.recipes.tabling import run_table
 from creperie.reporting.tables import fill_table, published_table
 from creperie.reporting.tables.filled import _said_of, _said_of_sets
 from creperie.reporting.tables.measure import MeasuredCell
@@ -161,6 +164,9 @@ def test_a_summary_says_ties_chance_and_what_items_it_means() -> None:
         "300 items (world-as-aro); 13 items changed or left out, as foils were true of the drawn picture; "
         "blind:length: blind 0.0 % (chance 50.0 %; 300 of 300 are ties, counted as wrong)"
     )
+    summary |= {"items": 492, "true_foils": 0, "void": {"blind:length": {"blind": 40}}}
+    said = _numbers_of(StageResult("score", "score", "cooked", "out/01-score", summary))  # 21.5 % of 452 stood with 492
+    assert said.endswith("blind:length: blind 0.0 % (of 452 items; chance 50.0 %; 300 of 452 are ties, counted as wrong)")
     probed = {"items": 60, "orders": [["lm:x", "shuffle-nouns", 39, 60], ["lm:x", "shuffle-others", 60, 60]]}
     said = _numbers_of(StageResult("probe", "probe", "cooked", "out/01-probe", probed))
     assert said == "60 items; lm:x has the caption above shuffle-nouns 39 of 60, shuffle-others 60 of 60"
@@ -195,6 +201,27 @@ def test_a_set_of_which_parts_were_refined_is_not_told_as_refined(tmp_path: Path
         assert "parts of it were refined against lm-mean, whose scores need not come near chance on the whole:" in told
 
 
+def test_a_set_that_was_only_compared_is_told_to_be_refined(tmp_path: Path) -> None:
+    """SADE's Table 1: of the two halves that were rated, the note on the filtered one said no more than on the other."""
+    items = [Item(str(n), "negate", (), (f"a {n}", f"b {n}"), choice(1, 1)) for n in range(4)]
+    step = ProvenanceStep("refine", {"method": "syntaxbias", "attackers": ["lm-mean"]})
+    save(from_items("world-as-sade", items), tmp_path / "01-biased")
+    save(from_items("world-as-sade-filtered", items, provenance=(step,)), tmp_path / "02-refine")
+    given = {"task": "bias-rating", "per_subset": 3, "scripted": True, "apply": False}
+    inputs = tuple(str(tmp_path / name) for name in ("01-biased", "02-refine"))
+    place = tmp_path / "03-people"
+    job = StageJob("people", "sade", {**STEPS["people"].options, **given}, inputs, place, tmp_path / "work")
+    run_people(job)
+    options = {**STEPS["table"].options, "tables": ["sade/1"]}
+    job = StageJob("table", "sade", options, (str(place),), tmp_path / "04-table", tmp_path / "work", sources=("people",))
+    run_table(job)
+    notes = read_json(tmp_path / "04-table" / "sade-1.json")["notes"]
+    (said,) = (note for note in notes if note.startswith("3-of-world-as-sade-filtered:"))
+    assert "items of it were chosen by the scores of lm-mean" in said
+    (said,) = (note for note in notes if note.startswith("3-of-world-as-sade:"))
+    assert "chosen" not in said
+
+
 def test_intervals_of_answers_that_are_all_wrong_do_not_claim_to_allow_for_shared_pictures() -> None:
     """VISLA's 0 of 58 items about 39 pictures had the interval of 58 independent items, against the note."""
     table = fill_table(published_table("visla/2")).table
@@ -207,6 +234,9 @@ def test_intervals_of_answers_that_are_all_wrong_do_not_claim_to_allow_for_share
     assert f"intervals can be those of independent items: {column.title}" in said[0.0]
     assert "58 items about 39 pictures" in said[50.0]
     assert "independent" not in said[50.0]
+    cell = replace(cell, low=math.nan, high=math.nan, n=4, clusters=2)  # SugarCrepe's Table 6: blank, without a reason
+    row = SimpleNamespace(model="human:x", label="x", figures={column.name: cell})
+    assert f"too few pictures for an interval: {column.title} (2 pictures)" in _said_of(table, row)  # type: ignore[arg-type]
 
 
 def test_notes_of_sugarcrepe_do_not_guess_why_scores_tie_and_say_how_people_are_counted() -> None:

@@ -52,6 +52,10 @@ def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> No
     short += [Item("x", "passive-simplified", (), ("e", "f", "g", "h"), choice(2, 2), {"source": "world-as-swig"})]
     _, simple = fact_rows("hit-or-be-hit/2", RecipeFindings(benches={"make": from_items("b", [*items, *short])}))
     assert simple.label == "make: world-as-swig; 2 of 3 have no word left out"  # the paper: 12 %
+    both = {"make": from_items("b", [*items, *short]), "other": from_items("c", short)}
+    fit = fit | {"coefficients": [effect | {"name": "simplified[true]"}]}
+    (row,) = fact_rows("hit-or-be-hit/C", RecipeFindings(both, fits={"stats": {"fits": [fit], "benchmarks": ["b"]}}))
+    assert row.label.endswith("; 2 of 3 items have the same captions long and simplified and count as both")
     (row,) = fact_rows("hit-or-be-hit/2", RecipeFindings(benches={"make": from_items("b", items[:3])}))
     assert row.values == {"swig": 3.0}  # the paper's total is over both sources
 
@@ -245,13 +249,13 @@ def printed_runs(key: str, bench: str, ending: str = "") -> RecipeFindings:
     return RecipeFindings(runs=tuple(runs))
 
 
-def test_an_effect_of_nothing_has_no_sign() -> None:
-    """Appendix C of Hit or Be Hit had −0.00 for an interaction of −0.002."""
+def test_a_small_effect_keeps_its_sign() -> None:
+    """Appendix C of Hit or Be Hit had −0.00, then 0.00 beside a t of −0.12; a lower bound of −0.0034 was 0.00."""
     row = FactRow("fit", "simplified", "first model", {"beta": -0.002, "t": -0.03}, intervals={"beta": (-0.17, -0.001)})
     text = render_table(fill_table(published_table("hit-or-be-hit/C"), rows=[row]))
     (ours,) = (line for line in text.splitlines() if line.startswith("▶ fit"))
-    assert ours.split()[2:] == ["0.00", "-0.03"]
-    assert "[-0.17, 0.00]" in text
+    assert ours.split()[2:] == ["-0.002", "-0.03"]
+    assert "[-0.17, -0.001]" in text
 
 
 def test_table_20_is_the_mean_over_subsets_of_fifteen_clips() -> None:

@@ -251,20 +251,22 @@ class Judgement:
     @property
     def power(self) -> str:
         """A text that says how small a leak this audit could have detected, and what share of the items have a pair of
-        captions that also occurs in another item.
+        captions that also occurs in another item. If a leak was found, it does not say that one could stay unseen.
         """
         seen = self.measured
-        if math.ceil(seen.detectable * 1000) < 1000:
-            found = (
-                f"an attacker right on {math.ceil(seen.detectable * 1000) / 10:.1f} % would be found in 4 of 5 cases"
-            )
-        else:
-            found = "too few items: even an attacker that is always right could stay unseen"
+        least = math.ceil(seen.detectable * 1000)
         if seen.all_balanced:
             found = "captions alone are right exactly half of the time, so nothing is left for an attacker"
+        elif least < 1000:
+            found = f"an attacker right on {least / 10:.1f} % would be found in 4 of 5 cases"
+        elif self.verdict in ("leaks", "anti-learned"):
+            found = ""
+        else:
+            found = "too few items: even an attacker that is always right could stay unseen"
         shares = [(seen.repeated, "in the same roles"), (seen.reversed, "with true and false exchanged")]
         told = ", ".join(f"{percent(share, 0)} % {how}" for share, how in shares if share >= 0.01)
-        return f"{found}; items that share a pair of captions with another: {told}" if told else found
+        shared = f"items that share a pair of captions with another: {told}" if told else ""
+        return "; ".join(filter(None, (found, shared)))
 
     def document(self, next: str) -> dict[str, Any]:
         """Return the verdict as a document for JSON. `next` is the command to type next."""

@@ -83,7 +83,8 @@ def record_audit(folder: Path, audit: Mapping[str, Any]) -> None:
         return
     of = f"{audit['items']:,} items, {counted(len(audit['attackers']), 'attacker')}, seed {audit['seed']}"
     how = f"{of}, creperie {audit['version']}; figures in `{AUDIT_FILE}`"
-    stated = f"{audit['text']}.\n\n{audit['power']} ({how}).\n\nNext: `{audit['next']}`\n"
+    power = f"{audit['power']} ({how})" if audit["power"] else how
+    stated = f"{audit['text']}.\n\n{power}.\n\nNext: `{audit['next']}`\n"
     with suppress(OSError):  # a read-only folder: the audit itself is still valid
         write_json(folder / AUDIT_FILE, audit)
         for card in (folder / "README.md", folder / "DATASHEET.md"):

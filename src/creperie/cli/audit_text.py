@@ -25,7 +25,8 @@ def show_audit(audit: Audit, html: Path | None) -> None:
     say(f"[bold]{escape(audit.name)}[/bold]: {audit.items:,} items, attacked blindly; {_clusters(audit)}")
     if audit.symmetry and audit.symmetry[-1].images.pairs:
         say(f"symmetry: {escape(audit.symmetry[-1].words)}")
-    say(f"[dim]{escape(audit.whole.power)}[/dim]")
+    if audit.whole.power:
+        say(f"[dim]{escape(audit.whole.power)}[/dim]")
     say()
     _attack_table(audit)
     say()

@@ -244,12 +244,13 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
-    """Return, in brackets, what must be known to judge an accuracy: the chance level, and the number of ties, which
-    count as wrong.
+    """Return, in brackets, what must be known to judge an accuracy: the number of items if it is not of all, the chance
+    level, and the number of ties, which count as wrong.
     """
-    chance, ties = (summary.get(part, {}).get(model, {}).get(task) for part in ("chance", "ties"))
-    told = [f"chance {percent(chance)} %"] * (chance is not None)
-    told += [f"{ties:,} of {summary['items']:,} are ties, counted as wrong"] * bool(ties)
+    void, chance, ties = (summary.get(part, {}).get(model, {}).get(task) for part in ("void", "chance", "ties"))
+    n = summary["items"] - (void or 0)
+    told = [f"of {n:,} items"] * bool(void) + [f"chance {percent(chance)} %"] * (chance is not None)
+    told += [f"{ties:,} of {n:,} are ties, counted as wrong"] * bool(ties)
     return f" ({'; '.join(told)})" if told else ""
 
 

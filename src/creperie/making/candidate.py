@@ -12,6 +12,8 @@ from creperie.bench import Tag
 from creperie.making.source import SourceCaption
 
 Role = Literal["positive", "negative"]
+#: why nothing is made from a source whose caption is in the item of another source; nothing is lost by it
+IN_ANOTHER = "in the item of another caption"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from creperie.making.pipeline import Maker, without_source
 from creperie.making.source import Captions, SourceCaption, read_captions
 from creperie.making.wording import plain
 
+FLUENT = "fluent"  #: the kind of foils: captions about other things
 FOILS = 2
 TRIES = 60
 _PARTS = NOUN_TAGS | ADJECTIVES
@@ -38,6 +39,9 @@ class ContentMaker(Maker):
     def settings(self) -> Mapping[str, Any]:
         return {**super().settings, "pool": self.pool_digest}
 
+    def takes(self, kind: str) -> bool:
+        return kind == FLUENT
+
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         return map(self._proposal, sources, parse([s.text for s in sources], self.options.parser))
 
@@ -51,7 +55,7 @@ class ContentMaker(Maker):
         text = " , ".join(phrases)
         candidates = [Candidate(source.id, text, "positive", "content-only", self.name, "grammar removed", "content")]
         candidates += [
-            Candidate(source.id, f, "negative", "fluent", self.name, "other things", "content") for f in foils
+            Candidate(source.id, f, "negative", FLUENT, self.name, "other things", "content") for f in foils
         ]
         return Proposal(candidates)
 

@@ -22,6 +22,7 @@ from creperie.making.pipeline import Maker, with_source
 from creperie.making.source import Captions, SourceCaption
 
 MINED = 3
+MINED_POSITIVE, MINED_FOIL = "mined", "mined-foil"  #: kinds of candidates that are captions of the collection
 NAME = "mine:spatial"
 
 
@@ -56,7 +57,7 @@ class SpatialMiner(Maker):
             read = spatial(other)
             exchanged = read is not None and (read.subject, read.object) == (scene.object, scene.subject)
             if read is not None and exchanged and (self.options.as_published or _follows(scene, read)):
-                return _candidate(source, other, "mined", "subject ↔ object")
+                return _candidate(source, other, MINED_POSITIVE, "subject ↔ object")
         converse = scene.converse()
         if converse is None:
             return None
@@ -97,7 +98,10 @@ class SpatialMiner(Maker):
         false = any((image, text) in self.false for image in source.images)
         sure = "unsure" if unproven and not false else "people" if unproven else "opposite"
         edit = f"Jaccard {-unlike:.2f}"
-        return Candidate(source.id, text, "negative", "mined-foil", NAME, edit, "spatial", {"foil": sure})
+        return Candidate(source.id, text, "negative", MINED_FOIL, NAME, edit, "spatial", {"foil": sure})
+
+    def takes(self, kind: str) -> bool:
+        return kind in (MINED_POSITIVE, MINED_FOIL)
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         """Return the item made of the source caption (P1), a second true caption (P2) and the foils most similar to P1.

@@ -17,7 +17,7 @@ from creperie.lang import (
     default_parser,
     parse,
 )
-from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
+from creperie.making.candidate import IN_ANOTHER, BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import ALWAYS, read_ahead, truth_of, why_unfit, word_key
 from creperie.making.judges import is_open
 from creperie.making.options import MakerOptions
@@ -173,7 +173,7 @@ class Tally:
     def add(self, outcome: SourceOutcome, items: Sequence[Item] = ()) -> None:
         self.sources += 1
         self.calls += outcome.calls
-        self.skipped.update(filter(None, [without_words(outcome.skipped)]))
+        self.skipped.update({without_words(outcome.skipped)} - {"", IN_ANOTHER})
         for name, why in outcome.missing.items():
             self.missing.setdefault(name, Counter())[without_words(why)] += 1
         for v in outcome.verdicts:
@@ -248,6 +248,10 @@ class Maker:
     def ledger(self) -> Mapping[str, Any]:
         """The calls, tokens and cost of the maker's model; empty if the model costs nothing."""
         return {}
+
+    def takes(self, kind: str) -> bool:
+        """Return whether candidates of this kind are captions of other sources, which the maker only chooses."""
+        return False
 
     def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
         """Record the cost in a file in this folder, so that a resumed job includes what was paid before. The default

@@ -290,6 +290,7 @@ def _tallied(
 
 def _benchmark(maker: Maker, captions: Captions, items: Parquet, report: Mapping[str, Any], name: str) -> Benchmark:
     source = captions.bench
+    taken = sum(count["made"] for kind, count in report["kinds"].items() if maker.takes(kind))
     args: Mapping[str, Any] = {
         "maker": maker.name,
         "settings": dict(maker.settings),
@@ -297,6 +298,7 @@ def _benchmark(maker: Maker, captions: Captions, items: Parquet, report: Mapping
         "captions_sha256": captions.digest,
         "tidied": maker.tidies,
         **{key: report[key] for key in ("sources", "made", "rejected", "reasons", "skipped", "calls")},
+        **({"taken": taken} if taken else {}),
     }
     step = ProvenanceStep("make", args, (source.hash,) if source else ())
     info = Info(

@@ -16,7 +16,7 @@ from typing import Any
 from creperie.bench import LEVELS, PAIRED, Item
 from creperie.core import unknown
 from creperie.lang import CONTRADICTED, Spatial, exchange_truth, open_wordnet, parse, spatial, truth
-from creperie.making.candidate import Candidate, Proposal
+from creperie.making.candidate import IN_ANOTHER, Candidate, Proposal
 from creperie.making.checks import why_unfit
 from creperie.making.contrasts import swapped_attributes
 from creperie.making.corpus import WordCounts
@@ -88,9 +88,12 @@ class TwinMiner(Maker):
             if candidates := self.mined.get(source.id):
                 yield Proposal(candidates)
             elif source.id in self.partners:
-                yield Proposal(skipped="the second caption of a twin")
+                yield Proposal(skipped=IN_ANOTHER)
             else:
                 yield Proposal(skipped=self.skipped.get(source.id) or "no caption of another image is almost the same")
+
+    def takes(self, kind: str) -> bool:
+        return True
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         """Return one item for each accepted twin of the caption. An item has two images and two captions, and each

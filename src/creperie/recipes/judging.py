@@ -150,10 +150,10 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
 
 def scored(runs: Sequence[Run]) -> dict[str, Any]:
     """Return a summary of the runs: their number, the number of items and, for each model and task, the accuracy, the
-    number of ties and the chance level.
+    number of ties, the number of items that it does not cover, and the chance level.
     """
     whole = {run.model: [r for r in run.results if r["subset"] == "all"] for run in runs}
-    parts = {"results": "accuracy", "ties": "ties", "chance": "chance"}
+    parts = {"results": "accuracy", "ties": "ties", "void": "void", "chance": "chance"}
     told = {
         part: {model: {r["task"]: r[key] for r in rows} for model, rows in whole.items()} for part, key in parts.items()
     }

@@ -21,7 +21,7 @@ from creperie.bench import ERROR, Benchmark, ProvenanceStep, check, limited, loa
 from creperie.core import DataError, UsageError, write_json
 from creperie.lang import words
 from creperie.recipes.steps import StageJob, engine_for
-from creperie.scoring import Run
+from creperie.scoring import Run, benchmark_header
 
 if TYPE_CHECKING:
     from creperie.annotation import Database
@@ -263,6 +263,8 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     document = {**done.document, "scripted": job.option("scripted"), "sources": names}
     if other is not None:
         document["same_items"] = _same_parts(*map(load, job.inputs[:2]))
+        head = benchmark_header(other)
+        document["other"] = {name: head[name] for name in ("name", "provenance")}  # its items are not saved here
     runs = list(done.runs)
     if job.option("scripted"):
         runs = _renamed(runs, document["annotators"])

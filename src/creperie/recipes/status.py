@@ -168,7 +168,7 @@ def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput)
 
 def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
     prompts = entry.get("prompts", ())
-    command = f"creperie prompts show {prompts[0]}" if prompts else ""
+    command = " && ".join(f"creperie prompts show {name}" for name in prompts)
     about = (paper["name"], kind, entry["number"], entry["what"], WORDED if command else NOTHING, command)
     return PaperPart(*about, why=entry.get("none", ""), prompts=_own_words(prompts, own))
 
@@ -178,7 +178,9 @@ def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], ow
 HEADS = ("table", "results", "computed", "agree", "stand-ins", "missing", "our prompts")
 READING = """*Yes* and *no* are beyond the intervals, on the papers' items. *Stand-in: agrees* or *disagrees*: beyond
 them too, but on other items or models, which are no evidence about the papers'. *By construction*: items were chosen
-by the very score. *Not shown*: neither, or there is no interval, as one between trainings takes three seeds."""
+by the very score. *Not shown*: neither, or there is no interval, as one between trainings takes three seeds.
+A claim over several columns holds or fails only if more than half of them say so, beyond both intervals; on other items
+a lead of the models without the image counts only in columns where the model with the image is above chance."""
 DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 
@@ -213,8 +215,8 @@ def computed_words(whole: Mapping[str, int]) -> str:
 
 
 def runs_said(folders: Sequence[Path]) -> str:
-    """Return sentences that say which recipes were run, each with its profile and number of stages, and which were not
-    run.
+    """Return sentences that say which runs were given, each with its profile and number of stages, and of which recipes
+    none was.
     """
     cards = [(folder, read_card(folder)) for folder in folders]
     made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]
@@ -229,7 +231,7 @@ def runs_said(folders: Sequence[Path]) -> str:
         "The eight characters in brackets are the digest of a run's results, which `cook` prints: after a change of a "
         "maker it is another."
     )
-    return f"From runs of {'; '.join(named)}. {told}" + (f" Not run: {'; '.join(absent)}." if absent else "")
+    return f"From runs of {'; '.join(named)}. {told}" + (f" No run was given of: {'; '.join(absent)}." if absent else "")
 
 
 def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command: str, runs: str = "") -> str:
@@ -273,8 +275,8 @@ def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:
     yield from (f"- Needed for {where}: {needs}." for needs, where in _grouped(parts, lambda p: p.needs))
     yield from (f"- Drawn, of {of}: {where}." for of, where in _grouped(parts, lambda p: p.status == DRAWN and p.why))
     yield from (f"- Not made: {where}: {why}." for why, where in _grouped(parts, lambda p: p.status == OPEN and p.why))
-    shown = _grouped(parts, lambda p: p.status == WORDED and p.command)
-    yield from (f"- In creperie's words, not the paper's, by `{command}`: {where}." for command, where in shown)
+    if shown := [f"{p.kind} {p.number} ({', '.join(p.prompts)})" for p in parts if p.status == WORDED and p.prompts]:
+        yield f"- In creperie's words, not the paper's, by `creperie prompts show NAME`: {', '.join(shown)}."
     nothing = _grouped(parts, lambda p: p.status == NOTHING and p.why)
     yield from (f"- Nothing to compute in {where}: {why}." for why, where in nothing)
     yield ""

@@ -40,7 +40,8 @@ def run_table(job: StageJob) -> dict[str, Any]:
     """
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
     findings = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
-    sets = [benchmark_header(bench) for bench in findings.benches.values()]
+    sets = [*map(benchmark_header, findings.benches.values())]
+    sets += [study["other"] for study in findings.people.values() if "other" in study]
     job.out.mkdir(parents=True)
     if runs:
         write_results(runs, job.out / "results.csv")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from creperie.bench import Item, from_items
+from creperie.bench import Item, from_items, load
 from creperie.core import UnknownNameError
 from creperie.engine import Local
 from creperie.lang import spatial
@@ -238,7 +238,7 @@ def test_a_trigram_shuffle_moves_words_and_not_only_the_full_stop() -> None:
         assert word_order(text) != word_order("A dog runs past two cats.")
 
 
-def test_content_items_have_fluent_foils_of_other_things(previewed: Preview) -> None:
+def test_content_items_have_fluent_foils_of_other_things(previewed: Preview, tmp_path: Path) -> None:
     texts = [
         "A brown dog chases a small cat.",
         "Two planes fly over the city.",
@@ -249,6 +249,11 @@ def test_content_items_have_fluent_foils_of_other_things(previewed: Preview) -> 
     first = made.items[0]
     assert first.captions[0] == "brown dog , small cat"
     assert set(first.captions[1:]) == {"Two planes fly over the city.", "A chef cuts an onion."}
+    captions = Captions("own", tuple(SourceCaption(str(n), text) for n, text in enumerate(texts)))
+    done = make(build_maker("content", MakerOptions(), captions), captions, tmp_path / "out")
+    (step,) = load(tmp_path / "out").provenance
+    items = done.report["items"]
+    assert (step.args["made"], step.args["taken"]) == (3 * items, 2 * items)  # two of three are others', unchanged
 
 
 def mined(options: MakerOptions, images: str, *texts: str) -> dict[str, Item]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from creperie.core import MissingExtraError, UsageError
 from creperie.lang import lemma, noun_likeness
-from creperie.making.candidate import Candidate, Proposal, Role, dice_for
+from creperie.making.candidate import IN_ANOTHER, Candidate, Proposal, Role, dice_for
 from creperie.making.checks import true_too, word_key
 from creperie.making.llm.maker import ROUNDS, SERVER_CHUNK, LLMMaker
 from creperie.making.llm.prompts import Fields, is_na, read_template
@@ -234,7 +234,7 @@ def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Pr
 def enrich(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
     """Ask for a more detailed version of each caption of an item, all at once; return the proposal."""
     if source.id in maker.covered:
-        return Proposal(skipped="enriched with the first caption of its item")
+        return Proposal(skipped=IN_ANOTHER)
     item = maker.enriched.get(source.id)
     texts = item.captions if item is not None else (source.text,)
     replies = yield [Ask(maker.template["enrich"], {"caption": text}) for text in texts]

@@ -47,6 +47,7 @@ STARTS = {"RN50": ("open_clip:RN50/random",), "ViT-B/32": model_uris("CLIP pretr
 WAYS = _NAMES["ways"]
 TUNED = _NAMES["tuned"]  #: part of a model's name → its group in the table
 ANALYSES = _NAMES["analyses"]
+CONSTRUCTIONS = _NAMES["constructions"]  #: word in the name of an analysis → its subset
 
 
 @dataclass(frozen=True)
@@ -456,6 +457,7 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
     rows = []
     printed = {(row.group, row.model) for row in published_table("hit-or-be-hit/C").rows}
     for stage, document in findings.fits.items():
+        benches = [bench for bench in findings.benches.values() if bench.name in document.get("benchmarks", ())]
         for fit in document["fits"]:
             alone = _alone(fit["sample"])
             two = all(effect["name"] != "grammaticality[equal]" for effect in fit["coefficients"])
@@ -464,11 +466,21 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
                 values = {"beta": effect["estimate"], "t": effect["statistic"]}
                 n, intervals = dict.fromkeys(values, fit["n"]), {"beta": (effect["low"], effect["high"])}
                 by = by_grammar if "grammaticality" in effect["name"] else ""
+                by += _not_shorter(benches, fit["label"]) if effect["name"].startswith("simplified") else ""
                 label = f"{stage}, {fit['label']}, {model_label(fit['sample'])}: {effect['name']}{by}"
                 for group, name in printed.intersection(_printed_effects(fit["label"], alone, effect["name"])):
                     sets = tuple(document.get("benchmarks", ()))
                     rows.append(FactRow(label, name, group, values, n, sets, intervals, stands_in=True))
     return rows
+
+
+def _not_shorter(benches: Sequence[Benchmark], analysis: str) -> str:
+    """Return a note that says how many items of an analysis have the same captions long and simplified."""
+    forms = [form for word, form in CONSTRUCTIONS.items() if word in analysis] or [*CONSTRUCTIONS.values()]
+    pairs = [(bench, form, f"{form}-simplified") for bench in benches for form in forms]
+    same = sum(same_captions(*pair) for pair in pairs)
+    items = sum(bench.subsets.get(short, 0) for bench, _, short in pairs)
+    return f"; {same:,} of {items:,} items have the same captions long and simplified and count as both" if same else ""
 
 
 def _alone(sample: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, counted, unknown
 from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.gather import HUMAN
@@ -494,6 +494,10 @@ def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
     levels = {c.title: f"{cell.chance:.1f}" for c, cell in cells.items() if not math.isnan(cell.chance)}
     if len(set(levels.values())) > 1:
         yield f"chance, %: {', '.join(f'{title} {level}' for title, level in levels.items())}"
+    alone = [(c.title, cell) for c, cell in cells.items() if cell.clusters and c.over != "sd" and math.isnan(cell.low)]
+    if alone:
+        counts = ", ".join(f"{title} ({counted(cell.clusters, 'picture')})" for title, cell in alone)
+        yield f"too few pictures for an interval: {counts}"
     shared = [(c.title, cell) for c, cell in cells.items() if 0 < cell.clusters < cell.n and not math.isnan(cell.low)]
     if shared and not votes:
         counts = ", ".join(f"{title} {cell.n:,} items about {cell.clusters:,} pictures" for title, cell in shared)

@@ -17,6 +17,7 @@ MARK = "▶"
 #: kind of line → format of its label
 MARKS: dict[Kind, str] = {"group": "{}:", "published": "{}", "run": f"{MARK} {{}}"}
 MARKS |= {"interval": "↳ {}", "n": "↳ {}", "difference": "↳ {}"}
+FINEST = 6  #: most decimals of a number; what is smaller counts as 0
 OURS = f"{MARK} marks our rows."
 NONE_COMPARED = f"{MARK} marks our rows. None is compared with the paper's: each has another model or other items."
 DIFFERENCES = (
@@ -102,15 +103,25 @@ def _value(row: OurRow, column: Column) -> str:
     value = row.figures[column.name].value
     _, point, digits = (row.row.cells[column.name] if row.row and not column.unit else "").partition(".")
     if point:  # columns without a unit hold rows of several: shares, ratings
-        return f"{value:z.{len(digits)}f}"
+        return _shown(value, len(digits))
     whole = column.unit in ("count", "") and float(value).is_integer()
-    return f"{value:.0f}" if whole else f"{value:z.2f}"
+    return f"{value:.0f}" if whole else _shown(value, 2)
+
+
+def _shown(value: float, digits: int) -> str:
+    """Return a number with `digits` decimals, or with more if it is not 0 but would be shown as 0.
+
+    >>> _shown(-0.0024, 2), _shown(0.0, 2), _shown(-1e-12, 2)
+    ('-0.002', '0.00', '0.00')
+    """
+    enough = next((d for d in range(digits, FINEST + 1) if round(value, d)), digits)
+    return f"{value:z.{enough}f}"
 
 
 def _interval(row: OurRow, column: Column) -> str:
     cell = row.figures.get(column.name)
     digits = 1 if column.unit in ("%", "points") else 2
-    return f"[{cell.low:z.{digits}f}, {cell.high:z.{digits}f}]" if cell and not math.isnan(cell.low) else ""
+    return f"[{_shown(cell.low, digits)}, {_shown(cell.high, digits)}]" if cell and not math.isnan(cell.low) else ""
 
 
 def _difference(row: OurRow, column: Column) -> str:
