@@ -291,8 +291,8 @@ def _numbers_of(s: StageResult) -> str:
     if counts := summary.get("decidable"):
         text = ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
         parts.append(f"by the logic of words for place and role alone: {text}")
-    for model in dict.fromkeys(model for model, *_ in summary.get("orders", ())):
-        above = ", ".join(f"{kind} {n} of {of}" for who, kind, n, of in summary["orders"] if who == model)
+    for model in dict.fromkeys(model for model, *_ in summary.get("shuffled", ())):
+        above = ", ".join(f"{kind} {n} of {of}" for who, kind, n, of in summary["shuffled"] if who == model)
         parts.append(f"{model_label(model)} has the caption above {above}")
     for name, fitted in summary.get("presets", {}).items():
         together = {label: n for label, n in fitted["rows"].items() if not label.endswith(")")}

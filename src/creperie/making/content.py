@@ -54,9 +54,7 @@ class ContentMaker(Maker):
             return Proposal(skipped="no fluent captions of other things")
         text = " , ".join(phrases)
         candidates = [Candidate(source.id, text, "positive", "content-only", self.name, "grammar removed", "content")]
-        candidates += [
-            Candidate(source.id, f, "negative", FLUENT, self.name, "other things", "content") for f in foils
-        ]
+        candidates += [Candidate(source.id, f, "negative", FLUENT, self.name, "other things", "content") for f in foils]
         return Proposal(candidates)
 
     def _foils(self, source: SourceCaption, content: set[str]) -> list[str]:

@@ -116,7 +116,7 @@ def run_probe(job: StageJob) -> dict[str, Any]:
         write_json(job.out / f"{what}.json", answer.document())
         orders += [[s.model, s.kind, s.above, s.n] for s in answer.spreads if s.kind != "caption" and what == "order"]
     about = {"items": len(bench), "probes": list(job.option("to")), "models": len(models)}
-    return about | ({"orders": orders} if orders else {})
+    return about | ({"shuffled": orders} if orders else {})
 
 
 def run_score(job: StageJob) -> dict[str, Any]:

@@ -231,7 +231,9 @@ def runs_said(folders: Sequence[Path]) -> str:
         "The eight characters in brackets are the digest of a run's results, which `cook` prints: after a change of a "
         "maker it is another."
     )
-    return f"From runs of {'; '.join(named)}. {told}" + (f" No run was given of: {'; '.join(absent)}." if absent else "")
+    return f"From runs of {'; '.join(named)}. {told}" + (
+        f" No run was given of: {'; '.join(absent)}." if absent else ""
+    )
 
 
 def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command: str, runs: str = "") -> str:
