@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.annotation.test_strangers import work
 
 from creperie.annotation import Database, link_for
 from creperie.annotation.schema import Answer, Decision, Link, Visit
+from creperie.bench import Benchmark
 
 
 def test_an_adjudicator_decides_in_one_study_and_does_nothing_else(
@@ -37,6 +39,20 @@ def test_an_adjudicator_decides_in_one_study_and_does_nothing_else(
         assert rob.post(f"/owner/studies/s/{path}", form).status_code == 403
     for path in ("", "/questions/0", "/adjudicate"):
         assert rob.get(f"/owner/studies/t{path}").status_code == 404
+
+
+def test_a_study_names_the_folder_of_its_benchmark(
+    browser: Callable[..., Any], study: Any, db: Database, bench: Benchmark
+) -> None:
+    """Several folders may hold benchmarks that call themselves the same."""
+    study("s")
+    folder = Path(bench.images.location).parent
+    assert folder.name != bench.name
+    ana = browser().log_in()
+    for page in ("/owner", "/owner/studies/s"):
+        told = ana.get(page).text
+        assert f"{folder.name} ({bench.name})" in told
+        assert str(folder) not in told
 
 
 def test_an_owner_is_told_who_has_begun_and_whether_the_people_are_enough(

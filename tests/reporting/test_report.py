@@ -252,14 +252,31 @@ def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark
 
 @pytest.mark.parametrize(("low", "best"), [(0.48, False), (0.6, True)])
 def test_a_model_at_chance_is_not_called_best(low: float, best: bool) -> None:
-    result = {"task": "blind", "subset": "all", "chance": 0.5, "n": 600, "void": 0, "high": 0.7}
+    result = {"task": "blind", "subset": "all", "chance": 0.5, "n": 600, "void": 0, "high": 0.7, "ties": 0}
     runs = [
-        (SimpleNamespace(model=name, document={"results": [result | {"accuracy": value, "low": low}]}), name)
+        (
+            SimpleNamespace(
+                model=name, document={"ties": "wrong", "results": [result | {"accuracy": value, "low": low}]}
+            ),
+            name,
+        )
         for name, value in (("a", 0.65), ("b", 0.4))
     ]
     told = best_result(runs)  # type: ignore[arg-type]
     assert (told["label"], told["value"]) == ("a", "65.0 % is best" if best else "65.0 %")
     assert told["about"].startswith("task blind: every true caption")
+
+
+@pytest.mark.parametrize(("rule", "told"), [("wrong", "; 549 ties of b count as wrong"), ("right", ""), ("half", "")])
+def test_ties_that_keep_a_model_from_being_best_are_told(rule: str, told: str) -> None:
+    """Were all ties of b right, it would reach 28 + 549 of 600, or 96 %."""
+    result = {"task": "blind", "subset": "all", "chance": 0.5, "n": 600, "void": 0, "low": 0.6, "high": 0.7}
+    ties = {"a": 0, "b": 549}
+    runs = [
+        (SimpleNamespace(model=name, document={"ties": rule, "results": [result | {"accuracy": v, "ties": t}]}), name)
+        for (name, t), v in zip(ties.items(), (0.65, 28 / 600), strict=True)
+    ]
+    assert best_result(runs)["about"].partition(")")[2] == told  # type: ignore[arg-type]
 
 
 def test_a_suggested_audit_names_the_folder_of_the_benchmark(
@@ -331,7 +348,7 @@ def test_blind_twins_show_what_the_picture_adds_and_are_not_ranked(twins: list[R
         (str(n), kind) for n, kind in zip(counts, ("text", "picture", "neither"))
     ]
     (bench,) = Parts(page).json()["benches"]
-    assert (bench["name"], [run["label"] for run in bench["runs"]]) == ("mine", ["alpha", "beta"])
+    assert (bench["name"], [run["label"] for run in bench["runs"]]) == ("bench (mine)", ["alpha", "beta"])
     assert 'id="picture"' not in report_page(gather_runs(twins[1::2]), Contents(figures=False)).html
     ranked = rank_runs(twins[::-1])
     assert {column.benchmark for column in ranked.columns} == {"mine"}

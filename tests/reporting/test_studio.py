@@ -32,6 +32,7 @@ from fastapi.testclient import TestClient
 from creperie.auditing import audit, audit_answer, audit_document
 from creperie.bench import Benchmark, Item, choice, from_items, load, open_store, record_audit, save
 from creperie.core import UsageError
+from creperie.making import NOT_CHOSEN
 from creperie.reporting import Contents, gather_runs, listen, make_studio, remember_zoo, report_page
 from creperie.reporting.gather import covered
 from creperie.reporting.leaderboard import STATIC, RunsFolder, board_html
@@ -297,6 +298,37 @@ def test_a_search_that_finds_nothing_offers_its_parts_and_chips_count_what_is_fo
     found = client.get("/items", params={"name": "mine", "words": "dog"}).text
     assert re.search(r'aria-current="true">all <small>24</small>', found)
     assert not re.search(r">pairs <small>", found)
+
+
+def test_a_search_finds_studies_and_names_in_any_order_and_says_what_asks_for_nothing(client: TestClient) -> None:
+    client.post("/studies", data={"name": "mine"})
+    page = client.get("/search", params={"words": "MI"}).text
+    assert '<h2>1 study</h2><ul class="facts"><li><a href="/studies#study-mine">mine</a>' in page
+    assert '<h2>1 benchmark</h2><ul class="facts"><li><a href="/items?name=mine">mine</a>' in page
+    assert 'id="study-mine"' in client.get("/studies").text
+    assert ">alpha</a>" in client.get("/search", params={"words": "pha -beta al"}).text
+    for signs in ("-", '"', "subset:"):
+        page = unescape(client.get("/search", params={"words": signs}).text)
+        assert f"“{signs}” has no word to search for" in page
+        assert "<h2>" not in page
+
+
+def test_a_benchmark_is_called_by_its_folder_everywhere(room: Path, tmp_path: Path) -> None:
+    """The folder out/biased holds a benchmark that calls itself `mine`, as two folders may."""
+    shutil.copytree(room / "bench", tmp_path / "out" / "biased")
+    shutil.copytree(room / "runs", tmp_path / "runs")
+    found = audit(load(tmp_path / "out" / "biased"), ["length-words"])
+    record_audit(tmp_path / "out" / "biased", audit_document(found, tmp_path / "out" / "biased"))
+    studio = TestClient(make_studio(tmp_path, TOKEN, hosts=("testserver",)), headers=ORIGIN)
+    studio.get("/", params={"token": TOKEN})
+    studio.post("/studies", data={"name": "out/biased"})
+    named = "out/biased (mine)"
+    assert f"<title>Audit of {named}</title>" in studio.get("/share?name=out/biased").text
+    assert f"foil-check on {named}<" in studio.get("/studies").text
+    assert f"Report on {named}</title>" in studio.get("/report?bench=out-biased").text
+    run = next(path.name for path in (tmp_path / "runs").iterdir() if "alpha" in path.name)
+    assert f"<title>alpha on {named}</title>" in studio.get("/report", params={"run": run}).text
+    assert "<h1>Does the ranking on out/biased hold?</h1>" in studio.get("/robust?bench=out-biased").text
 
 
 def test_a_card_names_the_attacker_that_leaks(client: TestClient, folder: Path) -> None:
@@ -642,7 +674,7 @@ def test_foils_that_leak_are_not_accepted_in_advance(client: TestClient, monkeyp
         for k, (true, false) in enumerate(pairs)
         for kind, text in (("negate", true.replace("sees", "does not see")), ("swap", false))
     ]
-    monkeypatch.setattr("creperie.reporting.studio.making._candidates", lambda captions, makers: (made, []))
+    monkeypatch.setattr("creperie.reporting.studio.making._candidates", lambda captions, makers: (made, [], {}))
     page = client.post("/make", data={"captions": "\n".join(true for true, _ in pairs)}).text
     assert 'name="all" value="yes" checked' in page
     boxes = re.findall(r'aria-label="accept: ([^"]*)"( checked)?', page)
@@ -677,12 +709,32 @@ def test_second_positives_that_leak_are_not_accepted_in_advance(monkeypatch: pyt
             ("negative", "swap", false),
         )
     ]
-    monkeypatch.setattr("creperie.reporting.studio.making._candidates", lambda captions, makers: (made, []))
-    proposed, _ = propose([true for true, _ in captions], ["all"])
+    monkeypatch.setattr("creperie.reporting.studio.making._candidates", lambda captions, makers: (made, [], {}))
+    proposed, *_ = propose([true for true, _ in captions], ["all"])
     assert {(p.role, p.leak) for p in proposed} == {
         ("negative", ""),
-        ("positive", "the caption with more words is right in 100.0 %"),
+        ("positive", "the caption with more words is right in 100.0 % of 40 pairs"),
     }
+
+
+def test_what_nothing_was_made_of_says_why_and_the_same_foil_is_offered_once(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        Proposed(0, "a cat sees a dog", "negative", "swap", ""),
+        Proposed(0, "A cat sees a dog", "negative", "active", ""),
+        Proposed(0, "a dog is seen", "positive", "passive", ""),
+        Proposed(0, "a dog is seen", "negative", "replace", NOT_CHOSEN),
+        Proposed(0, "a cat", "negative", "cut", "not a sentence"),
+    ]
+    why = {1: "nothing to change <here>"}
+    monkeypatch.setattr("creperie.reporting.studio.making._candidates", lambda captions, makers: (made, [], why))
+    page = client.post("/make", data={"captions": "a dog sees a cat\nfour sheep"}).text
+    assert page.count('aria-label="accept: ') == 2
+    assert "active: the same as swap" in page
+    assert "replace: the same as passive" in page
+    assert re.search(r"four sheep</span> <small>nothing to change &lt;here&gt;</small>", page)
+    assert "1 foil (✗, false) and 1 second caption" in page
 
 
 # -- in a browser ----------------------------------------------------------------------------------------------------
@@ -842,7 +894,9 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.keyboard.press("j")
     marks = page.locator(".candidate:focus mark").all_text_contents()
     page.keyboard.press("e")
-    page.keyboard.press("Escape")
+    page.keyboard.type(" gone")
+    page.keyboard.press("Escape")  # discards
+    assert page.locator("[data-text]:has-text('gone')").count() == 0
     assert page.locator(".candidate:focus mark").all_text_contents() == marks != []  # nothing was changed
     page.keyboard.press("e")  # edited in place, as wide as the caption was
     assert page.locator("textarea:focus").bounding_box()["width"] > 200

@@ -307,7 +307,7 @@ def count_questions(session: Session, study: StudyRow) -> Counter[str]:
 
 
 def all_studies(session: Session) -> list[Json]:
-    """Return every study with the number of its answers, newest first."""
+    """Return every study with the number of its answers, newest first. `place` is how its benchmark was named."""
     done = func.count().filter(Slot.state == DONE)
     rows = session.execute(
         select(StudyRow, func.count(Slot.id), done)
@@ -316,6 +316,14 @@ def all_studies(session: Session) -> list[Json]:
         .order_by(StudyRow.id.desc())
     )
     return [
-        {"study": s.name, "benchmark": s.bench["name"], **s.part("id", "task", "state"), "slots": n, "done": count}
+        {
+            **s.part("id", "task", "state"),
+            "study": s.name,
+            "benchmark": s.bench["name"],
+            "place": s.bench.get("spec", ""),
+            "hash": s.bench["hash"],
+            "slots": n,
+            "done": count,
+        }
         for s, n, count in rows
     ]

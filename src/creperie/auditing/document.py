@@ -16,7 +16,7 @@ from creperie.auditing.cues import Cue
 from creperie.auditing.options import audit_command
 from creperie.auditing.result import Audit, ExamplePair
 from creperie.auditing.verdict import THRESHOLD, AuditRow, Judgement, Measurements
-from creperie.core import DataError, __version__, percent, read_json, render, write_text
+from creperie.core import DataError, __version__, called, percent, read_json, render, write_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -118,14 +118,16 @@ def _cue(cue: Cue, example: ExamplePair) -> dict[str, Any]:
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
 
 
-def write_audit_page(document: Mapping[str, Any], path: Path) -> None:
-    """Write an audit's document as an HTML page. The file is replaced only once the new one is complete."""
+def write_audit_page(document: Mapping[str, Any], path: Path, place: str = "") -> None:
+    """Write an audit's document as an HTML page. The file is replaced only once the new one is complete. `place` is the
+    benchmark as the user named it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, audit_page(document))
+    write_text(path, audit_page(document, place))
 
 
-def audit_page(document: Mapping[str, Any]) -> str:
-    """Return an audit's document as one HTML page."""
+def audit_page(document: Mapping[str, Any], place: str = "") -> str:
+    """Return an audit's document as one HTML page. `place` is the benchmark as the user named it."""
     values = {
         "found": document,
         "answer": audit_answer(document),
@@ -133,7 +135,7 @@ def audit_page(document: Mapping[str, Any]) -> str:
         "marked": _marked,
         "visible": _visible,
     }
-    return render("auditing", "audit.html", title=f"Audit of {document['benchmark']}", **values)
+    return render("auditing", "audit.html", title=f"Audit of {called(place, document['benchmark'])}", **values)
 
 
 def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from creperie.cli.output import print_table, say
-from creperie.core import counted, decimal
+from creperie.core import called, counted, decimal
 
 
 def show_studies(studies: Sequence[dict[str, Any]]) -> None:
-    rows = [[s["study"], s["task"], s["benchmark"], s["state"], f"{s['done']} / {s['slots']}"] for s in studies]
+    rows = [
+        [s["study"], s["task"], called(s["place"], s["benchmark"]), s["state"], f"{s['done']} / {s['slots']}"]
+        for s in studies
+    ]
     print_table(["study", "task", "benchmark", "state", "answers"], rows)
 
 

@@ -132,7 +132,7 @@ def audit(
     changed = changed_options(options, part, models)
     document = audit_document(blind_audit, options=changed) | _ceilings(parts[0], options, models)
     if html:
-        write_audit_page(document, html)
+        write_audit_page(document, html, bench[0])
     keep_audit(document, audit_origin(parts[0], options, models, changed))
     record_audit(Path(bench[0]), document)
     shown = document | ({"html": str(html)} if html else {})

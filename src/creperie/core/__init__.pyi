@@ -86,6 +86,7 @@ from creperie.core.progress import automatic as automatic
 from creperie.core.progress import pace as pace
 from creperie.core.progress import silent as silent
 from creperie.core.text import WIDE as WIDE
+from creperie.core.text import called as called
 from creperie.core.text import counted as counted
 from creperie.core.text import csv_text as csv_text
 from creperie.core.text import cut as cut

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.core.text import percent, word_differences
+from creperie.core.text import called, percent, word_differences
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,7 +33,7 @@ def _templates(room: str) -> Environment:
     )
     made.filters |= {"percent": percent, "form": format, "sentence": _sentence, "heat": heat_level}
     made.filters |= {"differences": word_differences, "elsewhere": _elsewhere, "breakable": _breakable}
-    made.filters |= {"whole_last": _whole_last}
+    made.filters |= {"whole_last": _whole_last, "called": called}
     made.tests |= {"whole": _is_whole}
     return made
 

@@ -77,10 +77,10 @@ def printable(text: str, *, escaped: bool = False) -> str:
 def counted(n: int, noun: str) -> str:
     """Return a number and a noun, in the singular or the plural.
 
-    >>> counted(1, "item"), counted(2000, "item")
-    ('1 item', '2,000 items')
+    >>> counted(1, "item"), counted(2000, "item"), counted(2, "study"), counted(2, "day")
+    ('1 item', '2,000 items', '2 studies', '2 days')
     """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    return f"{n:,} {noun if n == 1 else re.sub('(?<![aeou])y$', 'ie', noun) + 's'}"
 
 
 def cut(text: str, most: int) -> str:
@@ -106,6 +106,20 @@ def listing(names: Iterable[object], most: int = 3) -> str:
     shown = [str(name) for name in names]
     more = len(shown) - most
     return ", ".join(shown) if more <= 0 else f"{', '.join(shown[:most])} and {more:,} more"
+
+
+def called(place: str, name: str) -> str:
+    """Return the place of a benchmark, followed by the benchmark's own name in brackets if that is another. The place
+    is a folder, or whatever the user calls the benchmark; of an absolute path, which holds on one machine only, it is
+    the last part.
+
+    >>> called("out/biased", "world-test"), called("/home/ana/mine", "mine"), called("", "mine")
+    ('out/biased (world-test)', 'mine', 'mine')
+    """
+    path = place.rstrip("/")
+    last = path.rpartition("/")[2]
+    shown = last if re.match(r"(\w+:)?/", path) else path
+    return f"{shown} ({name})" if shown and last != name else shown or name
 
 
 _WORDS = re.compile(r"\w+(?:['’-]\w+)*|\s+|[^\w\s]")

@@ -42,7 +42,7 @@ def browser_data(group: RunGroup, pictures: Mapping[str, int], failed: Mapping[s
     layout = first.layout
     subsets = first.table.column("subset").combine_chunks().dictionary_encode()
     return {
-        "name": group.name,
+        "name": group.title,
         "n": len(group),
         "ids": first.table.column("id").to_pylist(),
         "subsets": subsets.dictionary.to_pylist(),

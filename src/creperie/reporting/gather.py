@@ -9,6 +9,7 @@ run's.
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 from collections import Counter
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
-from creperie.core import CreperieError, UsageError, percent, read_json
+from creperie.core import CreperieError, UsageError, called, counted, percent, read_json
 from creperie.metrics import task
 from creperie.reporting.thumbnails import PictureRoots
 from creperie.scoring import RUN_FILE, Run, RunHeader, load_run, people_note, unblinded, unchecked_notes
@@ -51,9 +52,14 @@ class RunGroup:
         return list(dict.fromkeys(name for run in self.runs for name in run.tasks))
 
     @property
+    def title(self) -> str:
+        """What pages call the benchmark: its folder as commands name it, with its own name if that is another."""
+        return called(self.place, self.name)
+
+    @property
     def short(self) -> str:
-        """The name, cut after forty characters, for the titles of figures."""
-        return self.name if len(self.name) <= 40 else f"{self.name[:39]}…"
+        """The title, cut after forty characters, for figures."""
+        return self.title if len(self.title) <= 40 else f"{self.title[:39]}…"
 
     @property
     def labelled(self) -> list[tuple[Run, str]]:
@@ -165,9 +171,9 @@ def _places(run: Run) -> Iterator[str]:
 
 def _folder(run: Run) -> str:
     """Return the folder of a run's benchmark, as the run names it, if it still holds the same items; else an empty
-    text.
+    text. What was typed is preferred to a path that holds on one machine only.
     """
-    for place in _places(run):
+    for place in sorted(_places(run), key=os.path.isabs):
         manifest = Path(place) / "creperie.json"
         with suppress(CreperieError, OSError):
             if manifest.is_file() and read_json(manifest).get("hash") == run.hash:
@@ -231,20 +237,30 @@ def model_tail(uri: str) -> str:
 
 
 def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
-    """Return label, accuracy and description of the best model on the task that most models have; empty if none."""
+    """Return label, accuracy and description of the best model on the task that most models have; empty if none. The
+    description also names the model that would be as good if its ties counted as right.
+    """
     found = [
-        (result, label)
+        (result, label, run.document["ties"])
         for run, label in labelled
         for result in run.document["results"]
         if result["subset"] == "all" and result["accuracy"] is not None and not run.model.startswith(HUMAN)
     ]
-    names = Counter(r["task"] for r, _ in found if task(r["task"]).by_item and not task(r["task"]).is_rank)
+    names = Counter(r["task"] for r, *_ in found if task(r["task"]).by_item and not task(r["task"]).is_rank)
     if not names:
         return {}
     name = names.most_common(1)[0][0]
-    top, label = max((one for one in found if one[0]["task"] == name), key=lambda one: float(one[0]["accuracy"]))
+    top, label, _ = max((one for one in found if one[0]["task"] == name), key=lambda one: float(one[0]["accuracy"]))
     beats = None in (top["chance"], top["low"]) or top["low"] > top["chance"]
     chance = f"{'' if beats else 'not better than '}chance {percent(top['chance'])}"
     about = f"task {name}: {task(name).what} ({chance}, n {covered(top['n'], top['void'])})"
+    rivals = [
+        (r["ties"], who)
+        for r, who, rule in found
+        if (r["task"], rule) == (name, "wrong")
+        and r["accuracy"] < top["accuracy"] <= r["accuracy"] + r["ties"] / r["n"]
+    ]
+    for ties, who in sorted(rivals)[-1:]:
+        about += f"; {counted(ties, 'tie')} of {who} count as wrong"
     best = " is best" if names[name] > 1 and beats else ""
     return {"label": label, "value": f"{percent(top['accuracy'])} %{best}", "about": about}

@@ -106,7 +106,7 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
                 if result["subset"] != "all":
                     continue
                 human = human_level(group.name, result["task"], "all")
-                first = [text(group.name)] if several else []
+                first = [text(group.title)] if several else []
                 named = HtmlCell(part("titled", run.model, label), label, "name")
                 rows.append(
                     [

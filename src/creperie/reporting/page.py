@@ -92,8 +92,8 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
         browser_data(group, {r: start + i for i, r in enumerate(t.pictures)}, t.failed)
         for group, t, start in zip(groups, thumbs, starts, strict=True)
     ]
-    names = dict.fromkeys(g.name for g in groups)
-    notes = [f"{g.name}: {note}" for g in groups for note in g.notes]
+    names = dict.fromkeys(g.title for g in groups)
+    notes = [f"{g.title}: {note}" for g in groups for note in g.notes]
     sections = [*_sections(groups, contents, progress), ("items", "Items", Markup(render("reporting", "items.html")))]
     html = page_of(
         contents.title or "Report on " + (", ".join(names) if len(names) < 3 else counted(len(names), "benchmark")),
@@ -124,7 +124,7 @@ def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress
         return [*sections, *_of_benchmark(groups[0], contents, progress)]
     if contents.figures and (drawn := rank_figure(groups)):
         sections.append(("ranks", "Ranks", drawn))
-    panels = [(group.name, _of_benchmark(group, contents, progress, k)) for k, group in enumerate(groups)]
+    panels = [(group.title, _of_benchmark(group, contents, progress, k)) for k, group in enumerate(groups)]
     return [*sections, ("benchmarks", "By benchmark", part("tabs", panels))]
 
 

@@ -67,14 +67,22 @@ class Proposed:
         """
         return self.reason == NOT_CHOSEN
 
+    @property
+    def usable(self) -> bool:
+        """True if the user may accept this candidate."""
+        return not self.reason or self.spare
 
-def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
-    """Return the candidates of all makers for these captions, and the reasons why some makers could not run."""
+
+def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
+    """Return the candidates of all makers for these captions, why some makers could not run, and why nothing was made
+    of some captions, by their numbers.
+    """
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")
     if len(captions) > MOST_CAPTIONS:
         raise UsageError(f"{len(captions):,} captions are too many for one page", hint="use `creperie make`")
-    proposed, notes = _candidates(captions, makers)
+    proposed, notes, nothing = _candidates(captions, makers)
+    proposed = _once(proposed)
     usable = [(p.kind, captions[p.source], p.text) for p in proposed if not p.reason and p.role != "positive"]
     items = [Item(str(k), kind, (), tuple(pair), choice(1, 1)) for k, (kind, *pair) in enumerate(usable)]
     leaks = _leaks(_judged(items))
@@ -84,15 +92,26 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
     document = _judged(_items({str(k): text for k, text in enumerate(captions)}, chosen))
     leaking = (row for row in (document or {}).get("views", ()) if row["leaks"] and row["view"].startswith("P2-N"))
     second = next((_says(row) for row in leaking), "")
-    return [replace(p, leak=second) if p.role == "positive" else p for p in proposed], notes
+    return [replace(p, leak=second) if p.role == "positive" else p for p in proposed], notes, nothing
 
 
-def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
-    """Return the candidates that the makers write, each with the result of the checks, and why some makers wrote none.
-    The candidates are not audited yet.
+def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
+    """Return the candidates, with those refused that have the words of another candidate of their caption."""
+    kept: dict[tuple[int, str], Proposed] = {}
+    for one in sorted(proposed, key=lambda p: (p.spare, p.role != "positive")):
+        if one.usable:
+            kept.setdefault((one.source, one.text.casefold()), one)
+    others = [(p, kept.get((p.source, p.text.casefold()), p)) for p in proposed]
+    return [replace(p, reason=f"the same as {o.kind}") if p.usable and o is not p else p for p, o in others]
+
+
+def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
+    """Return the candidates that the makers write, each with the result of the checks; why some makers wrote none; and
+    why nothing was made of some captions, by their numbers. The candidates are not audited yet.
     """
     proposed: list[Proposed] = []
     notes = []
+    nothing: dict[int, list[str]] = {}
     for maker in makers or ("all",):
         try:
             made = make(maker, list(captions), options=MakerOptions(), job=JobOptions())
@@ -100,10 +119,11 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
             notes.append(f"{maker}: {e}")
             continue
         for number, outcome in enumerate(made.outcomes):
+            nothing.setdefault(number, []).append(outcome.why_nothing)
             for v in outcome.verdicts:
                 c = v.candidate
                 proposed.append(Proposed(number, c.text, c.role, c.kind, v.reason or ""))
-    return proposed, notes
+    return proposed, notes, {number: "; ".join(whys) for number, whys in nothing.items() if all(whys)}
 
 
 def verdict(form: Mapping[str, str]) -> dict[str, Any]:
@@ -130,14 +150,14 @@ def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:
     from true captions.
     """
     return {
-        judged["subset"]: _says(leak)
+        judged["subset"]: _says({**leak, "n": judged["items"]})
         for judged in (document["subsets"] if document else ())
         for leak in judged["through"][:1]
     }
 
 
 def _says(leak: Mapping[str, Any]) -> str:
-    return f"{leak['choice']} is right in {percent(leak['accuracy'])} %"
+    return f"{leak['choice']} is right in {percent(leak['accuracy'])} % of {counted(leak['n'], 'pair')}"
 
 
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:

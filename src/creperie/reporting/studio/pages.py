@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from creperie.auditing import audit_answer, audit_page
 from creperie.bench import AUDIT_FILE, Benchmark
-from creperie.core import UsageError, counted, render
+from creperie.core import UsageError, called, counted, render
 from creperie.reporting.leaderboard import BoardLinks, LeaderboardEntry, board_html, entries_report
 from creperie.reporting.page import Contents
 from creperie.reporting.robust_part import ranked_and_blind, robust_part
@@ -21,11 +21,11 @@ from creperie.reporting.studio.browse import Browser, searched
 from creperie.reporting.studio.compared import compared
 from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, new_version, shared_tasks
 from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
-from creperie.reporting.studio.making import MAKERS, import_table, oddities, preview, propose, saved, verdict
+from creperie.reporting.studio.making import MAKERS, Proposed, import_table, oddities, preview, propose, saved, verdict
 from creperie.reporting.studio.overview import attackers_offered, audit_rows, benchmark_card, choices, cues, last_runs
 from creperie.reporting.studio.plots import chosen_axes, plot_axes, scatter_of
 from creperie.reporting.studio.query import StudioQuery
-from creperie.reporting.studio.search import search_terms
+from creperie.reporting.studio.search import named_by, search_terms
 from creperie.reporting.studio.shelf import Shelf
 from creperie.reporting.studio.studies import StudyList
 from creperie.statistics import robustness
@@ -67,28 +67,26 @@ class Studio:
         )
 
     def search(self, query: StudioQuery) -> str:
-        """Show the results of a search: items of all benchmarks, models, and benchmarks."""
-        words = query.get("words", "")
-        low = words.strip().lower() if search_terms(words) else ""  # a lone quotation mark asks for nothing
-        board = self.shelf.board()
-        models = {board.label_of[e.name]: f"/report?run={quote(e.name)}" for e in board.entries}
-        names = self.shelf.benches()
-        found = searched(self.shelf, words, self._index) if low else []
-        own = [(label, href) for label, href in models.items() if low and low in label.lower()]
-        benches = [name for name in names if low and low in name.lower()]
+        """Show the results of a search: items of all benchmarks, and models, benchmarks and studies by name."""
+        words, board = query.get("words", "").strip(), self.shelf.board()
+        names = {
+            "model": {board.label_of[e.name]: f"/report?run={quote(e.name)}" for e in board.entries},
+            "benchmark": {name: f"/items?name={quote(name)}" for name in self.shelf.benches()},
+            "study": {one["study"]: f"/studies#study-{one['study']}" for one in self.people.listed()},
+        }
+        terms = search_terms(words)  # none if there are only signs, such as a lone minus
+        items = searched(self.shelf, words, self._index) if terms else []
+        named = {kind: found for kind, own in names.items() if (found := named_by(terms, own))}
         parts = []
-        words_apart = WORDS_APART.findall(low)
-        for part in words_apart if len(words_apart) > 1 and not (found or own or benches) else ():
-            items = sum(one["count"] for one in searched(self.shelf, part, self._index))
-            counts = [
-                (items, "item"),
-                (sum(part in label.lower() for label in models), "model"),
-                (sum(part in name.lower() for name in names), "benchmark"),
-            ]
+        words_apart = WORDS_APART.findall(words.lower())
+        for part in words_apart if len(words_apart) > 1 and terms and not (items or named) else ():
+            own = search_terms(part)
+            counts = [(sum(one["count"] for one in searched(self.shelf, part, self._index)) if own else 0, "item")]
+            counts += [(len(named_by(own, of_kind)), kind) for kind, of_kind in names.items()]
             if told := ", ".join(counted(n, what) for n, what in counts if n):
                 parts.append((part, told))
-        title = f"Search: {words}" if low else "Search"
-        return self._page("search", title, words=words, found=found, models=own, benches=benches, parts=parts)
+        title = f"Search: {words}" if terms else "Search"
+        return self._page("search", title, words=words, asked=bool(terms), found=items, named=named, parts=parts)
 
     def post_import(self, form: StudioQuery) -> str:
         """Show the columns of an uploaded table if the form says `then=preview`. Otherwise, save the table as a
@@ -231,7 +229,7 @@ class Studio:
         document = self.shelf.audit(query["name"])
         if document is None:
             raise UsageError(f"{query['name'][:80]} is not audited yet", hint="start an audit on its page")
-        return audit_page(document)
+        return audit_page(document, query["name"])
 
     def post_audit(self, form: StudioQuery) -> str:
         """Start an audit, or the refinement of an audited benchmark, and return the address of its progress page."""
@@ -265,16 +263,22 @@ class Studio:
 
     def make(self, query: StudioQuery) -> str:
         """Show the form into which captions are pasted."""
-        return self._made([], [], [], StudioQuery())
+        return self._made([], [], [], {}, StudioQuery())
 
     def post_make(self, form: StudioQuery) -> str:
         """Make candidates from the captions entered in the form, and show them."""
         captions = [line.strip() for line in form.get("captions", "").splitlines() if line.strip()]
         makers = [maker for maker in MAKERS if form.get(maker)]
-        proposed, notes = propose(captions, makers)
-        return self._made(captions, proposed, notes, form)
+        return self._made(captions, *propose(captions, makers), form)
 
-    def _made(self, captions: list[str], proposed: list[Any], notes: list[str], form: StudioQuery) -> str:
+    def _made(
+        self,
+        captions: list[str],
+        proposed: list[Proposed],
+        notes: list[str],
+        nothing: dict[int, str],
+        form: StudioQuery,
+    ) -> str:
         chosen = [maker for maker in MAKERS if form.get(maker)] or ["all"]
         by_source = [
             (text, [(k, p) for k, p in enumerate(proposed) if p.source == n]) for n, text in enumerate(captions)
@@ -284,7 +288,7 @@ class Studio:
             "Make",
             captions=captions,
             groups=by_source,
-            nothing=[text for text, own in by_source if not own],
+            nothing=[(text, nothing.get(n, "")) for n, (text, own) in enumerate(by_source) if not own],
             notes=notes,
             makers=MAKERS,
             chosen=chosen,
@@ -395,7 +399,7 @@ class Studio:
             line += [flag, value] if value else []
         here = board.benches.get(entries[0].hash, "")
         leaks = here if here and (self.shelf.audit(here) or {}).get("verdict") == "leaks" else ""
-        title = f"Does the ranking on {entries[0].benchmark} hold?"
+        title = f"Does the ranking on {board.bench_name(entries[0])} hold?"
         return self._page(
             "robust", title, here="runs", shown=shown, leaks=leaks, slug=slug, wrong=wrong, command=shlex.join(line)
         )
@@ -410,7 +414,8 @@ class Studio:
         if key not in self._reports:
             benches = self.shelf.readable()[0]
             place = next((name for name, one in benches.items() if one.hash == entries[0].hash), "")
-            title = f"{board.label_of[entries[0].name]} on {board.bench_name(entries[0])}" if len(entries) == 1 else ""
+            first = entries[0]
+            title = f"{board.label_of[first.name]} on {called(place, first.benchmark)}" if len(entries) == 1 else ""
             contents = Contents(title, back="/runs", comparisons=len(entries) < 5)
             self._reports = {key: entries_report(board, entries, benches.values(), contents, self.shelf.roots, place)}
         return self._reports[key]

@@ -7,6 +7,7 @@ table.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,3 +57,19 @@ def search_terms(text: str) -> list[SearchTerm]:
         if words and not _SIGNS.fullmatch(word):
             terms.append(SearchTerm(words, key.lower(), bool(phrase), bool(minus)))
     return terms
+
+
+def named_by(terms: Sequence[SearchTerm], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the entries of `names` whose name holds all conditions. Conditions on subsets or models hold for no name,
+    and those that only leave something out ask for none.
+
+    >>> named_by(search_terms("CLIP -large"), {"clip-base": "/1", "clip-large": "/2"})
+    {'clip-base': '/1'}
+    """
+    if all(term.without for term in terms):
+        return {}
+    return {
+        name: about
+        for name, about in names.items()
+        if all(not term.key and (term.text in name.lower()) != term.without for term in terms)
+    }

@@ -48,14 +48,27 @@ class StudyList:
         """Return what the page shows: studies, where their pages are, and the benchmarks and tasks of a new study."""
         from creperie.annotation import database_place, task_named
 
-        studies, place, benches = self.listed(), database_place(self.folder), list(shelf.readable()[0])
+        benches, place = shelf.readable()[0], database_place(self.folder)
+        here = {bench.hash: name for name, bench in benches.items()}  # the studio's own names
+        studies = [{**one, "place": here.get(one["hash"], one["place"])} for one in self.listed()]
         if Path(place).is_relative_to(Path.cwd()):
             place = str(Path(place).relative_to(Path.cwd()))
-        new = ["creperie", "annotate", "new", "my-study", "--bench", *benches[:1], "--task", CHECKS[0], "--db", place]
+        new = [
+            "creperie",
+            "annotate",
+            "new",
+            "my-study",
+            "--bench",
+            *list(benches)[:1],
+            "--task",
+            CHECKS[0],
+            "--db",
+            place,
+        ]
         return {
             "studies": studies,
             "base": self._listed[2],
-            "benches": benches,
+            "benches": list(benches),
             "tasks": [(task, task_named(task).words["about"]) for task in CHECKS],
             "serve": f"creperie annotate serve --db {shlex.quote(place)}",
             "local": urlsplit(self._listed[2]).hostname in LOOPBACK,

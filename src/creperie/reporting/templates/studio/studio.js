@@ -198,15 +198,16 @@
   }
   const edit = (candidate) => {
     const field = $("textarea", candidate), shown = $("[data-text]", candidate);
+    field.dataset.before = field.value;
     field.hidden = false; shown.hidden = true; field.focus(); field.setSelectionRange(field.value.length, field.value.length);
-    field.onblur = () => { field.value = field.value.replace(/\s+/g, " ").trim(); if ($(".caption", shown).textContent !== field.value) $(".caption", shown).textContent = field.value; field.hidden = true; shown.hidden = false; };
+    field.onblur = () => { field.value = field.value.replace(/\s*\n\s*/g, " ").trim(); if ($(".caption", shown).textContent !== field.value) $(".caption", shown).textContent = field.value; field.hidden = true; shown.hidden = false; };
   };
   document.addEventListener("click", (event) => { const button = event.target.closest("[data-edit]"); if (button) edit(button.closest(".candidate")); });
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const all = [...document.querySelectorAll(".candidate")].filter((one) => one.checkVisibility()), at = all.indexOf(document.activeElement.closest(".candidate"));
-    if (event.key === "Escape") { if (at >= 0) all[at].focus(); else if ($("#split #panel")) close(); return; }
+    if (event.key === "Escape") { if (at >= 0) { if (document.activeElement.tagName === "TEXTAREA") document.activeElement.value = document.activeElement.dataset.before; all[at].focus(); } else if ($("#split #panel")) close(); return; }
     if (at >= 0 && event.key === "Enter" && document.activeElement.tagName === "TEXTAREA") { event.preventDefault(); all[at].focus(); return; }
     if (typing()) return;
     if (event.key === "/" && $("[data-search]")) { event.preventDefault(); $("[data-search]").focus(); }
