@@ -243,7 +243,7 @@ def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchSh
 
 
 def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
-    """Return all provenance steps in order, with those of the benchmarks that were concatenated."""
+    """Return all provenance steps in order, including the steps of benchmarks that were concatenated."""
     flat: list[ProvenanceStep] = []
     for step in steps:
         for part in step.args.get("history", ()):

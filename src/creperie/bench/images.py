@@ -52,7 +52,7 @@ REFERENCE_ENDING = rf"(?:{_BOX}|#)\z"
 
 
 class ImageError(DataError):
-    """Raised for an image that is missing or cannot be decoded; `code` is that of the finding to report."""
+    """Raised for an image that is missing or cannot be decoded; `code` is the code of the finding to report."""
 
     def __init__(self, code: str, what: str, *, where: object = "", hint: str = "") -> None:
         self.code = code

@@ -410,8 +410,9 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
 def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> Confidence:
     """Return mean(a) − mean(b) with its interval, for values from 0 to 1 on the same items.
 
-    Independent items with the values 0 and 1 get Tango's score interval (1998). With fractions, the interval is that of
-    a share, in which an item counts 1 if `a` is larger, 1/2 in a tie and 0 if `b` is larger.
+    Independent items with the values 0 and 1 get Tango's score interval (1998). With fractions, the interval is
+    computed from the interval of the share mean((1 + a − b) / 2). If several items share a cluster, the interval also
+    covers the interval of `difference_ends`.
     """
     gap = a - b
     sums = cluster_sums(np.stack([np.maximum(gap, 0), np.maximum(-gap, 0), np.ones(len(gap))], axis=1), clusters)

@@ -93,12 +93,13 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
 
 
 def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends:
-    """Return a function from confidence levels to intervals of the proportion of wins minus that of losses, given the
-    counts in each cluster.
+    """Return a function from confidence levels to intervals of the proportion of wins minus the proportion of losses,
+    given the counts in each cluster.
 
     The difference is d · (2w − 1), where d is the proportion of items on which the models differ and w is the
-    proportion of these that are won. The likelihood of a pair (d, w) is the likelihood of d times that of w. The
-    likelihood of a difference is the highest likelihood of any pair (d, w) that gives this difference.
+    proportion of these items that the first model wins. The likelihood of a pair (d, w) is the likelihood of d times
+    the likelihood of w. The likelihood of a difference is the highest likelihood of any pair (d, w) that gives this
+    difference.
     """
     differ = wins + losses
     some = differ > 0

@@ -283,7 +283,7 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
 
 
 def applies(which: Task | str, layout: Layout) -> np.ndarray:
-    """Return a boolean for each item: True if the task has something to compare in it."""
+    """Return a boolean for each item: True if the item has something that the task can compare."""
     chosen = as_task(which)
     applied = np.zeros(len(layout), bool)
     for group in layout.groups:

@@ -353,7 +353,7 @@ def _slots(kind: type) -> list[str]:
 
 
 def _has_hidden_state(kind: type) -> bool:
-    """Return True if objects of a type contain more than their attributes, as those of types written in C do."""
+    """Return True if objects of a type contain more than their attributes, such as objects of types written in C."""
     pointers = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
     return bool(kind.__itemsize__) or kind.__basicsize__ > object.__basicsize__ + pointers * tuple.__itemsize__
 

@@ -271,8 +271,8 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
 
 
 def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
-    """Return the ONNX file with this name in the folder; without a name, the one with the usual name or the only
-    one.
+    """Return the ONNX file with this name in the folder. Without a name, return the file with the usual name or, if
+    there is none, the only ONNX file.
     """
     candidates = [folder / name] if name else [folder / "onnx" / "model.onnx", folder / "model.onnx"]
     for path in candidates:

@@ -99,8 +99,9 @@ class Filler:
     # -- sheets --------------------------------------------------------------------------------------------------
 
     def vectors(self, *, images: bool, captions: bool) -> tuple[Sheet, Sheet]:
-        """Return the sheet of image vectors and that of caption vectors. Images are decoded while captions are
-        encoded.
+        """Return two sheets: one with image vectors, one with caption vectors.
+
+        Images are decoded while captions are encoded.
         """
         image_sheet = StoredSheet(self, "image", self.plan.image_keys if images else self.plan.image_keys[:0])
         text_sheet = StoredSheet(self, "text", self.plan.text_keys if captions else self.plan.text_keys[:0])

@@ -21,7 +21,7 @@ ALL = "all models"
 
 @dataclass(frozen=True)
 class Analysed:
-    """One fitted analysis. `sample` says which rows it was fitted to: those of all models, or those of one model."""
+    """One fitted analysis. `sample` says whether it was fitted to the rows of all models or of one model."""
 
     label: str
     sample: str

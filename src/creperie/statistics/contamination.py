@@ -78,7 +78,7 @@ def overlap(
     """Find the captions of a benchmark that occur in a corpus, and the number of items that have them.
 
     The corpus is a text file with one caption per line (in tab-separated lines, the last column), or another benchmark.
-    In the latter case, images with the same file name are counted as well.
+    If it is a benchmark, images with the same file name are counted as well.
     """
     benchmark = as_benchmark(bench)
     other = None if isinstance(corpus, str | Path) and Path(corpus).is_file() else as_benchmark(corpus)

@@ -147,8 +147,8 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
 
 
 def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the table with a column for each of these names. A name may be the full name of a column or that name
-    without the prefix `tag.`; in the latter case, a copy of the column is added.
+    """Return the table with a column for each of these names. A name may be the full name of a column or, as a short
+    name, the full name without the prefix `tag.`. For a short name, a copy of the column is added.
     """
     for name in names:
         if name in table.column_names:

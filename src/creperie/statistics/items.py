@@ -74,8 +74,8 @@ class Answers:
         return list(self.outcomes)
 
     def split(self, models: Sequence[str]) -> tuple[Answers, np.ndarray]:
-        """Return the answers of these models, and a matrix of the remaining columns of `right`. The models must be
-        those of the first columns.
+        """Return the answers of these models, and a matrix of the remaining columns of `right`. These models must be
+        the first columns of `right`.
         """
         n = len(models)
         labels = models if len(set(models)) == n else self.models[:n]

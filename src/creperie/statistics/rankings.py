@@ -72,7 +72,7 @@ class PairRobustness:
 @dataclass(frozen=True)
 class NoisyAccuracy:
     """The observed accuracy of a model and its accuracy on correct labels, both with intervals. The interval of the
-    latter also covers the uncertainty of the share of wrong labels.
+    accuracy on correct labels also covers the uncertainty of the share of wrong labels.
     """
 
     model: str

@@ -288,8 +288,8 @@ def _images(run: Run, rows: _RunRows) -> pa.Array:
 
 
 def _slots(run: Run, rows: _RunRows) -> tuple[np.ndarray, np.ndarray]:
-    """Return two numbers for each row: the position of its caption among the image's true captions, and that of its
-    foil among the false ones.
+    """Return two numbers for each row: the position of its caption among the image's true captions, and the position of
+    its foil among the image's false captions.
     """
     first, second = np.zeros(len(rows.item), int), np.zeros(len(rows.item), int)
     kind = np.zeros(len(run), int)
