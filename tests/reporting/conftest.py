@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,26 @@ def runs(room: Path) -> list[Run]:
     from creperie.scoring import load_run
 
     return [load_run(p) for p in sorted((room / "runs").iterdir())]
+
+
+@pytest.fixture
+def folder(room: Path, tmp_path: Path) -> Path:
+    """A folder with a benchmark with pictures and its runs."""
+    shutil.copytree(room / "bench", tmp_path / "mine")
+    shutil.copytree(room / "runs", tmp_path / "runs")
+    return tmp_path
+
+
+@pytest.fixture
+def client(folder: Path) -> Any:
+    """A studio on this folder, entered by its link."""
+    testclient = pytest.importorskip("fastapi.testclient", reason="fastapi is not installed")
+    from creperie.reporting import make_studio
+
+    studio = make_studio(folder, "the-token", hosts=("testserver",))
+    client = testclient.TestClient(studio, headers={"Origin": "http://testserver"})
+    assert client.get("/", params={"token": "the-token"}).url.path == "/benchmarks"
+    return client
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from PIL import Image
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
@@ -48,21 +47,6 @@ from creperie.scoring.replies import answered_run
 
 TOKEN = "the-token"
 ORIGIN = {"Origin": "http://testserver"}
-
-
-@pytest.fixture
-def folder(room: Path, tmp_path: Path) -> Path:
-    """A folder with a benchmark with pictures and its runs."""
-    shutil.copytree(room / "bench", tmp_path / "mine")
-    shutil.copytree(room / "runs", tmp_path / "runs")
-    return tmp_path
-
-
-@pytest.fixture
-def client(folder: Path) -> TestClient:
-    client = TestClient(make_studio(folder, TOKEN, hosts=("testserver",)), headers=ORIGIN)
-    assert client.get("/", params={"token": TOKEN}).url.path == "/benchmarks"
-    return client
 
 
 # -- the leaderboard -------------------------------------------------------------------------------------------------
@@ -226,20 +210,6 @@ def test_two_measures_are_drawn_against_each_other(client: TestClient, twins: li
     assert (mixed.status_code, "in common" in mixed.text) == (404, True)
 
 
-def test_pictures_of_a_dropped_folder_are_kept_beside_the_benchmark(client: TestClient, folder: Path) -> None:
-    data = (folder / "mine" / "images" / "2.png").read_bytes()
-    assert client.post("/picture", params={"name": "new", "image": "deep/2.png"}, content=data).status_code == 200
-    wrong = ({"image": "../2.png"}, {"image": "/2.png"}, {"image": ".2.png"}, {"image": ""}, {"name": "../new"})
-    for change in (*wrong, {"name": "mine"}):
-        sent = client.post("/picture", params={"name": "new", "image": "2.png", **change}, content=data)
-        assert sent.status_code == 400, change
-    assert client.post("/picture", params={"name": "new", "image": "3.png"}, content=b"<svg>").status_code == 400
-    assert sorted(p.name for p in folder.rglob("*-pictures/**/*.png")) == ["2.png"]
-    table = "image,caption,foil\ndeep/2.png,a dog,a cat\n"
-    client.post("/import", data={"table": table, "name": "new", "pictures": "new-pictures"})
-    assert client.get("/picture?name=new&image=deep/2.png").content[8:12] == b"WEBP"
-
-
 def test_filters_read_columns_and_only_the_items_that_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,39 +312,6 @@ def test_a_card_names_the_attacker_that_leaks(client: TestClient, folder: Path) 
     assert "50.0" not in card
 
 
-def test_a_preview_says_what_each_column_becomes(client: TestClient, folder: Path) -> None:
-    table = "text,foil,kind\n" + "".join(f"a dog {k},a cat {k},swap\n" for k in range(6))
-    unknown = client.post("/import", data={"then": "preview", "table": table}).text
-    assert "which column has the true captions. Name the columns below." in unknown
-    assert ">a dog 3</td>" in unknown
-    named = client.post(
-        "/import", data={"then": "preview", "table": table, "positive": "text", "negative": "foil"}
-    ).text
-    heads = re.findall(r'<th class="text">(\w+)<br><span[^>]*>([a-z ]+)<', named)
-    assert heads == [("text", "true"), ("foil", "false"), ("kind", "subset")]
-    assert "6 items" in named
-
-
-def test_an_import_says_what_it_left_out_and_what_is_odd(client: TestClient, folder: Path) -> None:
-    rows = ["a.png;A big; red dog.;A cat.", "a.png;;A cat sits.", "none.png;A dog.;A hat.", "a.png;The same.;The same."]
-    rows[0] = 'a.png;"A big; red dog.";A cat.'
-    form = {"table": "\n".join(["Bild;Wahr;Falsch", *rows]), "name": "odd", "pictures": "seen"}
-    form |= {"image": "Bild", "positive": "Wahr", "negative": "Falsch"}
-    (folder / "seen").mkdir()
-    Image.new("RGB", (9, 9)).save(folder / "seen" / "a.png")
-    told = ["1 row (such as 1): left out: no true caption in Wahr"]
-    told.append("1 row (such as 3): a true and a false caption are the same text: unwinnable")
-    shown = client.post("/import", data={**form, "then": "preview"}).text
-    assert "3 items so far" in shown
-    assert sorted(re.findall(r'<p class="note">(.*?)</p>', shown)) == told
-    page = client.post("/import", data=form)
-    told.append("1 row (such as 2): an image does not exist")
-    assert sorted(re.findall(r'<p class="note">(.*?)</p>', page.text)) == sorted(told)
-    bare = client.post("/import", data={**form, "name": "bare", "pictures": ""}).text
-    assert "import the table again, with the folder or zip of its pictures" in bare
-    assert "DIR" not in bare
-
-
 def test_the_page_of_studies_asks_how_many_people(client: TestClient) -> None:
     assert ">Studies</a>" in client.get("/studies").text  # none is open
     made = client.post("/studies", data={"name": "mine", "people": "5"}).text
@@ -417,20 +354,6 @@ def test_blind_twins_have_a_table_of_their_own(here: str, twins: list[Run], room
 SLEEPS = [(f"Dog {k} sleeps.", f"Dog {k} does not sleep.") for k in range(60)]
 PAIRS = [pair if k % 4 else pair[::-1] for k, pair in enumerate(SLEEPS)]  # "not" tells three of four
 NEGATED = "caption,foil,kind\n" + "".join(f"{true},{false},negate\n" for true, false in PAIRS)
-
-
-def test_a_table_becomes_a_benchmark(client: TestClient, folder: Path) -> None:
-    form = {"table": NEGATED, "name": "pasted", "subset": "kind", "image": "", "pictures": ""}
-    assert "60 of 60 items" in client.post("/import", data=form).text
-    columns = {"positive": "caption", "negative": "odd"}
-    tabbed = {**form, **columns, "name": "tabbed", "table": NEGATED.replace(",", "\t").replace("foil", "odd")}
-    assert client.post("/import", data=tabbed).url.params["name"] == "tabbed"
-    assert load(folder / "tabbed").item("negate", "7").captions == ("Dog 7 sleeps.", "Dog 7 does not sleep.")
-    wrong = ({"table": "a,b\n1,2\n"}, {"table": ""}, {"pictures": "../.."}, {"name": "../out"}, {"name": "pasted"})
-    for change in wrong:
-        refused = client.post("/import", data={**form, "name": "other", **change})
-        assert refused.status_code == 400, change
-        assert "/tmp" not in refused.text
 
 
 def test_the_ranking_is_shown_under_every_choice(client: TestClient, folder: Path) -> None:
@@ -858,7 +781,7 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.click("nav a:has-text('Benchmarks')")
     page.click("summary:has-text('Drop a table')")
     page.set_input_files("[data-folder]", shown / "dropped")
-    page.wait_for_selector("text=table.csv and 1 pictures")
+    page.wait_for_selector("text=table.csv and 1 picture")
     page.wait_for_selector("#preview th:has-text('foil')")
     page.fill("input[name=subset]", "kind")
     page.click("button:has-text('Import')")

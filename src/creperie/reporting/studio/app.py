@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from creperie.core import CreperieError, UsageError, as_flags, policy_of, render
-from creperie.reporting.studio.making import keep_picture
+from creperie.reporting.studio.importing import keep_picture
 from creperie.reporting.studio.pages import Studio
 from creperie.reporting.studio.query import StudioQuery
 

@@ -1,36 +1,23 @@
-"""New benchmarks in the studio: from foils that a person accepted, made from pasted captions, and from
-imported tables.
-"""
+"""New benchmarks in the studio: from foils that a person accepted, made from pasted captions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
+from pathlib import Path
 from typing import Any
 
 from creperie.auditing import audit, audit_answer, audit_document
 from creperie.bench import (
-    CODES,
-    NO_IMAGES,
     Benchmark,
     Item,
     ProvenanceStep,
-    Roles,
-    check,
     choice,
     from_items,
-    open_image,
-    open_store,
-    open_table,
-    read_table,
     save,
 )
-from creperie.core import CreperieError, UsageError, counted, percent, split_names
+from creperie.core import CreperieError, UsageError, counted, percent
 from creperie.making import NOT_CHOSEN, JobOptions, MakerOptions, make
 from creperie.reporting.studio.items import QUICK
 
@@ -44,9 +31,6 @@ MAKERS = {
     "grammar:dative": ("Giver and receiver", "A man gives a boy a ball. → A boy gives a man a ball."),
 }
 MOST_CAPTIONS = 500
-MOST_OPENED = 500  #: items whose pictures are opened after an import
-#: what a preview calls the columns of a table
-ROLES = {"positive": "true", "negative": "false", "subset": "subset", "image": "picture", "id": "id", "tag": "tag"}
 
 
 @dataclass(frozen=True)
@@ -164,7 +148,7 @@ def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
     """Save the accepted candidates as a benchmark and return it. It has one item per foil, which also contains the
     second positive of the foil's caption if one was accepted.
     """
-    place, items = _new_place(form, folder), _accepted(form)
+    place, items = new_place(form, folder), _accepted(form)
     if not items:
         raise UsageError("no foil has been accepted yet", hint="accept at least one (press a)")
     sources = sum(key.startswith("source-") for key in form)
@@ -196,90 +180,7 @@ def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> lis
     return items
 
 
-def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save a table (CSV, TSV or JSON lines) as a benchmark and return the benchmark. Columns that the user did not
-    choose in the form are recognised by their names.
-    """
-    place = _new_place(form, folder)
-    with _table_file(form, place.name) as (file, kind):
-        bench = read_table(file, kind, _roles(form))
-    pictures = (folder / form["pictures"].replace("\0", "")).resolve() if form.get("pictures") else None
-    if pictures and not (pictures.exists() and pictures.is_relative_to(folder)):
-        what = "there is no such folder or zip in the studio's folder"
-        raise UsageError(what, where=form["pictures"], hint="copy the pictures into the studio's folder first")
-    return save(replace(bench, images=open_store(pictures) if pictures else NO_IMAGES), place)
-
-
-def oddities(bench: Benchmark) -> list[str]:
-    """Return what is odd about an imported benchmark: the rows that were left out and what `check` finds, counted. The
-    pictures of a large benchmark are not opened.
-    """
-    found: dict[str, list[str]] = {}
-    for one in check(bench, images=len(bench) <= MOST_OPENED and bench.images is not NO_IMAGES):
-        if one.code in ("skipped-record", "empty-reference"):
-            found.setdefault(f"left out: {one.message}", []).append(one.item)
-        elif one.code != "images-not-checked":
-            found.setdefault(CODES[one.code], []).append(one.item)
-    return [f"{counted(len(ids), 'row')} (such as {ids[0]}): {what}" for what, ids in found.items()]
-
-
-def preview(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the preview of a table shows: its columns, what each is imported as, and the first rows. If the table
-    can be read but not imported, the preview also says why.
-    """
-    shown: dict[str, Any] = {"columns": [], "rows": [], "n": 0, "problem": "", "odd": []}
-    try:
-        with _table_file(form, "table") as (file, kind):
-            table = open_table(file, kind)
-            shown["rows"] = [row for _, row in islice(table.rows(table.names), 4)]
-            shown["columns"] = [(name, "") for name in table.names]
-            bench = read_table(file, kind, _roles(form))
-            roles = bench.provenance[-1].args.get("columns", {})
-            role_of = {name: ROLES[role] for role, names in roles.items() for name in names}
-            shown["columns"] = [(name, role_of.get(name, "")) for name in table.names]
-            shown["n"], shown["odd"] = len(bench), oddities(bench)
-    except CreperieError as e:
-        shown["problem"] = str(e).partition("; pass `")[0] if shown["rows"] else ""
-    return shown
-
-
-@contextmanager
-def _table_file(form: Mapping[str, str], name: str) -> Iterator[tuple[Path, str]]:
-    """Write the table that was sent with the form to a temporary file, and yield (path of the file, kind of table).
-    Error messages name the file without its folder.
-    """
-    table = form.get("table", "").lstrip("\ufeff")
-    heading = table.partition("\n")[0]
-    kind = "jsonl" if heading.startswith("{") else "tsv" if "\t" in heading else "csv"
-    with TemporaryDirectory() as scratch:
-        file = Path(scratch) / f"{name}.{kind}"
-        file.write_text(table, encoding="utf-8")
-        try:
-            yield file, kind
-        except CreperieError as e:
-            raise UsageError(str(e).replace(f"{scratch}/", "")) from None
-
-
-def _roles(form: Mapping[str, str]) -> Roles:
-    return Roles(
-        **{role: tuple(split_names(form.get(role, ""))) for role in ("image", "positive", "negative", "subset")}
-    )
-
-
-def keep_picture(folder: Path, name: str, path: str, data: bytes) -> None:
-    """Store a picture from a dropped folder in `NAME-pictures`, for the benchmark that is imported next."""
-    place = _new_place({"name": name}, folder)
-    parts = PurePosixPath(path).parts
-    if not parts or any(part.startswith((".", "/")) or "\0" in part or "\\" in part for part in parts):
-        what = "the path of a picture does not lead into its folder"
-        raise UsageError(what, where=path[:80], hint="drag the folder onto the page again")
-    open_image(NO_IMAGES, path, data=data)
-    file = place.with_name(f"{place.name}-pictures").joinpath(*parts)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(data)
-
-
-def _new_place(form: Mapping[str, str], folder: Path) -> Path:
+def new_place(form: Mapping[str, str], folder: Path) -> Path:
     """Return the folder for a new benchmark; raise a UsageError if the name is taken or leads outside the studio's
     folder.
     """

@@ -19,9 +19,10 @@ from creperie.reporting.page import Contents
 from creperie.reporting.robust_part import ranked_and_blind, robust_part
 from creperie.reporting.studio.browse import Browser, searched
 from creperie.reporting.studio.compared import compared
+from creperie.reporting.studio.importing import COLUMNS, import_table, oddities, preview
 from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, new_version, shared_tasks
 from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
-from creperie.reporting.studio.making import MAKERS, Proposed, import_table, oddities, preview, propose, saved, verdict
+from creperie.reporting.studio.making import MAKERS, Proposed, propose, saved, verdict
 from creperie.reporting.studio.overview import attackers_offered, audit_rows, benchmark_card, choices, cues, last_runs
 from creperie.reporting.studio.plots import chosen_axes, plot_axes, scatter_of
 from creperie.reporting.studio.query import StudioQuery
@@ -59,6 +60,7 @@ class Studio:
             "benchmarks",
             "Benchmarks",
             cards=cards,
+            columns=COLUMNS,
             damaged=[(name, self.shelf.within(self.shelf.place(name)), why) for name, why in damaged.items()],
             total=len(board.entries),
             runs=last_runs(board),
@@ -133,7 +135,7 @@ class Studio:
             runs=[(run.name, label) for run, label in index.labelled(self.shelf)],
             verdict_word=(self.shelf.audit(wanted.name) or {}).get("verdict", ""),
             hidden=self._hidden(browser),
-            odd=oddities(index.bench) if query.get("imported") else [],
+            odd=oddities(index.bench, bool(index.bench.images.location)) if query.get("imported") else [],
             cards=cards,
             more=more,
             after=after,

@@ -33,17 +33,19 @@
   }
 
   // A form that the studio refuses keeps what was typed, and says why; a slow one says what it does.
+  let sendFirst = async () => {}; // what is sent before a form, such as the pictures of a folder
   const send = async (form, button) => {
-    const problem = $(".problem", form), main = button || $("button.main", form), body = new URLSearchParams(new FormData(form, button));
+    const problem = $(".problem[role]", form), main = button || $("button.main", form), body = new URLSearchParams(new FormData(form, button));
     main.disabled = true;
     problem.hidden = true;
     try {
+      await sendFirst(form, body);
       const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
       if (answer.redirected) { location.href = answer.url; return; }
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (answer.ok) { document.body.replaceWith(page.body); history.replaceState(null, "", "/studies"); scrollTo(0, 0); return; }
-      problem.textContent = $(".note", page).textContent;
-    } catch { problem.textContent = "The studio does not answer."; }
+      throw new Error($(".note", page).textContent);
+    } catch (error) { problem.textContent = error instanceof TypeError ? "The studio does not answer." : error.message; }
     problem.hidden = main.disabled = false;
   };
   for (const form of document.querySelectorAll("form[data-stay]")) form.addEventListener("submit", (event) => {
@@ -58,11 +60,20 @@
   }
 
   // A chosen or dropped file is read into the form's text field, where its columns are shown; its name becomes the benchmark's.
+  const decoded = (bytes) => { // spreadsheets write UTF-8, UTF-16 with its mark, or Windows-1252
+    const coding = { "255,254": "utf-16le", "254,255": "utf-16be" }[bytes.slice(0, 2)] ?? "utf-8";
+    try { return [new TextDecoder(coding, { fatal: true }).decode(bytes), true]; } catch { return [new TextDecoder("windows-1252").decode(bytes), false]; }
+  };
   const take = async (file, form, field) => {
     if (!file) return;
-    form.elements[field].value = await file.text();
-    if (form.elements.name && !form.elements.name.value) form.elements.name.value = file.name.replace(/\.[^.]*$/, "");
+    const [text, sure] = decoded(new Uint8Array(await file.arrayBuffer())), readable = !/[\0-\x08]/.test(text);
+    const said = !readable ? `${file.name} is not a text file. Choose a ${field === "table" ? "CSV, TSV or JSON-lines file" : "text file"}; a spreadsheet can be saved as CSV.` : sure ? "" : `${file.name} is not UTF-8: it was read as Windows-1252. If letters with accents look wrong, save it as UTF-8 and choose it again.`;
+    $("[data-read]", form).textContent = said;
+    form.elements[field].value = readable ? text : "";
+    if (form.elements.file) form.elements.file.value = file.name;
+    if (readable && form.elements.name && !form.elements.name.value) form.elements.name.value = file.name.replace(/\.[^.]*$/, "");
     form.elements[field].dispatchEvent(new Event("input", { bubbles: true }));
+    return said;
   };
   for (const input of document.querySelectorAll("[data-into]")) input.addEventListener("change", () => take(input.files[0], input.form, input.dataset.into));
   // A folder: its table is read as above; its pictures are sent one by one before the import.
@@ -72,13 +83,14 @@
     show();
     window.addEventListener("hashchange", show);
     const form = $("form", drop), TABLE = /\.(csv|tsv|jsonl|txt)$/i, PICTURE = /\.(jpe?g|png|webp|gif|bmp|tiff?)$/i;
-    let pictures = [];
-    const say = (words) => { $("#taken").textContent = words; };
+    let pictures = [], sentAs = "";
+    const say = (...words) => { $("#taken").textContent = words.filter(Boolean).join(". "); };
     const takeAll = async (files) => { // [path within the folder, file]
       const table = files.find(([path]) => TABLE.test(path));
-      pictures = files.filter(([path]) => PICTURE.test(path));
-      say(table ? `${table[0]} and ${pictures.length.toLocaleString("en")} pictures` : "There is no table (CSV, TSV or JSON lines) in this folder.");
-      if (table) await take(table[1], form, "table");
+      [pictures, sentAs] = [files.filter(([path]) => PICTURE.test(path)), ""];
+      if (!table) { say("There is no table (CSV, TSV or JSON lines) in this folder"); return; }
+      const said = await take(table[1], form, "table");
+      say(`${table[0]} and ${pictures.length.toLocaleString("en")} picture${pictures.length === 1 ? "" : "s"}`, said);
     };
     const walk = async (entry, path) => {
       if (entry.isFile) return [[path, await new Promise((done, failed) => entry.file(done, failed))]];
@@ -91,27 +103,25 @@
       drop.classList.toggle("over", kind === "dragover");
       if (kind !== "drop" || !event.dataTransfer.files.length) return;
       drop.open = true;
-      const entry = event.dataTransfer.items[0].webkitGetAsEntry?.();
-      if (entry?.isDirectory) takeAll(await walk(entry, "")); else take(event.dataTransfer.files[0], form, "table");
+      const entries = [...event.dataTransfer.items].map((one) => one.webkitGetAsEntry());
+      if (entries.length === 1 && entries[0].isFile) take(event.dataTransfer.files[0], form, "table");
+      else takeAll((await Promise.all(entries.map((one) => walk(one, entries.length > 1 ? one.name : "")))).flat());
     });
     $("[data-folder]").addEventListener("change", (event) => takeAll([...event.target.files].map((file) => [file.webkitRelativePath.split("/").slice(1).join("/"), file])));
-    form.addEventListener("submit", async (event) => {
-      if (!pictures.length || form.elements.pictures.value) return;
-      event.preventDefault();
-      const name = form.elements.name.value, table = form.elements.table.value;
-      try {
-        for (const [k, [path, file]] of pictures.entries()) {
-          say(`sending picture ${k + 1} of ${pictures.length}`);
-          const image = table.includes(path) ? path : path.split("/").at(-1); // as the table names it
-          const answer = await fetch("/picture?" + new URLSearchParams({ name, image }), { method: "POST", body: file });
-          if (!answer.ok) throw new Error($(".note", new DOMParser().parseFromString(await answer.text(), "text/html"))?.textContent || answer.status);
-        }
-        form.elements.pictures.value = `${name}-pictures`;
-        send(form);
-      } catch (error) { say(`The pictures could not be sent: ${error.message}`); }
-    });
+    sendFirst = async (sending, body) => {
+      if (sending !== form || !pictures.length || body.get("pictures")) return;
+      const name = body.get("name"), table = body.get("table");
+      for (const [k, [path, file]] of sentAs === name ? [] : pictures.entries()) {
+        say(`Sending picture ${(k + 1).toLocaleString("en")} of ${pictures.length.toLocaleString("en")}`);
+        const image = table.includes(path) ? path : path.split("/").at(-1); // as the table names it
+        const answer = await fetch("/picture?" + new URLSearchParams({ name, image }), { method: "POST", body: file });
+        if (!answer.ok) throw new Error($(".note", new DOMParser().parseFromString(await answer.text(), "text/html")).textContent);
+      }
+      sentAs = name;
+      body.set("pictures", `${name}-pictures`);
+    };
     const head = (text) => text.length > 200000 ? text.slice(0, text.lastIndexOf("\n", 200000)) : text;
-    form.addEventListener("input", later(250, async () => { try { $("#preview").replaceChildren(...(await fetched("/import", { ...Object.fromEntries(new FormData(form)), then: "preview", table: head(form.elements.table.value) })).body.childNodes); } catch { /* no preview */ } }));
+    form.addEventListener("input", later(250, async () => { try { $("#preview").replaceChildren(...(await fetched("/import", { ...Object.fromEntries(new FormData(form)), then: "preview", pictures: pictures.length || form.elements.pictures.value, table: head(form.elements.table.value), cut: form.elements.table.value.length > 200000 ? "yes" : "" })).body.childNodes); } catch { /* no preview */ } }));
   }
 
   // More cards as the page is scrolled.
