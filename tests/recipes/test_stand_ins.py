@@ -177,7 +177,15 @@ def test_a_summary_says_ties_chance_and_what_items_it_means() -> None:
         "subsets": 1,
         "orders": {"swap_obj": 2},
     }  # `cook sugarcrepe --profile local` broke off
-    assert _numbers_of(StageResult("gpt-4v", "answers", "cooked", "out/01-gpt-4v", answered)) == ""
+    assert _numbers_of(StageResult("gpt-4v", "answers", "cooked", "out/01-gpt-4v", answered)) == "GPT-4V on 1 subset"
+    drawn = {"figures": {"1": "gaps", "4": "gaps"}, "not_drawn": {"5": "no run has an image"}}
+    said = _numbers_of(StageResult("figures", "figure", "cooked", "out/01-figures", drawn))  # the line was empty
+    assert said == "figures 1, 4; figure 5 not drawn: no run has an image"
+    tuned = {"model": "model", "accuracy": {"frozen": {"swap_obj": 25.0, "all": 40.0}, "lora": {"all": 35.0}}}
+    said = _numbers_of(StageResult("tune", "tune", "cooked", "out/01-tune", tuned))
+    assert said == "itt on items held out: frozen 40.0 %, lora 35.0 %"
+    weights = {"model": "random weights, tiny_llava", "ways": 1}
+    assert _numbers_of(StageResult("vqa", "tiny", "cooked", "out/01-vqa", weights)) == "random weights, tiny_llava"
 
 
 def test_a_table_says_by_which_scores_its_items_were_chosen() -> None:

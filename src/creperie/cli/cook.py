@@ -302,4 +302,14 @@ def _numbers_of(s: StageResult) -> str:
         parts.append(f"{name} ({fits}{alone}; {'converged' if fitted['converged'] else 'not converged'})")
     for key, rows in summary.get("tables", {}).items():
         parts.append(f"{key} with {counted(rows['rows'], 'row')} of ours")
+    if drawn := summary.get("figures"):
+        parts.append(f"figure{'s' * (len(drawn) > 1)} {', '.join(drawn)}")
+    parts += [f"figure {number} not drawn: {why}" for number, why in summary.get("not_drawn", {}).items()]
+    if s.does == "tiny":
+        parts.append(str(summary["model"]))
+    if s.does == "answers":
+        parts.append(f"{summary['model']} on {counted(summary['subsets'], 'subset')}")
+    if s.does == "tune":
+        ways = (f"{way} {subsets['all']:.1f} %" for way, subsets in summary["accuracy"].items())
+        parts.append(f"itt on items held out: {', '.join(ways)}")
     return "; ".join(parts)
