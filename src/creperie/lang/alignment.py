@@ -1,4 +1,4 @@
-"""Alignment of two captions: which thing of one may be which thing of the other, by names, attributes and roles."""
+"""Alignment of two captions: which things in both may be the same, judged by names, attributes and roles."""
 
 from __future__ import annotations
 

@@ -107,9 +107,7 @@ class ReadingComparison:
         return len(self.missing) + sum(-2 if c.kind == "denial" else 1 for c in self.clashes)
 
     def contradiction(self) -> Unmatched | None:
-        """Return a difference because of which the captions cannot both be true of one picture; None if there
-        is none.
-        """
+        """Return a difference that shows that the captions cannot both be true of one picture, or None."""
         sure = [c for c in self.clashes if c.kind in ("denial", "roles", "order")]
         if sure:
             return sure[0]
@@ -435,9 +433,9 @@ class ReadingComparison:
         )
 
     def _all_hold(self, stated: list[Stated], facts: list[Stated], things: list[Entity]) -> bool:
-        """Return whether the first caption states all the `facts`, which a negation in the second denies, of things
-        that may be the same. If the negation denies only `things`, return whether the first caption mentions one of
-        them. `stated` holds the facts that the first caption states.
+        """Return whether the first caption states what a negation in the second denies: all the denied `facts` or, if
+        only `things` are denied, one of these. `stated` holds the facts that the first caption states; a fact counts
+        as the same if the things in it may be the same.
         """
         if not facts:
             heads = [e for e in self.own.entities.values() if e.quantity != "no" and not e.denied]

@@ -175,9 +175,9 @@ def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False)
     """Return how the relation `new` between two things relates to the relation `old` between them: in particular,
     whether both can be true.
 
-    If `turned`, the two things are exchanged in the new relation. In a description, what is left out is taken as not
-    being so: `a dog near a bench` means that the dog is not on it. A statement of nothing but the relation (`bare`)
-    does not imply this: `The dog is near the bench.` may be true of a dog on the bench.
+    If `turned`, the two things are exchanged in the new relation. A description is assumed to give the
+    most exact relation: `a dog near a bench` means that the dog is not on it. This is not assumed of a sentence that
+    states nothing but the relation (`bare`): `The dog is near the bench.` may be true of a dog on the bench.
     """
     if old == new and not turned:
         return "same"

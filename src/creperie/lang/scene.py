@@ -57,7 +57,7 @@ class Reading:
 
     def exchanged(self, left: int, right: int, what: str, words: tuple[str, str]) -> Reading:
         """Return the reading with two things exchanged. `what` says what changes places: their "names", their whole
-        "phrases" or their "attributes". `words` holds the attribute of each of them that is exchanged.
+        "phrases" or their "attributes". For the last, `words` holds the attributes to exchange, one of each thing.
         """
         one, other = self.entities[left], self.entities[right]
         if what == "attributes":

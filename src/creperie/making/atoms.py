@@ -34,9 +34,7 @@ def sort_of(noun: Any) -> str:
 
 
 def named(noun: Any) -> str:
-    """Return the dictionary form of a noun, after the words before it that form one name with it, as in `tennis
-    racket`.
-    """
+    """Return a noun in its dictionary form, with the words before it that form one name with it: `tennis racket`."""
     return " ".join([*(c.lower_ for c in name_words(noun) if c.dep_ != "nmod"), base_of(noun)])
 
 

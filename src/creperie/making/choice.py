@@ -8,8 +8,8 @@ frequent edits leave out few foils.
 
 From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
 from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used up to three times, or for at most
-20 % of the foils. Swaps add and remove no words, so fewer than 200 of them are not limited. At most 55 % of the foils
-are less likely than their captions, or as many as 100 foils have room for: more captions never give fewer foils.
+20 % of the foils. Swaps add and remove no words, so fewer than 200 of them are not limited. If a kind has more than
+100 foils, at most 55 % of them are less likely than their captions. More captions never give fewer foils.
 """
 
 from __future__ import annotations
@@ -106,12 +106,12 @@ def _chosen(rows: Iterable[Sequence[Option]], kind: str, options: MakerOptions) 
 
 
 def _few(kind: str) -> int:
-    """Return from how many foils of a kind on the share of the most frequent edits is limited."""
+    """Return the number of foils that a kind must have before the share of its most frequent edits is limited."""
     return FEW if kind.endswith("relation") else SOME
 
 
 class _Choice:
-    """The foils of one kind that are chosen, and what they have in common."""
+    """The foils chosen for one kind, and the counts from which their costs and limits are computed."""
 
     def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]]) -> None:
         """Choose from `rows`; the captions with the likeliest foils come first."""
@@ -186,16 +186,16 @@ class _Choice:
         return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
 
     def _largest_limit(self) -> int:
-        """Return how often one edit may be taken so that frequent edits keep their shares."""
+        """Return the largest number of times that an edit may be taken if frequent edits are to stay within limits."""
         counts = sorted(self.edits.values(), reverse=True)
         most = max([1, *counts[:1]])
         limits = range(most, 0, -max(1, most // 100))
         return next((n for n in limits if self._is_within(cut := [min(n, k) for k in counts], n, sum(cut))), 1)
 
     def _is_within(self, counts: Sequence[int], most: int, total: int) -> bool:
-        """Return True if every edit keeps its share of `total` foils: `counts` says how often edits are taken, the most
-        frequent ones first, and `most` is the largest of them. Without `matched`, the shares of few foils are not
-        limited.
+        """Return True if frequent edits stay within their limits among `total` foils. `counts` says how often edits are
+        taken, the most frequent ones first, and `most` is the largest count. Without the option `matched`, there are no
+        limits if the foils are few.
         """
         if total < _few(self.kind):
             free = not self.options.matched or self.kind.startswith("swap")

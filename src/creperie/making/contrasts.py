@@ -186,13 +186,13 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
         return bool(ends[0] and ends[1]) and ends[0] != ends[1]
     links = [f.name for f, *_ in scene.between(one, other)]
     if links:
-        return not all(is_even(name) for name in links)
+        return not all(is_symmetric(name) for name in links)
     between = [t for t in doc[one.i + 1 : other.i] if t.tag_[:2] in ("VB", "IN") and t.dep_[:3] != "aux"]
     holders = [_holder(scene, t) for t in (one, other)]
     if holders[0] is not None and holders[1] is not None and holders[0] != holders[1]:
         same = base_of(holders[0]) == base_of(holders[1])
         return not same or are_told_apart(scene, *holders)
-    return any(not is_even(lemma(t.text, t.tag_)) and t.lower_ not in ("in", "with", "of") for t in between)
+    return any(not is_symmetric(lemma(t.text, t.tag_)) and t.lower_ not in ("in", "with", "of") for t in between)
 
 
 def _told_after(noun: Any) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ def _told_after(noun: Any) -> tuple[str, ...]:
     return tuple(words)
 
 
-def is_even(name: str) -> bool:
+def is_symmetric(name: str) -> bool:
     """Return True if a verb or relation is symmetric: if `A meets B` is true, `B meets A` is true as well."""
     word = name.removeprefix("is ")
     alike = any(is_reciprocal(word, p) for p in ("", "with", "to"))

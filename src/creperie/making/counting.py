@@ -271,9 +271,8 @@ def _made_alone(doc: Any, noun: Any) -> CaptionEdit | None:
 
 
 def _may_do_alone(noun: Any) -> bool:
-    """Return True if the verb of a plural subject can be put in the singular. It must agree with the noun, and one
-    person must be able to do the action alone: it may need neither several people nor several things, one for each
-    person.
+    """Return True if the verb of the plural subject `noun` can become singular: it agrees with the noun, it is nothing
+    that only several do together, and no plural suggests one thing per person (`men in hats ride horses`).
     """
     verb, agrees = noun.head, {t.i for t in agreeing(noun)}
     finite = [
@@ -290,7 +289,7 @@ def _may_do_alone(noun: Any) -> bool:
 
 
 def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap the numbers of two things, as those in `one bottle and three glasses`."""
+    """Yield edits that swap the numbers of two things, as in `one bottle and three glasses`."""
     scene = ParsedScene(doc)
     counted = [(t, noun) for t in doc if (noun := _counted(t)) is not None]
     for (one, left), (other, right) in combinations(counted, 2):

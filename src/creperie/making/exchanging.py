@@ -113,8 +113,8 @@ def _may_be_bare(noun: Any) -> bool:
 
 
 def sort_here(noun: Any) -> str:
-    """Return the sort of thing that a noun names in this caption: its listed kind, or else the sort of its first
-    senses; empty if it is unknown.
+    """Return the kind of thing that a noun names in this caption, from the word lists, its first senses in WordNet and
+    its role in the sentence; empty if it is unknown.
     """
     if noun.lower_ in PRONOUNS:
         return "person"
@@ -148,18 +148,20 @@ def _names_somebody(noun: Any) -> bool:
     """
     doc, start = noun.doc, span_of(noun)[0]
     before = doc[start - 1].lower_ if start else ""
-    known = {t for w in doc[_first_name(noun) : noun.i + 1] for t in topics(w.lower_)[:1]}
+    known = {t for w in doc[_name_start(noun) : noun.i + 1] for t in topics(w.lower_)[:1]}
     ends = (
         noun.i + 1 == len(doc)
-        or (_first_name(noun) < noun.i and is_subject(noun))
+        or (_name_start(noun) < noun.i and is_subject(noun))
         or (doc[noun.i + 1].tag_[:2] not in ("NN", "JJ", "PO") and doc[noun.i + 1].text != "-")
     )
     named = before not in frames()["place_names_after"] and not noun.is_upper and not dependents(noun, "det")
     return named and ends and not known & _NO_PERSON
 
 
-def _first_name(noun: Any) -> int:
-    """Return the index of the first word of a name: of `Joe` in `England prop Joe Marler`."""
+def _name_start(noun: Any) -> int:
+    """Return the index of the first word of the name that ends with `noun`: for `Marler` in `the player Joe Marler`,
+    the index of `Joe`.
+    """
     start: int = noun.i
     while start and noun.doc[start - 1].tag_ == "NNP":
         start -= 1

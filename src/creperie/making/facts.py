@@ -339,7 +339,7 @@ def _alike(name: str) -> frozenset[str]:
 
 
 def _is_seen(thing: AnnotatedThing, smallest: float) -> bool:
-    """Return True if a thing is large enough and in one piece, so that its mask fills a good part of its box."""
+    """Return True if a thing is large enough, and its mask fills a good part of its box: it is seen in one piece."""
     return thing.area >= max(smallest, SOLID * thing.box[2] * thing.box[3])
 
 

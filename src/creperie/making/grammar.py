@@ -42,8 +42,8 @@ FIXED_ROLES = "the roles cannot be exchanged: a second positive without foils"
 
 @dataclass(frozen=True)
 class Alternation:
-    """Two constructions of one event. It proposes the one that the source does not use, proposes foils in both, and
-    builds the items.
+    """A pair of constructions for one event, such as active and passive. Its methods propose the event in the
+    construction that the source does not use, propose foils in both, and build the items.
     """
 
     name: str

@@ -148,8 +148,9 @@ class CaptionPool:
 
 
 def may_contradict(one: Spatial, other: Spatial) -> bool:
-    """Return whether two spatial captions may contradict each other: they are about the same things, or differ in one
-    thing that has the same relation. This quickly rules out most pairs; `truth` decides about the others.
+    """Return whether two spatial captions may contradict each other: both their things are the same, or one thing
+    differs and the relation of `other` follows from that of `one`. This quickly rules out most pairs; `truth` decides
+    about the others.
     """
     if one.things == other.things:
         return True

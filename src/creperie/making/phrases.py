@@ -155,7 +155,7 @@ def _core(noun: Any) -> list[Any]:
 
 
 def is_plural(noun: Any) -> bool:
-    """Return True if a verb agrees with the noun in the plural."""
+    """Return True if a verb that agrees with the noun is in the plural."""
     several = noun.lower_ in read_data("frames")["many"] and has_of(noun)
     return several or noun.tag_ in ("NNS", "NNPS") or bool(dependents(noun, "conj"))
 

@@ -250,7 +250,7 @@ class Maker:
         return {}
 
     def takes(self, kind: str) -> bool:
-        """Return whether candidates of this kind are captions of other sources, which the maker only chooses."""
+        """Return True if the maker takes candidates of this kind from other captions instead of writing them."""
         return False
 
     def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:

@@ -2,8 +2,8 @@
 
 A rule vouches for a change that is always plausible, whatever else the caption says: another colour of a man-made
 thing, another number, a woman for a man, two people of equal rank in each other's roles. Any other foil needs a corpus
-in which its new words stand side by side, or a judge. With `--plausible no` it is made without either, as a kind of its
-own.
+in which its new words stand side by side, or a judge. With `--plausible no`, foils with neither are made as well, as a
+separate kind.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ANIMATE = frozenset(("person", "animal"))
 #: Kinds of manufactured things, which come in all colours, sizes and patterns.
 MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 _ARTEFACT, _ANIMAL, _PERSON, _GROUP = 6, 5, 18, 14
-#: Dimensions in which rules know what a thing may be like.
 #: WordNet's files of things besides artefacts that come in several sizes: food, things of nature, plants.
 _SIZED = ((13,), (17,), (20,))
+#: Dimensions in which rules know what a thing may be like.
 _SEEN_AT_ONCE = frozenset(("colour", "size", "pattern", "shape"))
 TURNED = {"left": "right", "right": "left", "above": "below", "below": "above", "upper": "lower", "lower": "upper"}
 
@@ -211,8 +211,8 @@ def _is_plain_quality(adjective: Any) -> bool:
 
 
 def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str], *, direct: bool = False) -> bool:
-    """Return True if each of two people or animals could do to the other what the verbs say. With `direct`, one of two
-    people does it to the other, so that a person is known to be able to do it to a person.
+    """Return True if each of two people or animals could do to the other what the verbs say. With `direct`, one of them
+    does it to the other in the caption, so people are known to do it to people.
     """
     both = {standing(t, s) for t, s in zip((left, right), sorts)}
     if "" in both:

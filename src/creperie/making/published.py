@@ -92,7 +92,7 @@ def _relations(doc: Any) -> Iterator[Replacement]:
 
 
 def other_verbs(doc: Any) -> Iterator[Replacement]:
-    """Yield the replacements in VL-CheckList's relations: for each verb with an object, every other frequent verb."""
+    """Yield VL-CheckList's replacements of relations: every other frequent verb for each verb with an object."""
     for verb in actions(doc):
         if not dependents(verb, "dobj"):
             continue

@@ -158,7 +158,7 @@ class RuleProposer:
             return [], f"{edits[0].change}, but no foil is about as likely as the caption"
         dice = dice_for(options.seed, self.maker, source.id)
         close = sorted(dice.sample(close, len(close)), key=lambda one: (-one.support, abs(one.gap)))
-        return self._true_ones(source, doc, kind, close[:MOST_JUDGED], options)
+        return self._candidates(source, doc, kind, close[:MOST_JUDGED], options)
 
     def _is_unsure(self, source: SourceCaption, kind: str, edit: CaptionEdit) -> bool:
         """Return True if an edit replaces a word and neither a rule nor the corpus finds it plausible."""
@@ -170,12 +170,12 @@ class RuleProposer:
             return False
         return not self.corpus.attests(edit.text, source.text)
 
-    def _true_ones(
+    def _candidates(
         self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
     ) -> tuple[list[Candidate], str]:
-        """Return candidates and a text. The candidates are made from the first of the `ranked` edits whose verdict by
-        `truth` is allowed for foils of this kind. If there is a judge, edits that `truth` leaves open are also used.
-        The text is the reason why there are no candidates, else empty.
+        """Return candidates and an empty text, or an empty list and the reason why there are none. The candidates come
+        from the first of the `ranked` edits whose verdict by `truth` is allowed for this kind. If there is a judge, the
+        verdict may also be unknown.
         """
         wanted = WANTED.get(kind.split("-")[0], WANTED["replace"]) + ((UNKNOWN,) if options.judge else ())
         most = max(MOST_KEPT, options.foils)
@@ -244,13 +244,12 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 
 
 def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
-    """Return the verdict of `truth` on the foil that an edit makes. For a replacement, the foil's parse is that of the
-    source caption with one word replaced.
+    """Return the verdict of `truth` on the foil that an edit makes. `own` is the reading of the source caption.
 
-    For a swap, the foil's text is parsed anew. If the source neither entails nor contradicts the foil by this parse,
-    the two words are exchanged in the reading of the source caption, and the verdict on that is returned. If the foil
-    would follow by the exchange alone, the parse decides, unless it leaves the verdict open. `own` is the reading of
-    the source caption.
+    If one word is replaced, the foil's parse is the source's with that word replaced; otherwise the foil is parsed
+    anew. If this shows neither entailment nor contradiction, an edit with a reason in `told` counts as contradicted, or
+    as unknown if it has a `pair`. For other swaps, the two things are exchanged in the reading of the source, and the
+    verdict on that is returned, unless it is "entailed" and that of the parse is "compatible".
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)

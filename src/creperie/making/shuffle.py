@@ -184,14 +184,16 @@ def _as_published_items(source: SourceCaption, accepted: Sequence[Candidate]) ->
 
 
 def rebuild(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """Return the maker `rules:rebuild`."""
+    """Return the maker `rules:rebuild`, which imitates the foils of ARO and CREPE."""
     rules = (rule_maker(rule, options, captions).propose_one for rule in ("rules:replace", "rules:swap"))
     return ParsedMaker(name, options, Rebuilder(*rules))
 
 
 @dataclass(frozen=True)
 class Rebuilder:
-    """A proposer of one foil of each type, drawn from those that the rule for the type proposes."""
+    """A proposer of four foils per caption at most, one for each type (replace, swap, negate, shuffle). Each is drawn
+    from those that the rules for its type propose.
+    """
 
     replace: ProposeOne
     swap: ProposeOne

@@ -148,12 +148,12 @@ def _leaves_pronoun(left: Any, right: Any, names: bool) -> bool:
         return True  # the audience rises to its feet
     said = {"m" if t.lower_ in ("he", "him", "his") else "f" if t.lower_ in ("she", "her") else "n" for t in beside}
     if said & {"m", "f"} and "name" in (sort_here(left), sort_here(right)):
-        return not all(map(_is_at_hand, beside))  # whose gender nobody says
+        return not all(map(_is_with_gift, beside))  # whose gender nobody says
     return bool(said) and genders != {"m", "f"} and not (said | genders) <= {"", *list(said)[:1]}
 
 
-def _is_at_hand(pronoun: Any) -> bool:
-    """Return True for the owner of what is given to somebody, who may be either of the two: `A gives his bat to B.`"""
+def _is_with_gift(pronoun: Any) -> bool:
+    """Return True for the possessive pronoun of a gift, which may refer to giver or taker: `A gives his bat to B.`"""
     thing = pronoun.head
     return pronoun.tag_ == "PRP$" and thing.dep_ == "dobj" and any(c.dep_ == "dative" for c in thing.head.children)
 
@@ -232,8 +232,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
 
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
-    """Return the verbs of the facts that connect two people (`links`), such as `chase`; the verb is `be` if one of them
-    is only somewhere relative to the other. Without `links`, return the verbs of what each of them does.
+    """Return the verbs of the facts that connect two people (`links`), such as `chase`, or `be` if a fact says only
+    where one of them is. Without `links`, return the verbs for what either does, if they are listed as acts of adults.
     """
     chosen = [f for f, *_ in links] or [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"]
     events = {f.token: f.name for f in scene.reading.facts if not f.is_relation}

@@ -305,8 +305,8 @@ class TwinSearch:
         return [pair if pair.reason else replace(pair, reason=why_alike(pair)) for pair in pairs]
 
     def _matched(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return all pairs. So many of them are rejected that no image and no caption is in two accepted pairs of the
-        same kind.
+        """Return all pairs, some of them now rejected, so that no image or caption is in two accepted pairs of the same
+        kind.
 
         Among pairs that share an image or caption, those with the same words in another order are preferred, then those
         with better evidence.

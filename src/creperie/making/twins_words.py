@@ -44,9 +44,8 @@ class Contrast:
 
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
-    """Return a table of words. For each word, and each class of words that contains it, the table holds the kind of
-    item that the class makes, and the groups of the class that contain the word. Words of different groups of a class
-    exclude each other.
+    """Return the table word → exclusion class → (kind, groups). Words of different groups of a class exclude each
+    other: captions that differ in such words make items of this kind. `groups` are those that contain the word.
     """
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in read_data("twins")["classes"].items():
@@ -219,8 +218,8 @@ def replaced_kind(differing: Difference, contrast: Contrast, docs: tuple[Any, An
 
 
 def _is_phrase(side: Sequence[Any], kind: str) -> bool:
-    """Return True if the words form one phrase: a single word, or a last word with only its own prepositions or
-    modifiers before it. Only in items of the kinds `replace_obj` and `replace_att` may a preposition come before it.
+    """Return True if the words form one phrase: nothing comes before the last word except its modifiers and, in items
+    of the kinds `replace_obj` and `replace_att`, prepositions and adverbs.
     """
     *before, last = side
     for token in before:

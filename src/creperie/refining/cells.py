@@ -1,5 +1,5 @@
-"""The cells in which refinements count items, which are made of signed bins of score gaps; and the grid method, which
-balances the cells.
+"""The cells in which refinements count items, and the grid method, which balances them. A cell is a combination of one
+signed bin of the score gap for each attacker.
 """
 
 from __future__ import annotations

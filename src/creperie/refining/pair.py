@@ -78,8 +78,8 @@ def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
     """Return a mask of the items to keep: as many as possible, such that their surpluses sum to zero. Of items with the
-    same `asks`, at most one is kept. If `aim` is given, the surpluses sum approximately to `aim` instead; each unit of
-    deviation costs as much as `PRICE` items. `table` comes from `surplus_table`.
+    same images and true captions (`asks`), at most one is kept. If `aim` is given, the surpluses sum approximately to
+    `aim` instead; each unit of deviation costs as much as `PRICE` items. `table` comes from `surplus_table`.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity

@@ -120,7 +120,8 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit. If the user named attackers to select against, installed models that
-        neither these attackers nor those held out need are left out; else `models` is unchanged.
+        """Return the models for the final audit: all of `models`, unless the user named attackers to select against.
+        Then an installed model is included only if the user named it, or if one of these attackers or of those held out
+        needs it.
         """
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

@@ -18,9 +18,8 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """The surpluses of one item, which a method balances. Words, or pairs of captions or images, are counted. A surplus
-    is how often one of these is on the true side of the item, minus how often it is on the false side. Items with the
-    same images and true captions share `asks`; at most one of them is kept.
+    """What a method balances in one item: the surplus of each word, or of each pair of captions or images. A surplus is
+    how often the item has it on the true side, minus how often it has it on the false side.
     """
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric

@@ -203,8 +203,8 @@ def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
 
 
 def is_false(text: str, graph: Graph) -> bool:
-    """Return whether a text is not a true caption of the scene, either because its claim is false or because it is not
-    a sentence of the world. An undecided claim is not reported as false.
+    """Return True if a text can be a foil of the scene: its claim is false, or it is not a sentence of the world and so
+    claims nothing. Return False if its claim is true or undecided.
     """
     return falsity(text, graph) is not False
 

@@ -51,8 +51,8 @@ class CaptionPair:
 
     @property
     def fault(self) -> str:
-        """The code of the verdict if the pair is wrong. It is wrong if captions that should mean the same do not, or if
-        captions that should differ do not.
+        """The code of a negative verdict: `not-equivalent` if the captions should mean the same and do not,
+        `negative-equivalent` if they should differ and do not.
         """
         return "not-equivalent" if self.wanted == "same" else "negative-equivalent"
 
@@ -291,8 +291,8 @@ def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
 
 
 def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
-    """Write `validation.json` and `verdicts.parquet` (one row per pair). For twins, also write `weighed/`, the
-    benchmark with its evidence updated.
+    """Write `validation.json` and `verdicts.parquet` (one row per pair). If the items have a tag `evidence`, also write
+    the benchmark to `weighed/`, with less evidence for the items that failed.
     """
     rows = [{**asdict(v), **asdict(v.pair), "valid": not v.is_fault} for v in validation.verdicts]
     schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])

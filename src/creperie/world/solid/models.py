@@ -50,8 +50,8 @@ def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
 
 @cache
 def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) -> tuple[tuple[str, Patches], ...]:
-    """Return the parts of a thing as pictures show them: smoother than `parts_of`, by which relations are decided, and
-    with details. `number` picks one of the letters that blocks have; patterned things have no label.
+    """Return the parts of a thing as pictures show them: smoother than those of `parts_of`, from which relations are
+    computed, and with details. `number` picks one of the letters that blocks have; patterned things have no label.
     """
     model = _MODELS[kind]
     rows = [*model.get("parts", ()), *(model.get(state, ()) if state else ())]

@@ -233,7 +233,7 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
             if paint in _HANDS:  # no two clocks tell the same time
                 own = own.moved(np.eye(3), (0, 0, -10)).moved(turned("y", _HANDS[paint] * k), (0, 0, 10))
             if look.texture == "fur" and paint == "main":
-                own = joined([own, _beside(fuzz(own, 8000, 0.5), thing)])
+                own = joined([own, _outside_light_fur(fuzz(own, 8000, 0.5), thing)])
             if paint == "cream":
                 own = joined([own, fuzz(own, 2500, 0.35)])
             if look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
@@ -243,8 +243,8 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
     return parts
 
 
-def _beside(hair: Patches, bear: Solid) -> Patches:
-    """Return the hairs that do not grow below the patches of light fur."""
+def _outside_light_fur(hair: Patches, bear: Solid) -> Patches:
+    """Return the hairs, except those that would grow through a bear's parts of light fur, such as its muzzle."""
     light = dict(drawn_of(bear.kind, bear.state))["cream"].points.reshape(
         -1, len(build("ball", (0, 0, 0, 1, 1, 1)).points) * 4, 3
     )
