@@ -1,4 +1,4 @@
-"""The studio's server: pages over one folder, for everybody who has the link with the token."""
+"""The studio's server: the pages about one folder, for everybody who has the link with the token."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 def make_studio(
     folder: str | Path, token: str = "", *, hosts: tuple[str, ...] = LOOPBACK, images: Sequence[str | Path] = ()
 ) -> FastAPI:
-    """Return the web application for a folder. Requests without the token, or the cookie made from it, are refused.
+    """Return the web application for a folder. Every request must carry the token, or the cookie that holds it.
 
     `images` are folders outside this one whose images may be shown.
     """
@@ -101,8 +101,8 @@ def make_studio(
     @app.get("/report")
     @app.get("/share")
     def report(request: Request, run: str = "", bench: str = "") -> HTMLResponse:
-        """Send a page with its own content security policy: the report on a run or on all runs on a benchmark or, at
-        the address /share, the audit of a benchmark as a page that can be shared.
+        """Send a self-contained page, which has a content security policy of its own: at /share the audit of a
+        benchmark, at /report the report on a run or on all runs on a benchmark.
         """
         shared = request.url.path == "/share"
         page = studio.share(StudioQuery(request.query_params)) if shared else studio.report(run, bench)

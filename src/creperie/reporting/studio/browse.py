@@ -40,7 +40,7 @@ class Browser:
         return "they are outside this folder" if self.shelf.roots.hidden(self.bench) else ""
 
     def cards(self, rows: np.ndarray) -> list[dict[str, Any]]:
-        """Return the cards of these rows."""
+        """Return the cards of the items with these row numbers."""
         answers = self.index.answers(self.shelf, self.wanted.task)
         return [self.card(item, _right(answers, row)) for row, item in zip(rows, self.index.items(rows), strict=True)]
 
@@ -155,7 +155,9 @@ def _history(bench: Benchmark, item: Item) -> list[str]:
 
 
 def searched(shelf: Shelf, words: str, index: Callable[[str], ItemIndex]) -> list[dict[str, Any]]:
-    """Return, for each benchmark with items that match a search, their number, an address and the first cards."""
+    """Return a record for each benchmark with matching items: its name, their number, the address that lists them,
+    and the first cards.
+    """
     found = []
     for name in shelf.readable()[0]:
         wanted = ItemFilter(name, words=words)

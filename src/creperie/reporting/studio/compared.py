@@ -23,8 +23,8 @@ SHOWN = 24  #: items
 def compared(
     shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery
 ) -> dict[str, Any]:
-    """Return what the page about two runs shows. The value `show` of the query chooses the items that only the first
-    run (a), only the second (b), or neither gets right.
+    """Return what the page about two runs shows. `show` in the query says which items are listed: those that only the
+    first run gets right (a), those that only the second does (b), or those that neither does (neither).
     """
     labels = [shelf.board().label_of[run.name] for run in runs]
     shared = shared_tasks(*runs)
@@ -77,8 +77,8 @@ def _disagreements(
     labels = [shelf.board().label_of[run.name] for run in runs]
     leads = [own.margins(run, name) for run in runs]
 
-    def sure(row: int) -> str:
-        """Return each model's margin on an item; empty if the task has none."""
+    def margins_on(row: int) -> str:
+        """Return the models' margins on an item as text; empty if the task has no margins."""
         return ", ".join(f"{k} {signed(v[row])}" for k, v in zip(labels, leads) if v is not None and v[row] == v[row])
 
     show = query.get("show", "") if query.get("show") in kinds else "a"
@@ -92,7 +92,7 @@ def _disagreements(
     return {
         "kinds": chips,
         "cards": [
-            {**card, "right": sure(row)}
+            {**card, "right": margins_on(row)}
             for row, card in zip(rows.tolist(), Browser(shelf, own, wanted).cards(rows[:SHOWN]), strict=False)
         ],
         "all": wanted.address() if show != "neither" else "",

@@ -153,8 +153,8 @@ class ItemIndex:
         return np.flatnonzero(keep)
 
     def shown(self, shelf: Shelf, named: str = "") -> dict[str, np.ndarray]:
-        """Return the mask of each value of `ItemFilter.show`: models disagree, people disagree, or all models are
-        wrong.
+        """Return a mask of the items for each value of `ItemFilter.show`; those about models are left out if
+        there is only one.
         """
         answers = self.answers(shelf, named)
         wrong = answers.right < answers.asked
@@ -186,8 +186,8 @@ class ItemIndex:
         return self._found[key]
 
     def labelled(self, shelf: Shelf) -> list[tuple[Run, str]]:
-        """Return the runs on these items with their labels. Runs on a blind twin are left out if
-        another run saw the images.
+        """Return the runs on these items with their labels. Runs that saw noise or other images instead are left out
+        if there is a run that saw the real ones.
         """
         board = shelf.board()
         entries = unblinded([e for e in board.entries if e.hash == self.bench.hash and tasks_by_item(e)])
@@ -213,8 +213,8 @@ class ItemIndex:
         return margins(task(name), run.layout, run.scores(task(name).needs))[self.rows_in(run)]
 
     def rows_in(self, run: Run) -> np.ndarray | slice:
-        """Return the number of the run's row for each item of the benchmark; a slice over all rows if the run and the
-        benchmark have their items in the same order.
+        """Return, for each item of the benchmark, the number of its row in the run; a slice over all rows if both have
+        the items in the same order.
         """
         ids = run.table.column("id")
         if ids.equals(self.bench.column("id")) and run.table.column("subset").equals(self.bench.column("subset")):
@@ -238,7 +238,7 @@ class ItemIndex:
         return ItemAnswers(chosen, right.sum(axis=0), asked.sum(axis=0))
 
     def items(self, rows: np.ndarray) -> list[Item]:
-        """Return the items of these rows."""
+        """Return the items with these row numbers."""
         return list(items_of(self.bench.table.take(pa.array(rows))))
 
 

@@ -58,8 +58,8 @@ class Proposed:
 
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
-    """Return the candidates of all makers for these captions, why some makers could not run, and why nothing was made
-    of some captions, by their numbers.
+    """Return the candidates of all makers for these captions, a note for each maker that could not run, and the reason
+    for each caption of which nothing was made, by the number of the caption.
     """
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")
@@ -80,7 +80,7 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
-    """Return the candidates, with those refused that have the words of another candidate of their caption."""
+    """Return the candidates. If several candidates for a caption have the same words, all but one get a `reason`."""
     kept: dict[tuple[int, str], Proposed] = {}
     for one in sorted(proposed, key=lambda p: (p.spare, p.role != "positive")):
         if one.usable:
@@ -90,8 +90,8 @@ def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
 
 
 def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
-    """Return the candidates that the makers write, each with the result of the checks; why some makers wrote none; and
-    why nothing was made of some captions, by their numbers. The candidates are not audited yet.
+    """Return the same as `propose`, with candidates that were checked one by one, but neither compared with each other
+    nor audited.
     """
     proposed: list[Proposed] = []
     notes = []

@@ -99,8 +99,8 @@ def _subset(cell: Mapping[str, Any]) -> str:
 
 
 def choices(name: str, document: Mapping[str, Any]) -> dict[str, list[tuple[str, float, str]]]:
-    """Return the leaks of an audit by cue. Each cue has a list of (subset, accuracy of the attacker that uses the cue,
-    address of the items).
+    """Return the leaks of an audit by what the attacker chooses, such as "the shorter caption". Each choice has a list
+    of (subset, accuracy, address of the items).
     """
     found: dict[str, list[tuple[str, float, str]]] = {}
     for leak in leaking_cells(document):
