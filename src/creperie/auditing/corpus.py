@@ -74,8 +74,8 @@ class Corpus(MarginSource):
         return margins
 
     def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]:
-        """Return a list of captions, first those of the pairs and then those of the named source, and an array with the
-        index in `pairs.texts` of each of the first ones.
+        """Return two values: the captions of the pairs, followed by those of the named source; and, for each caption of
+        the pairs, its index in `pairs.texts`.
         """
         numbers = np.unique(np.concatenate([pairs.left, pairs.right]))
         return [*pairs.said(numbers), *(text for _, text in self.captions)], numbers

@@ -1,9 +1,9 @@
 """Words and style marks as attackers: does the presence of this one cue tell the true caption from the false one?
 
-A cue says something about a pair if exactly one of its captions contains it; other pairs are ties. A cue that decides
-enough pairs to exceed the threshold by itself is measured like any attacker (under `cues`, or under `surface` for style
-marks), and its p-value is multiplied by the number of such cues. The choice of cues to test depends on how often they
-occur, never on which caption contains them. Rarer cues are listed if they differ significantly from chance after
+A cue decides a pair if exactly one caption of the pair contains it; other pairs are ties. A cue that decides so many
+pairs that its accuracy could exceed the threshold is measured like any attacker (under `cues`, or under `surface` for
+style marks), and its p-value is multiplied by the number of such cues. The choice of cues to test depends on how often
+they occur, never on which caption contains them. Rarer cues are listed if they differ significantly from chance after
 correction for all cues.
 """
 
@@ -93,9 +93,10 @@ class StrongestCue:
 def strongest_cue(
     attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0, progress: Progress = silent
 ) -> StrongestCue:
-    """Return the strongest of the cues that an attacker tries. If the accuracy of some cues is above the threshold, it
-    is the most significant of these; otherwise it is the most accurate cue. For an attacker that tries no cues, return
-    its own answers.
+    """Return the strongest of the cues that an attacker tries; for an attacker that tries no cues, its own answers.
+
+    If some cues are above the threshold and significant beyond doubt (`SURE`), the strongest is the most accurate of
+    these. Otherwise it is the most significant cue above the threshold or, if there is none, the most accurate cue.
     """
     names: Sequence[str] = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
@@ -214,9 +215,9 @@ OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _tallied(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
-    """Return an array with one column for each cue that decides enough pairs, that is, occurs in only one of their two
-    captions. Its five rows are the digest of the cue, the number of pairs in which only the true caption contains it,
-    the number in which only the false caption does, and the first pair of each of these two kinds.
+    """Return an array with one column for each cue that decides at least `FEWEST` pairs. Its five rows are the digest
+    of the cue, the number of pairs in which only the true caption contains it, the number in which only the false
+    caption does, and the first pair of each of these two kinds.
     """
     table = np.zeros((5, 0), np.uint64)
     with progress(f"cues of {kind}", len(pairs), "pairs") as advance:

@@ -2,7 +2,7 @@
 
 As in Table 4 of SugarCrepe, this gives the mean score of each benchmark's foils, and how often the foil of the second
 benchmark scores higher than that of the first. Two foils are compared if they have the same true caption (apart from
-case and spaces) and are of the same kind. Table 9 is about people's answers on the same pairs.
+case and spaces) and are of the same kind. In Table 9 of that paper, people compare the same pairs.
 """
 
 from __future__ import annotations

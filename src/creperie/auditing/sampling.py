@@ -2,9 +2,10 @@
 
 The sample of each subset grows in steps. Whole clusters are added in a random order that the seed fixes, so each sample
 contains the previous one. A subset in which a quick attacker leaks is already decided, and slow attackers get one small
-sample of it. In any other subset they are tested after 100 and after 500 items, where only a plain leak or its plain
-absence ends the growth; after that they get as many items as each can take (`sampled` in attackers.toml). These tests
-share the probability of error: each early one gets a small part of it, the last one the rest.
+sample of it. In any other subset they are tested after 100 and after 500 items; the sample stops growing if there
+certainly is a leak or certainly none. Otherwise each attacker gets as many items as it can take (`sampled` in
+attackers.toml). These tests share the probability of error: each early one gets a small part of it, the last one the
+rest.
 """
 
 from __future__ import annotations

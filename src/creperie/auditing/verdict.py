@@ -251,7 +251,8 @@ class Judgement:
     @property
     def power(self) -> str:
         """A text that says how small a leak this audit could have detected, and what share of the items have a pair of
-        captions that also occurs in another item. If a leak was found, it does not say that one could stay unseen.
+        captions that also occurs in another item. The first part is left out if the items are too few to detect any
+        leak, yet the verdict is *leaks* or *anti-learned*.
         """
         seen = self.measured
         least = math.ceil(seen.detectable * 1000)

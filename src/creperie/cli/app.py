@@ -169,15 +169,15 @@ def _line(error: Exception) -> str:
         return str(missing_module(error))
     if isinstance(error, OSError):
         hint = HINTS.get(error.errno or 0, "")
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT) and _within(error.filename, cache_home()):
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) and _inside_or_around(error.filename, cache_home()):
             hint = "; this is creperie's cache: set CREPERIE_CACHE to a folder that can be written"
         return f"{error.filename or _somewhere(error)}: {error.strerror or error}{hint}"
     problem = f"{type(error).__name__}: {error}"
     return f"unexpected error ({problem}); this is a defect of creperie, CREPERIE_TRACEBACK=1 shows where"
 
 
-def _within(name: object, folder: Path) -> bool:
-    """Return whether the path `name` is `folder`, lies inside it, or is one of the folders that contain it."""
+def _inside_or_around(name: object, folder: Path) -> bool:
+    """Return whether the path `name` is `folder`, is inside it, or is a folder that contains it."""
     if not isinstance(name, str):
         return False
     path = Path(name).absolute()

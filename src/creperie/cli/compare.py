@@ -43,7 +43,8 @@ def compare(
 
     The interval and the p-value of a difference take into account that items share images; McNemar's test is exact if
     items are independent. Holm's method corrects for all tests of a task. A folder as an argument means all runs in
-    this folder. More than six runs are ranked in groups that do not differ significantly, unless --details is given.
+    this folder. Unless --details is given, more than six runs are ranked, and models that do not differ significantly
+    are grouped.
     """
     from creperie.reporting import runs_in
 

@@ -46,8 +46,8 @@ def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
 
 @dataclass(frozen=True)
 class Direction:
-    """The check of a paper's claim against the results of one stage. The claim says which of two numbers is larger. The
-    check holds these numbers of the stage, and whether the claim is true of them.
+    """A paper's claim about which of two numbers is larger, with these two numbers from the results of one stage, and
+    whether the claim is true of them.
     """
 
     recipe: str

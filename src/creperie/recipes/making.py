@@ -97,8 +97,8 @@ def run_world(job: StageJob) -> dict[str, Any]:
     """Save items of the built-in world, with the subset names of the papers. If the option `caption` names a tag, the
     text of that tag becomes the true caption of the items that have it.
 
-    The tag `base` is the true caption without the thing that an addition adds. The foil of an addition is then the true
-    caption with words added and nothing else changed.
+    For foils that add something, the tag `base` is the true caption without its own, true addition. With
+    `caption: base`, such a foil is the true caption with words added.
     """
     from creperie.world import World, make_world
 

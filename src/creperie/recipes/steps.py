@@ -110,8 +110,8 @@ class StageKind:
 
     @cached_property
     def declared(self) -> dict[str, OptionField]:
-        """The declarations of all options by name, without options whose value is a mapping. The options that only
-        recipes have come first, then those of the options classes.
+        """The declarations of all options by name, without options whose value is a mapping: first the options that
+        exist only in recipes, then those of the options classes.
         """
         about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
         kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}

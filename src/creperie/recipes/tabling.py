@@ -103,8 +103,8 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """Return the inputs by the names of the stages that wrote them. Such a stage may not be in `stages`: a skipped
-    stage passes on an input that an earlier stage wrote.
+    """Return the inputs by the names of the stages that wrote them. If one of `stages` was skipped and passed on its
+    own input, this is the name of the earlier stage that wrote that input.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}

@@ -48,8 +48,8 @@ def run_train(job: StageJob) -> dict[str, Any]:
 
 
 def _model(job: StageJob, benchmarks: int = 1) -> str:
-    """Return the model from which a stage starts: the option `model`, or else one trained by an input that follows the
-    first `benchmarks` inputs.
+    """Return the model from which a stage starts: the option `model`, or else one trained by an input. The first
+    `benchmarks` inputs are benchmarks, in which no model is looked for.
     """
     model = job.option("model") or next(iter(trained_models(job.inputs[benchmarks:])), "")
     if not model:

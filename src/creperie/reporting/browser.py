@@ -35,8 +35,8 @@ def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
 def browser_data(group: RunGroup, pictures: Mapping[str, int], failed: Mapping[str, str]) -> dict[str, Any]:
     """Return the data of the item browser for a group of runs.
 
-    `pictures` maps each image reference to the line of the page with this image, `failed` to the reason why an image
-    cannot be shown.
+    The page holds its images in a list, one per line. `pictures` maps an image reference to the number of its line,
+    `failed` to the reason why the image cannot be shown.
     """
     first = group.runs[0]
     layout = first.layout
@@ -107,7 +107,7 @@ def _run(run: Run, label: str) -> dict[str, Any]:
         "model": run.model,
         "name": run.name,
         "tasks": [_task(run, name) for name in run.tasks if task(name).by_item],
-        "scores": {needs: packed(_seen(run, needs), "<f4") for needs in run.inputs},
+        "scores": {needs: packed(_distinct_scores(run, needs), "<f4") for needs in run.inputs},
         "findings": _findings(run),
         "answers": run.answers,
     }
@@ -122,9 +122,9 @@ def _task(run: Run, name: str) -> dict[str, Any]:
     return {**entry, "tie": tie}
 
 
-def _seen(run: Run, needs: Input) -> np.ndarray:
-    """Return the scores of the kind `needs` in a run. Scores between captions are symmetric; only those above the
-    diagonal are returned.
+def _distinct_scores(run: Run, needs: Input) -> np.ndarray:
+    """Return a run's scores of the kind `needs`. Scores between captions form a symmetric matrix, of which only the
+    cells above the diagonal are returned.
     """
     scores = run.scores(needs)
     return upper(run.layout, scores) if needs == "text_text" else scores

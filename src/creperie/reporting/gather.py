@@ -40,7 +40,7 @@ class RunGroup:
     labels: tuple[str, ...]  #: a short name for each run
     bench: Benchmark | None
     notes: tuple[str, ...] = ()
-    twins: tuple[Run, ...] = ()  #: blind twins, set apart
+    twins: tuple[Run, ...] = ()  #: the group's blind twins, see `apart`
     hidden: str = ""  #: why the images are not shown
     place: str = ""  #: the benchmark's folder as commands name it; empty if it is not known
 
@@ -53,7 +53,7 @@ class RunGroup:
 
     @property
     def title(self) -> str:
-        """What pages call the benchmark: its folder as commands name it, with its own name if that is another."""
+        """The benchmark's name on pages: its folder, followed by its own name in brackets if the two differ."""
         return called(self.place, self.name)
 
     @property
@@ -67,8 +67,8 @@ class RunGroup:
         return list(zip(self.runs, self.labels, strict=True))
 
     def apart(self) -> RunGroup:
-        """Return the group with its blind twins (runs on the same items without the real images) moved from `runs` to
-        `twins`.
+        """Return the group with all blind twins moved from `runs` to `twins`. A blind twin is a run on the same items
+        in which the model saw noise, for instance, in place of the real images.
         """
         kept = tuple(unblinded(self.runs))
         if len(kept) == len(self.runs):
@@ -171,7 +171,7 @@ def _places(run: Run) -> Iterator[str]:
 
 def _folder(run: Run) -> str:
     """Return the folder of a run's benchmark, as the run names it, if it still holds the same items; else an empty
-    text. What was typed is preferred to a path that holds on one machine only.
+    text. Relative paths are preferred, because absolute ones are valid on one machine only.
     """
     for place in sorted(_places(run), key=os.path.isabs):
         manifest = Path(place) / "creperie.json"

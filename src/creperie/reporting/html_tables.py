@@ -165,13 +165,15 @@ def run_table_html(made: RunTable) -> Markup:
             (made.cells.get((row, column)), "result best" if (row, column) in best else "result")
             for column in made.columns
         )
-        rows.append([*(text(name) for name in row), *(_figure(made, value, kind) for value, kind in cells)])
+        rows.append([*(text(name) for name in row), *(_value_cell(made, value, kind) for value, kind in cells)])
     heads = [*made.choice.rows, *(" ".join(column) for column in made.columns)]
     return part("notebook", table(heads, rows, label="Results", text=made.choice.rows), made.caption)
 
 
-def _figure(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
-    """Return a cell of a table of runs: the number, its interval drawn as a line, and the number of items behind it."""
+def _value_cell(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
+    """Return a cell of a table of runs: the number, its interval drawn as a line, and the number of items behind it.
+    `kind` is the cell's class on the page.
+    """
     if value is None or math.isnan(value.value):
         return HtmlCell("–")
     if value.task.is_rank or not made.choice.intervals:

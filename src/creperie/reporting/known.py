@@ -130,7 +130,7 @@ def _definition(column: Column) -> Definition:
 
 
 def known_places(run: RunHeader) -> list[KnownPlace]:
-    """Return the run's place in every column of published results that was computed on items that the run has."""
+    """Return the run's place in each column with which it can be compared: same task, items and rule for ties."""
     return [place for column in _columns_of(run.benchmark) if isinstance(place := _place(run, column), KnownPlace)]
 
 

@@ -82,8 +82,8 @@ class Board:
     benches: Mapping[str, str] = field(default_factory=dict)  #: names that a folder gives its benchmarks, by content
 
     def by_content(self) -> dict[str, list[LeaderboardEntry]]:
-        """Return the runs by the content hash of their benchmark. Blind twins (runs without the real images) form
-        groups of their own, which come last.
+        """Return the runs by the content hash of their benchmark. Runs without the real images (blind twins) are in
+        separate groups, which come last.
         """
         groups: dict[str, list[LeaderboardEntry]] = {}
         for entry in sorted(self.entries, key=lambda entry: bool(entry.blinded)):
@@ -391,8 +391,9 @@ def entries_report(
     roots: PictureRoots | None = None,
     place: str = "",
 ) -> str:
-    """Return the report of runs and their blind twins on one benchmark. Items are shown if the benchmark is among
-    `benches` or can be found. `place` is its folder as commands name it, if that is not what the runs say.
+    """Return the report of runs on one benchmark, with the same models' runs without the real images (blind twins).
+    Items are shown if the benchmark is among `benches` or can be found. `place` is its folder; by default, the one that
+    the runs name.
     """
     models = {entry.model for entry in entries}
     twins = [e for e in board.entries if e.blinded and e.hash == entries[0].content and e.model in models]

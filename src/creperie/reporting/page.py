@@ -226,8 +226,8 @@ def _names(group: RunGroup) -> dict[str, str]:
 
 
 def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
-    """Return an HTML page in the house style. `values` are the variables of the template, above all `sections`, a list
-    of (id, heading, HTML), or instead `shown`, a single block of HTML.
+    """Return an HTML page in the house style. `values` are the variables of the template: usually `sections`, a list of
+    (id, heading, HTML), or else `shown`, a single block of HTML.
     """
     known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
     return render("reporting", template, title=title, **(known | values))

@@ -1,5 +1,5 @@
-"""The section of a page on what the picture adds, from runs and their blind twins, which are runs without the real
-images.
+"""The section of a page on what the picture adds: runs compared with the same models' runs without the real images
+(blind twins).
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ def gap_plane(
     title: str = "",
 ) -> Figure:
     """Return a scatter plot of items by their gaps for two attackers. With `kept`, the items that refinement keeps and
-    those that it leaves out have different marks. Lines show the cells of the grid on which refinement works: it keeps
-    equally many items in each cell and in the cell opposite to it.
+    those that it leaves out have different marks. Lines show the grid of refinement, which keeps as many items in
+    each cell as in the opposite cell, where both gaps have the other sign.
 
     `bins` is the number of cells on each side of zero, 50 as published; gaps are between −1 and 1.
     """

@@ -35,8 +35,8 @@ def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) 
 
 
 def _attackers(options: FigureOptions) -> tuple[str, ...]:
-    """Return the attackers to draw: those that the options name. If the options name only models, these are the
-    attackers that use the models. Otherwise they are two attackers that need no model.
+    """Return the attackers that the options name; else those whose models the options name; else two attackers that
+    need no model.
     """
     given = tuple(name for name in ("plausibility", "grammar") if getattr(options, name))
     return options.attackers or given or ("length-words", "surface")

@@ -186,8 +186,8 @@ class ItemIndex:
         return self._found[key]
 
     def labelled(self, shelf: Shelf) -> list[tuple[Run, str]]:
-        """Return the runs on these items with their labels. Runs that saw noise or other images instead are left out
-        if there is a run that saw the real ones.
+        """Return the runs on these items with their labels. Runs that saw noise or other images are left out if
+        another run saw the real ones.
         """
         board = shelf.board()
         entries = unblinded([e for e in board.entries if e.hash == self.bench.hash and tasks_by_item(e)])

@@ -58,8 +58,8 @@ class Proposed:
 
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
-    """Return the candidates of all makers for these captions, a note for each maker that could not run, and the reason
-    for each caption of which nothing was made, by the number of the caption.
+    """Return three things: the candidates of all makers for these captions; a note for each maker that could not run;
+    and the number of each caption of which nothing was made, with the reason.
     """
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")

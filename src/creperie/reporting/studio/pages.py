@@ -442,8 +442,8 @@ class Studio:
         return render("reporting", f"studio/{page}.html", **{**lines, **values, **shown})
 
     def _rail(self) -> list[tuple[str, str, str, int]]:
-        """Return the links at the side of the page, each as (address, symbol, name, count). The count is that of what
-        the linked page lists, such as running jobs.
+        """Return the links at the side of the page, each as (address, symbol, name, count). `count` is the number
+        of entries on the linked page, such as running jobs.
         """
         names = self.shelf.benches()
         return [

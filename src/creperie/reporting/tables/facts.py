@@ -475,7 +475,9 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _not_shorter(benches: Sequence[Benchmark], analysis: str) -> str:
-    """Return a note that says how many items of an analysis have the same captions long and simplified."""
+    """Return a note that says for how many items of an analysis the simplified captions equal the long ones; empty if
+    there are none.
+    """
     forms = [form for word, form in CONSTRUCTIONS.items() if word in analysis] or [*CONSTRUCTIONS.values()]
     pairs = [(bench, form, f"{form}-simplified") for bench in benches for form in forms]
     same = sum(same_captions(*pair) for pair in pairs)

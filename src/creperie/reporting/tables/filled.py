@@ -15,7 +15,7 @@ from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.gather import HUMAN
 from creperie.reporting.tables.facts import STAND_IN_SETS, TIES, FactRow, annotators
-from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, change, figure
+from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, change, measured_cell
 from creperie.reporting.tables.published import (
     Column,
     PublishedRow,
@@ -229,7 +229,7 @@ def _our_row(
         fitting: dict[int, MeasuredCell] = {}
         for i, run in enumerate(runs):
             free = any_benchmark and run.benchmark not in table.item_names()  # a published set fills its own columns
-            cell = _asked_otherwise(table, run) or figure(run, column, table.item_names(column), free)
+            cell = _asked_otherwise(table, run) or measured_cell(run, column, table.item_names(column), free)
             if isinstance(cell, Unfit):
                 (own if run.benchmark in table.item_names(column) else reasons).setdefault(i, cell.reason)
             else:

@@ -42,10 +42,12 @@ class Unfit:
     reason: str
 
 
-def figure(run: Run, column: Column, published: Collection[str], any_benchmark: bool = False) -> MeasuredCell | Unfit:
+def measured_cell(
+    run: Run, column: Column, published: Collection[str], any_benchmark: bool = False
+) -> MeasuredCell | Unfit:
     """Return the run's result in a column, or the reason why there is none.
 
-    `published` are the names of the items that the column is about; runs on other items count only with
+    `published` are the names of the items that the column is about; a run on other items has a result only with
     `any_benchmark`.
     """
     own = run.benchmark in published

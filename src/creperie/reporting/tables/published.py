@@ -40,7 +40,8 @@ Over = Literal["items", "subsets", "sd"]
 class Column:
     """A column of a table, and how it is computed from a run: by a task, on some subsets of a benchmark.
 
-    Of `tasks`, the first one for which the run has scores is used; `blind`, for instance, is for models without images.
+    Of `tasks`, the first one for which the run has scores is used. With `itt` and `blind`, for instance, the column has
+    results of models that see images and of models that do not.
     A column without tasks, such as sizes or ratings, cannot be filled by a run. `subsets` may hold patterns such as
     `atom_*`. If it is empty, all items are used; but if the run's benchmark stands in for another one, only the subset
     with the column's name is used.
