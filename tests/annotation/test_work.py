@@ -175,6 +175,12 @@ def test_one_person_in_a_hurry_does_not_shorten_the_promised_time(db: Database, 
 
 
 @both_databases
+def test_practice_is_promised_whether_the_plan_names_its_number_or_not(db: Database, bench: Benchmark) -> None:
+    who, _ = begin(db, bench, practice=None, per_annotator=5)
+    assert dict(_terms(db, who).rows)["Questions"] == "5 and 1 for practice"
+
+
+@both_databases
 def test_the_first_page_promises_what_is_left_for_the_person_who_reads_it(db: Database, bench: Benchmark) -> None:
     """The first page promised all questions to the third person, too, whom others had left only two."""
     people, promised, given = begin(db, bench, people=3, overlap=2), [], []

@@ -30,6 +30,7 @@ from creperie.annotation.schema import (
     StudyRow,
 )
 from creperie.annotation.settings import settings_of
+from creperie.annotation.study import count_questions
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import Json, PageForm
 from creperie.annotation.tasks.performance import picture_order
@@ -129,7 +130,8 @@ def _left(session: Session, study: StudyRow, me: Annotator | None) -> tuple[int,
     if quota is not None:
         number = max(0, min(number, quota - counts.get((MAIN, DONE), 0)))
     if not counts:  # not begun: these slots are made with the first question
-        checks, practice = int(study.plan.get("attention") or 0), int(study.plan.get("practice") or 0)
+        made = count_questions(session, study)
+        checks, practice = made[ATTENTION], made[PRACTICE]
     else:
         checks, practice = (counts.get((k, FREE), 0) + counts.get((k, HELD), 0) for k in (ATTENTION, PRACTICE))
     return (number + checks, practice) if number else (checks if counts else 0, 0)

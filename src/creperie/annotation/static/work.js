@@ -162,7 +162,6 @@
     active = 0;
     $("practice").hidden = !question.practice;
     $("ask").textContent = question.ask;
-    $("problem").textContent = "";
     $("comment").value = back ? back.comment : "";
     $("comment-box").hidden = !$("comment").value;
     $("pictures").replaceChildren(...question.pictures.map(picture));
@@ -246,6 +245,7 @@
       box.hidden = !isShown(one);
       box.classList.toggle("active", n === active && question.fields.filter(isShown).length > 1);
     });
+    $("problem").textContent = ""; // whatever was refused is being changed
     $("send").setAttribute("aria-disabled", missing() ? "true" : "false");
     drafts.write();
   }
@@ -256,11 +256,10 @@
     if (!question || pending || waiting) return;
     const open = missing();
     if (open) {
-      $("problem").textContent = `${words.missing}: ${open.label}`;
       if (open.kind !== "text") { active = question.fields.indexOf(open); document.activeElement.blur(); refresh(); }
+      $("problem").textContent = `${words.missing}: ${open.label}`;
       return;
     }
-    $("problem").textContent = "";
     const fields = {};
     for (const one of question.fields) if (isShown(one)) fields[one.name] = given[one.name];
     last = { slot: question.slot, given: { ...given }, comment: $("comment").value };
