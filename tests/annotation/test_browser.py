@@ -248,6 +248,8 @@ def test_whoever_has_to_wait_is_told_how_much_may_come_and_when_the_pay_is_owed(
     page.get_by_role("button", name="Start").click()
     page.get_by_text("0 done, at most 16 more").wait_for()
     work(db, 1)
+    page.reload()
+    page.get_by_text("16 done", exact=True).wait_for()
     work(db, 2)
     page = page_of()
     page.goto(second.link(address))

@@ -140,7 +140,7 @@
     $("bar").max = total || Math.max(done, 1);
     $("bar").value = done;
     $("bar").hidden = !total;
-    $("count").textContent = total ? `${done} ${words.of} ${total} ${words.done}` : words.most.replace("{}", done).replace("{}", Math.max(0, most - done));
+    $("count").textContent = total ? `${done} ${words.of} ${total} ${words.done}` : done < most ? words.most.replace("{}", done).replace("{}", most - done) : `${done} ${words.done}`;
   }
 
   // -- showing a question ---------------------------------------------------------------------------------------
