@@ -270,7 +270,7 @@ def test_an_item_opens_by_keys_and_shows_everything(opened: Watched) -> None:
     assert page.inner_text("#place") == "3 of 10"
     page.keyboard.press("Escape")
     assert not page.locator("#item").evaluate("d => d.open")
-    assert page.title() == "Report on mine"
+    assert page.title() == "Report on bench (mine)"
 
 
 def test_a_view_can_be_sent_as_an_address(opened: Watched, chromium: Any) -> None:
