@@ -9,7 +9,8 @@
     [odd-which]
     text = "… {options} …"
 
-The keys of an entry replace the same keys of creperie's prompt with this name. The table or figure may be left out.
+The keys of an entry replace the same keys of creperie's prompt with this name. The figure or table
+in a heading is only checked against the prompt's name, and may be left out.
 """
 
 from __future__ import annotations

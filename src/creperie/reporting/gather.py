@@ -83,7 +83,7 @@ def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def covered(n: int, void: int) -> str:
-    """Return as text how many items are covered, followed by "of" and the total if some are not.
+    """Return as text the number `n` of covered items, followed by "of" and the total if `void` items are not covered.
 
     >>> covered(9, 91), covered(1200, 0)
     ('9 of 100', '1,200')

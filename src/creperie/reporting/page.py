@@ -129,9 +129,11 @@ def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress
 
 
 def _of_benchmark(
-    group: RunGroup, contents: Contents, progress: Progress, place: int = 0
+    group: RunGroup, contents: Contents, progress: Progress, number: int = 0
 ) -> list[tuple[str, str, str]]:
-    """Return (id, heading, HTML) for each section of one benchmark: results, figures, comparisons and audit."""
+    """Return (id, heading, HTML) for each section of one benchmark: results, figures, comparisons and audit. `number`
+    is its index among the benchmarks of the page.
+    """
     sections = [("results", "Results", _results(group))]
     if contents.figures and (drawn := page_figures(group)):
         sections.append(("figures", "Figures", drawn))
@@ -141,7 +143,7 @@ def _of_benchmark(
         if 1 < len(ranked) <= MOST_COMPARED:
             sections.append(("robustness", "Robustness", robust_part(robustness(ranked, blind=blind), _names(group))))
     if group.twins:
-        sections.append(("picture", "What the picture adds", sight_part(group, place)))
+        sections.append(("picture", "What the picture adds", sight_part(group, number)))
     if audit := contents.audits.get(group.runs[0].hash):
         sections.append(("audit", "Audit", part("audit", audit, blind_rows(audit), audit_answer(audit))))
     return sections

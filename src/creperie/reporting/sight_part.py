@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-def sight_part(group: RunGroup, place: int) -> Markup:
+def sight_part(group: RunGroup, number: int) -> Markup:
     """Return the section on the value of the pictures: what they add for each model, which items are solved without
-    them, and the results of blind twins. `place` is the benchmark's number in the item browser.
+    them, and the results of blind twins. `number` is the benchmark's index in the item browser.
     """
     shown = []
     for content in dict.fromkeys(run.content for run in group.twins):
@@ -31,7 +31,7 @@ def sight_part(group: RunGroup, place: int) -> Markup:
             added, solved = part("soft", str(e)), []
         results = part("folded", "Results without the picture", part("by_task", tables))
         shown.append((twins[0].blinded, added, solved, results))
-    return part("sight", shown, place)
+    return part("sight", shown, number)
 
 
 def _added(group: RunGroup, blind: RunGroup) -> tuple[Markup, list[tuple[str, list[str]]]]:

@@ -149,8 +149,8 @@ def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link
     """Return a job that keeps the largest part of a benchmark on which the attackers are at chance, and then audits
     both this part and the whole benchmark with the same attackers.
 
-    With `repair`, the captions of every item are first given one surface style. `link` is the address that is shown
-    when the job is done.
+    With `repair`, the captions of every item are first brought into one style (case, spaces, punctuation). `link` is
+    the address that is shown when the job is done.
     """
 
     def work(job: StudioJob) -> None:

@@ -334,8 +334,8 @@ def model_label(model: str) -> str:
 
 
 def stands_for(name: str) -> str:
-    """Return the name of the published benchmark for which a benchmark stands in: the part NAME of a name that is or
-    ends with `as-NAME`. Any other name is returned unchanged.
+    """Return NAME if a benchmark is called `as-NAME` or `…-as-NAME`, which says that it stands in for the published
+    benchmark NAME. Any other name is returned unchanged.
 
     >>> stands_for("world-as-cc"), stands_for("as-relation-aro"), stands_for("negate")
     ('cc', 'relation-aro', 'negate')
