@@ -197,7 +197,7 @@ def test_a_table_says_by_which_scores_its_items_were_chosen() -> None:
     for history in ([step], [joined]):
         (said,) = _said_of_sets(row, ours, {"world-refined": [{"provenance": history}]})
         assert said.endswith(
-            "; items of it were chosen by the scores of lm-mean and grammar, which come near chance by that."
+            "; items of it were chosen by the scores of lm-mean and grammar, which come nearer to chance by that."
         )
 
 

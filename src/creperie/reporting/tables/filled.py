@@ -449,7 +449,7 @@ def _said_of_sets(
         chosen = dict.fromkeys(filter(None, map(_chosen_by, about.get(name, ()))))
         whole = all(_all_refined(each.get("provenance") or []) for each in about.get(name, ()))
         parts += [
-            f"items of it were chosen by the scores of {', '.join(chosen)}, which come near chance by that"
+            f"items of it were chosen by the scores of {', '.join(chosen)}, which come nearer to chance by that"
             if whole
             else f"only some parts of it were refined, by the scores of {', '.join(chosen)}: on the whole these need "
             "not come near chance"
