@@ -208,7 +208,10 @@ def test_a_set_of_which_parts_were_refined_is_not_told_as_refined(tmp_path: Path
     ours = [type("Row", (), {"benchmarks": ("world-whole",)})()]
     table = fill_table(published_table("sade/1")).table
     (said,) = _said_of_sets(table, ours, {"world-whole": [{"provenance": [joined]}]})
-    assert "only some parts of it were refined, by the scores of lm-mean: on the whole these need not come" in said
+    assert "only some parts of it came out of a refinement, by the scores of lm-mean: on the whole these need" in said
+    joined["args"]["names"] = ["as-negate", "as-content"]  # which part it was, nobody was told
+    (said,) = _said_of_sets(table, ours, {"world-whole": [{"provenance": [joined]}]})
+    assert "only as-negate among its parts came out of a refinement, by the scores of lm-mean: on the" in said
     items = [Item("1", "x", (), ("a", "b"), choice(1, 1))]
     steps = (ProvenanceStep("concatenate", joined["args"]),)  # type: ignore[arg-type]
     save(from_items("whole", items, provenance=steps), tmp_path / "whole")

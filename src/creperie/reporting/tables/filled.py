@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from creperie.core import UsageError, counted, unknown
+from creperie.core import UsageError, counted, listing, unknown
 from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.gather import HUMAN
@@ -335,6 +335,13 @@ def _all_refined(history: Sequence[Mapping[str, Any]]) -> bool:
     )
 
 
+def _refined_parts(history: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the names of those joined parts of which a refinement chose all items."""
+    for args in (step.get("args", {}) for step in history):
+        parts = zip(args.get("names", ()), args.get("history") or (), strict=False)
+        yield from (name for name, part in parts if _all_refined(part))
+
+
 def _scripted(history: Any) -> Iterator[str]:
     if isinstance(history, Mapping):
         if history.get("scripted") is True:
@@ -448,11 +455,13 @@ def _said_of_sets(
         parts += ["seen with other images in place of its own"] * ("~" in name)
         chosen = dict.fromkeys(filter(None, map(_chosen_by, about.get(name, ()))))
         whole = all(_all_refined(each.get("provenance") or []) for each in about.get(name, ()))
+        refined = list(dict.fromkeys(p for each in about.get(name, ()) for p in _refined_parts(each["provenance"])))
+        which = f"only {listing(refined)} among its parts" if refined else "only some parts of it"
         parts += [
             f"items of it were chosen by the scores of {', '.join(chosen)}, which come nearer to chance by that"
             if whole
-            else f"only some parts of it were refined, by the scores of {', '.join(chosen)}: on the whole these need "
-            "not come near chance"
+            else f"{which} came out of a refinement, by the scores of {', '.join(chosen)}: on the whole these need not "
+            "come near chance"
         ] * bool(chosen)
         checked = dict.fromkeys(filter(None, map(by_scripts, about.get(name, ()))))
         parts += [f"scripts, not people, checked {', '.join(checked)}"] * bool(checked)
