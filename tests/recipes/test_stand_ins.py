@@ -265,7 +265,7 @@ def test_notes_of_sugarcrepe_do_not_guess_why_scores_tie_and_say_how_people_are_
     notes = {number: " ".join(published_table(f"sugarcrepe/{number}").notes) for number in (4, 5)}
     assert "mostly" not in notes[4]
     assert "pairs with different foils of equal score" in notes[4]
-    assert "printed ones of people are means of the subsets; ours are pooled, too" in notes[5]
+    assert "printed ones of people are means of the subsets. All ours are pooled." in notes[5]
 
 
 def test_parts_that_a_filter_left_alone_are_known() -> None:
