@@ -9,7 +9,8 @@ frequent edits leave out few foils.
 From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
 from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used up to three times, or for at most
 20 % of the foils. Swaps add and remove no words, so fewer than 200 of them are not limited. If a kind has more than
-100 foils, at most 55 % of them are less likely than their captions. More captions never give fewer foils.
+100 foils, at most 55 % of them are less likely than their captions. Longer and shorter foils differ in number by at
+most 10 % of the foils, or by 10. More captions never give fewer foils.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcom
 
 NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is made too often"
 UNLIKELY = "too many foils of its kind are less likely than their captions (--unmatched keeps them)"
+UNEVEN = "too many foils of its kind are {} than their captions (--unmatched keeps them)"
 #: From MANY foils of a kind on, the share of one edit is at most MOST_OF_ALL; from SOME on, the share of the TOP most
 #: frequent edits together is at most OF_SOME.
 MANY, MOST_OF_ALL = 1000, 0.02
@@ -36,6 +38,8 @@ MOST_OF_FEW = 0.20
 FEW = 100
 #: Maximum share of foils that a language model finds less likely than their captions.
 LESS_LIKELY = 0.55
+#: Longer and shorter foils differ in number by at most this share of the foils, or by ANY_MORE.
+MORE_OF_A_LENGTH, ANY_MORE = 0.10, 10
 #: How often every caption may change its foil.
 ROUNDS = 4
 
@@ -52,6 +56,11 @@ class Option:
     signs: tuple[int, int, int]  #: signs of the differences in length, in word frequency and in likelihood
     gap: float  #: log P(foil) − log P(caption)
     support: float = 1.0  #: how far the corpus has its words together
+
+    @property
+    def length(self) -> int:
+        """The sign of the difference in length."""
+        return self.signs[0]
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
@@ -83,8 +92,8 @@ def _option(number: int, place: int, candidate: Candidate) -> Option:
     edit = candidate.edit.lower()
     gone, _, come = edit.removeprefix("− ").replace(", + ", " → ").partition(" → ")
     moved = [(w, 1) for w in words(come)] + [(w, -1) for w in words(gone)] if come else []
-    gap, frequency = (float(candidate.tags.get(name, 0.0)) for name in ("lm_gap", "frequency_gap"))
-    longer = len(come) - len(gone) if come else 0
+    gaps = ("lm_gap", "frequency_gap", "length_gap")
+    gap, frequency, longer = (float(candidate.tags.get(name, 0.0)) for name in gaps)
     if edit.startswith("− "):
         edit = come  # an addition repeats itself by what it adds, whatever made room for it
     support = float(candidate.tags.get("support", 1.0))
@@ -139,7 +148,9 @@ class _Choice:
         own = self.taken.get(option.caption, [])
         if option in own or len(own) == self.options.foils:
             return "" if option in own else NOT_CHOSEN
-        return UNLIKELY if self._is_too_unlikely(option) else TOO_OFTEN
+        if self._is_too_unlikely(option):
+            return UNLIKELY
+        return UNEVEN.format("longer" if option.length > 0 else "shorter") if self._is_uneven(option) else TOO_OFTEN
 
     def _choose_again(self, row: Sequence[Option], fits: Callable[[Option], bool] = lambda _: True) -> None:
         """Put back the foils of a caption, and take those with the lowest cost among the ones that fit."""
@@ -167,7 +178,7 @@ class _Choice:
         return 8 * used + imbalance + 0.5 * cues + abs(option.gap) / 10 - 2 * option.support
 
     def _has_room(self, option: Option) -> bool:
-        if self._is_too_unlikely(option):
+        if self._is_too_unlikely(option) or self._is_uneven(option):
             return False
         self.edits[option.edit] += 1
         most = nlargest(TOP, self.edits.values())
@@ -184,6 +195,11 @@ class _Choice:
             return self.total + 1
         likely = self.total - self.unlikely
         return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
+
+    def _is_uneven(self, option: Option) -> bool:
+        """Return True if one more foil of this length leaves too many longer or too many shorter ones."""
+        more = (self.sums[0] + option.length) * option.length
+        return self.options.matched and more > max(ANY_MORE, MORE_OF_A_LENGTH * (self.total + 1))
 
     def _largest_limit(self) -> int:
         """Return the largest number of times that an edit may be taken if frequent edits are to stay within limits."""
@@ -209,6 +225,8 @@ class _Choice:
             size, self.limit = self.total, self._largest_limit()
             for option in sorted((o for own in self.taken.values() for o in own), key=lambda o: (o.gap, o.text)):
                 often = self.edits[option.edit] > self.limit
-                if often or (option.gap < 0 and self.unlikely > self._most_unlikely()):
+                more = self.options.matched and self.sums[0] * option.length
+                uneven = more > max(ANY_MORE, MORE_OF_A_LENGTH * self.total)
+                if often or uneven or (option.gap < 0 and self.unlikely > self._most_unlikely()):
                     self.taken[option.caption].remove(option)
                     self._count(option, -1)

@@ -37,13 +37,14 @@ from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, di
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
 from creperie.making.contrasts import swapped_attributes
 from creperie.making.corpus import WordCounts, corpus_of
-from creperie.making.counting import other_counts, swapped_counts
+from creperie.making.counting import swapped_counts
 from creperie.making.edits import CaptionEdit, other_attributes, other_objects, replaced
 from creperie.making.judges import NOT_VOUCHED
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import EVIDENCE, ParsedMaker
 from creperie.making.plausible import is_vouched
 from creperie.making.published import PublishedReplacer, other_verbs, propose_swaps
+from creperie.making.recounting import other_counts
 from creperie.making.relating import is_vouched_relation, other_relations
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import absurd_swaps, swapped_objects, swapped_phrases
@@ -197,6 +198,7 @@ class RuleProposer:
         tags: dict[str, Tag] = {
             "lm_gap": round(one.gap, 3),
             "support": one.support,
+            "length_gap": len(edit.text) - len(source.text),
             "frequency_gap": round(mean_zipf(edit.text) - mean_zipf(source.text), 3),
             "reversible": edit.pair is not None,
             "edit_kind": kind,

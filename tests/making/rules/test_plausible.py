@@ -418,6 +418,23 @@ def test_more_captions_never_give_fewer_foils() -> None:
     assert reasons == {"", "too many foils of its kind are less likely than their captions (--unmatched keeps them)"}
 
 
+def test_longer_and_shorter_foils_are_about_as_many() -> None:
+    """Four of five foils are longer than their captions, and a model that knew this was right for 90 %."""
+    tags = {"edit_kind": "replace-count", "frequency_gap": 0.0, "lm_gap": 0.0}
+    outcomes = []
+    for k in range(500):
+        length = {"length_gap": -1 if k % 5 == 0 else 2}
+        foil = Candidate(str(k), str(k), "negative", "replace-count", "m", f"a{k} → b{k}", tags=tags | length)
+        outcomes.append(SourceOutcome(str(k), verdicts=(CandidateVerdict(foil),)))
+    assert [chosen(outcomes[:n]).total() for n in (10, 50, 500)] == [10, 30, 222]
+    maker = ParsedMaker("rules:replace", MakerOptions(), lambda *_: Proposal(), chooses=True)
+    made = [c.tags["length_gap"] for o in choose(maker, lambda: outcomes) for c in o.accepted]
+    assert made.count(-1) == 100
+    assert made.count(2) == 122
+    reasons = {v.reason for o in choose(maker, lambda: outcomes) for v in o.verdicts}
+    assert reasons == {"", "too many foils of its kind are longer than their captions (--unmatched keeps them)"}
+
+
 def drawn_outcomes(size: int) -> list[SourceOutcome]:
     """Three foils for each of some captions; as in English, few edits are frequent and most are rare."""
     rng, outcomes = Random(2), []
