@@ -78,7 +78,8 @@ def _door(folder: Path) -> dict[str, tuple[str, str]]:
     """A front door's public names, with the module and name that define them."""
     stub = (folder / "__init__.pyi").read_text(encoding="utf-8")
     listed = re.findall(r"^(?:# )?from (\S+) import (\w+) as (\w+)$", stub, re.MULTILINE)
-    return {public: (module, name) for module, name, public in listed}
+    above = _door(folder.parent) if folder.name == "plugin" else {}
+    return {public: above[name] if module == "creperie" else (module, name) for module, name, public in listed}
 
 
 def _summary(module: str, name: str) -> str:

@@ -363,6 +363,7 @@ def test_the_build_finds_broken_links_and_pages_that_collide(tmp_path: Path) -> 
     twice = [File(name, str(tmp_path), str(tmp_path / "site"), use_directory_urls=False) for name in ("x.md", "x.html")]
     assert hooks.clashes(Files(twice)) == ["x.html"]
     assert hooks.clashes(Files(twice[:1])) == []
+    assert any(row.startswith("| `Benchmark` | A named set of items") for row in hooks._api()), "a name of both doors"
 
 
 def test_the_security_page_names_tests_that_exist() -> None:

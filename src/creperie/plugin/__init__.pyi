@@ -1,40 +1,462 @@
-from creperie.auditing.attackers import Attacker as Attacker
-from creperie.auditing.attackers import TextAttacker as TextAttacker
-from creperie.auditing.battery import AttackerModels as AttackerModels
-from creperie.auditing.pairs import Pairs as Pairs
-from creperie.bench.benchmark import Benchmark as Benchmark
-from creperie.bench.benchmark import from_items as from_items
-from creperie.bench.formats.format import Format as Format
-from creperie.bench.formats.format import FormatSource as FormatSource
-from creperie.bench.item import Item as Item
-from creperie.core.errors import CreperieError as CreperieError
-from creperie.core.errors import UsageError as UsageError
-from creperie.core.plugins import register_attacker as register_attacker
-from creperie.core.plugins import register_format as register_format
-from creperie.core.plugins import register_maker as register_maker
-from creperie.core.plugins import register_model as register_model
-from creperie.making.candidate import Candidate as Candidate
-from creperie.making.candidate import Proposal as Proposal
-from creperie.making.options import MakerOptions as MakerOptions
-from creperie.making.pipeline import Maker as Maker
-from creperie.making.pipeline import ParsedMaker as ParsedMaker
-from creperie.making.source import Captions as Captions
-from creperie.making.source import SourceCaption as SourceCaption
-from creperie.models.captions import clean_caption as clean_caption
-from creperie.models.device import Place as Place
-from creperie.models.protocols import Fingerprint as Fingerprint
-from creperie.models.protocols import Generator as Generator
-from creperie.models.protocols import ImageEncoder as ImageEncoder
-from creperie.models.protocols import Model as Model
-from creperie.models.protocols import PairEncoder as PairEncoder
-from creperie.models.protocols import PairScorer as PairScorer
-from creperie.models.protocols import Prompt as Prompt
-from creperie.models.protocols import StagedImages as StagedImages
-from creperie.models.protocols import StagedTexts as StagedTexts
-from creperie.models.protocols import TextEncoder as TextEncoder
-from creperie.models.protocols import TextPairScorer as TextPairScorer
-from creperie.models.protocols import TextScorer as TextScorer
-from creperie.models.protocols import Tokens as Tokens
-from creperie.models.uri import ModelURI as ModelURI
-from creperie.models.weights import hash_files as hash_files
-from creperie.models.wrapping import wrap as wrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from PIL import Image
+
+from creperie import AttackerModels as AttackerModels
+from creperie import Benchmark as Benchmark
+from creperie import CreperieError as CreperieError
+from creperie import Item as Item
+from creperie import MakerOptions as MakerOptions
+from creperie import UsageError as UsageError
+from creperie import (
+    _BatchCheck,
+    _BuildItems,
+    _Check,
+    _Files,
+    _ImageStore,
+    _Progress,
+    _ProposeOne,
+    _Role,
+    _ScoreTexts,
+    _Tag,
+)
+from creperie import register_attacker as register_attacker
+from creperie import register_format as register_format
+from creperie import register_maker as register_maker
+from creperie import register_model as register_model
+from creperie import wrap as wrap
+
+# from creperie.auditing.attackers import Attacker as Attacker
+@runtime_checkable
+class Attacker(Protocol):
+    """The protocol of attackers: any object that returns a margin for each caption pair."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def directed(self) -> bool: ...
+    @property
+    def prefers(self) -> str:
+        """What the attacker chooses, in words: "the shorter caption"."""
+
+    @property
+    def otherwise(self) -> str:
+        """What the attacker chooses if its rule is reversed, such as "the longer caption"; empty for an attacker
+        whose direction is fixed."""
+
+    def margins(self, pairs: Pairs, progress: _Progress = ...) -> np.ndarray: ...
+
+# from creperie.making.candidate import Candidate as Candidate
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A caption that a maker proposes for a source caption. The candidates of one group become one item."""
+
+    source: str
+    text: str
+    role: _Role
+    kind: str
+    maker: str
+    edit: str
+    group: str = ...
+    tags: Mapping[str, _Tag] = ...
+    refused: str = ...
+    @property
+    def subset(self) -> str: ...
+
+# from creperie.making.source import Captions as Captions
+@dataclass(frozen=True)
+class Captions:
+    """All source captions of one generation job, where they come from, and their image store."""
+
+    name: str
+    sources: Sequence[SourceCaption]
+    images: _ImageStore = ...
+    spec: str = ...
+    bench: Benchmark | None = ...
+    items: Mapping[str, Item] = ...
+    drawn_from: Sequence[SourceCaption] = ...
+    @property
+    def false(self) -> frozenset[tuple[str, str]]:
+        """The (image, caption) pairs of the benchmark that people found false."""
+
+    @property
+    def digest(self) -> str:
+        """A hash of the captions in their order, with everything known about them. A job resumes only if this hash
+        is unchanged."""
+
+# from creperie.models.protocols import Fingerprint as Fingerprint
+@dataclass(frozen=True)
+class Fingerprint:
+    """Everything on which a model's scores depend. It is part of every cache key and of every run."""
+
+    uri: str
+    architecture: str
+    weights: str
+    preprocessing: Mapping[str, Any] = ...
+    dtype: str = ...
+    context: int | None = ...
+    prompt: str = ...
+    options: Mapping[str, Any] = ...
+    @property
+    def key(self) -> str:
+        """A hash of everything but the URI, so that two URIs of the same model share their cached results."""
+
+# from creperie.bench.formats.format import Format as Format
+@dataclass(frozen=True)
+class Format:
+    """A published format: a function that reads files into a benchmark, and a function that writes a benchmark
+    as such files."""
+
+    name: str
+    title: str
+    about: str
+    read: Callable[[FormatSource], Benchmark]
+    write: Callable[[Benchmark], _Files] | None = ...
+    aliases: tuple[str, ...] = ...
+    options: tuple[str, ...] = ...
+
+# from creperie.bench.formats.format import FormatSource as FormatSource
+@dataclass(frozen=True)
+class FormatSource:
+    """A file or folder to read, with options, written like `valse:data/valse?valid=all`."""
+
+    path: Path
+    options: Mapping[str, str] = ...
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """Return the value of an option, which must be one of `choices`; the first of these is the default."""
+
+# from creperie.models.protocols import Generator as Generator
+@runtime_checkable
+class Generator(Model, Protocol):
+    """Generates text from prompts; implemented by LLMs and chat VLMs."""
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]: ...
+
+# from creperie.models.protocols import ImageEncoder as ImageEncoder
+@runtime_checkable
+class ImageEncoder(Model, Protocol):
+    """Encodes images as L2-normalised float32 vectors (n, d). A model with q query vectors per image returns (n,
+    q, d), and the one that fits a caption best gives the score."""
+
+    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray: ...
+
+# from creperie.making.pipeline import Maker as Maker
+@dataclass(frozen=True)
+class Maker:
+    """The base class of makers; a subclass implements `propose`. Makers must be picklable: workers receive a
+    copy."""
+
+    name: str
+    options: MakerOptions
+    whole = False
+    parallel = False
+    chunk = 512
+    parses = False
+    normalises = False
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings on which the result depends. They are recorded, and compared when a job resumes."""
+
+    @property
+    def tidies(self) -> bool:
+        """True if, at the end, all captions of an item are normalised to one surface style."""
+
+    @property
+    def checks(self) -> Sequence[_Check | _BatchCheck]: ...
+    @property
+    def ledger(self) -> Mapping[str, Any]:
+        """The calls, tokens and cost of the maker's model; empty if the model costs nothing."""
+
+    def takes(self, kind: str) -> bool:
+        """Return True if the maker takes candidates of this kind from other captions instead of writing them."""
+
+    def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
+        """Record the cost in a file in this folder, so that a resumed job includes what was paid before. The default
+        does nothing."""
+
+    def propose(self, sources: Sequence[SourceCaption]) -> Iterable[Proposal]:
+        """Return one proposal per source, in order. A proposal must not depend on the other sources."""
+
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        """Return the items made from a source and its accepted candidates."""
+
+# from creperie.models.protocols import Model as Model
+@runtime_checkable
+class Model(Protocol):
+    """The protocol of all models: each has a fingerprint."""
+
+    @property
+    def fingerprint(self) -> Fingerprint: ...
+
+# from creperie.models.uri import ModelURI as ModelURI
+@dataclass(frozen=True)
+class ModelURI:
+    """A parsed model URI."""
+
+    kind: str
+    name: str
+    options: Mapping[str, str] = ...
+    def __str__(self) -> str: ...
+
+# from creperie.models.protocols import PairEncoder as PairEncoder
+@runtime_checkable
+class PairEncoder(Model, Protocol):
+    """Encodes one image together with each of several captions, as L2-normalised float32 vectors (n, d)."""
+
+    def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
+
+# from creperie.models.protocols import PairScorer as PairScorer
+@runtime_checkable
+class PairScorer(Model, Protocol):
+    """Scores one image with several captions, as float32 numbers (n,); a higher number means a better match."""
+
+    def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
+
+# from creperie.auditing.pairs import Pairs as Pairs
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The true–false caption pairs of a benchmark, in columns. The pairs of an item are adjacent, and items are
+    in order."""
+
+    texts: Sequence[str]
+    left: np.ndarray
+    right: np.ndarray
+    item: np.ndarray
+    row: np.ndarray
+    subset: np.ndarray
+    subsets: tuple[str, ...]
+    cluster: np.ndarray
+    fold: np.ndarray | None = ...
+    counted: Any = ...
+    def __len__(self) -> int: ...
+    @property
+    def n_items(self) -> int: ...
+    @property
+    def per_item(self) -> np.ndarray:
+        """The number of pairs of each item; an item without pairs cannot be attacked."""
+
+    @property
+    def balanced(self) -> np.ndarray:
+        """A mask of the balanced items: those with several images in which every pair also occurs with true and
+        false exchanged, so that each caption is true as often as it is false."""
+
+    @property
+    def group(self) -> np.ndarray:
+        """A group number for each item. Items that share an image or a caption, directly or through other items, are
+        in the same group."""
+
+    @property
+    def own_group(self) -> np.ndarray:
+        """A group number for each item, like `group`, but computed within each training block (see
+        `training_blocks`). The folds of a subset therefore do not depend on subsets outside its block."""
+
+    @property
+    def repeats(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two masks of items. The first selects items with a (true, false) pair that also occurs in another item;
+        the second selects items with a pair that occurs in another item with true and false exchanged."""
+
+    @property
+    def most_positives(self) -> int:
+        """The largest number of true captions in an item with at most one image; 0 if no such item has several true
+        captions."""
+
+    @property
+    def unsolvable(self) -> np.ndarray:
+        """A mask of the items in which the same text is both a true and a false caption, so that no model can get
+        all their pairs right."""
+
+    def said(self, texts: np.ndarray) -> list[str]:
+        """Return the captions with these indices, as strings."""
+
+    def of_items(self, keep: np.ndarray) -> Pairs:
+        """Return the pairs of the items that the mask `keep` selects. Items are renumbered; the texts and the names
+        of subsets stay as they are."""
+
+    @property
+    def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
+        """The same pairs in an order that depends only on the captions, and two arrays that give, for each item and
+        for each pair in the new order, its index in the old order."""
+
+    def folds_of(self, rows: np.ndarray, k: int, seed: int) -> np.ndarray:
+        """Return a fold number for each pair in `rows`. If the pairs come with folds (`fold`), return those.
+        Otherwise return `k` random folds that keep groups together."""
+
+    def of_subset(self, name: str) -> Pairs:
+        """Return the pairs of one subset."""
+
+# from creperie.making.pipeline import ParsedMaker as ParsedMaker
+@dataclass(frozen=True)
+class ParsedMaker(Maker):
+    """A maker that parses each source and calls one function with it."""
+
+    propose_one: _ProposeOne
+    own_checks: tuple[_Check | _BatchCheck, ...] = ...
+    build: _BuildItems = ...
+    whole: bool = ...
+    chooses: bool = ...
+    parallel = True
+    parses = True
+    normalises = True
+    @property
+    def checks(self) -> Sequence[_Check | _BatchCheck]: ...
+    @property
+    def note(self) -> str:
+        """A note to the user about how foils are chosen; empty if there is nothing to say."""
+
+    def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]: ...
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]: ...
+
+# from creperie.models.device import Place as Place
+@dataclass(frozen=True)
+class Place:
+    """A device and a precision for a model. Scores are float32 in any precision."""
+
+    wanted: str = ...
+    dtype: str = ...
+    @property
+    def device(self) -> str:
+        """The device. `auto` is resolved to the best one on first use, so that models without torch never look for
+        one."""
+
+    @property
+    def torch_device(self) -> Any: ...
+    @property
+    def torch_dtype(self) -> Any: ...
+
+# from creperie.models.protocols import Prompt as Prompt
+@dataclass(frozen=True)
+class Prompt:
+    """The input of a generator: chat messages (role, text), images, and sampling settings."""
+
+    messages: tuple[tuple[str, str], ...]
+    images: tuple[Image.Image, ...] = ...
+    shows: tuple[int, ...] = ...
+    temperature: float = ...
+    max_tokens: int = ...
+    seed: int = ...
+    top_p: float = ...
+    min_p: float = ...
+    reasoning: str = ...
+    top_logprobs: int = ...
+    schema: str = ...
+
+# from creperie.making.candidate import Proposal as Proposal
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a maker proposes for a source caption: its candidates or, if there are none, the reason; and the
+    number of model calls."""
+
+    candidates: Sequence[Candidate] = ...
+    skipped: str = ...
+    calls: int = ...
+    missing: Mapping[str, str] = ...
+
+# from creperie.making.source import SourceCaption as SourceCaption
+@dataclass(frozen=True, slots=True)
+class SourceCaption:
+    """One source caption. `others` are known true captions of the same image."""
+
+    id: str
+    text: str
+    images: tuple[str, ...] = ...
+    others: tuple[str, ...] = ...
+    subset: str = ...
+    tags: Mapping[str, _Tag] = ...
+
+# from creperie.models.protocols import StagedImages as StagedImages
+@runtime_checkable
+class StagedImages(Protocol):
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        """Return one image resized, cropped and normalised. Several threads may call this at once."""
+
+    def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray: ...
+    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray: ...
+
+# from creperie.models.protocols import StagedTexts as StagedTexts
+@runtime_checkable
+class StagedTexts(Protocol):
+    @property
+    def trims(self) -> bool:
+        """True if padding a batch only to its longest caption does not change the vectors."""
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
+    def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray: ...
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray: ...
+
+# from creperie.auditing.attackers import TextAttacker as TextAttacker
+@dataclass(frozen=True)
+class TextAttacker:
+    """An attacker that gives every caption a score, regardless of the item it belongs to. Any `TextScorer` can
+    serve as `score`."""
+
+    name: str
+    score: _ScoreTexts
+    prefers: str = ...
+    otherwise: str = ...
+    directed: bool = ...
+    batch: int = ...
+    alphabetical: bool = ...
+    marks: tuple[str, ...] = ...
+    remembers: bool = ...
+    _known: dict[str, float] = ...
+    def scores(self, texts: Sequence[str], progress: _Progress = ...) -> np.ndarray:
+        """Return a float32 score for each text. With `remembers`, scores are cached, so that each distinct text is
+        scored only once."""
+
+    def tell(self, scores: Mapping[str, float]) -> None:
+        """Store scores, by text, that were computed elsewhere."""
+
+    def forget(self) -> None:
+        """Delete all stored scores."""
+
+    def margins(self, pairs: Pairs, progress: _Progress = ...) -> np.ndarray: ...
+    def known_margins(self, pairs: Pairs) -> np.ndarray:
+        """Return the margin of each pair whose two captions both have a stored score, and NaN for all other pairs.
+        If no scores are stored at all, score all captions and return the margins of all pairs."""
+
+# from creperie.models.protocols import TextEncoder as TextEncoder
+@runtime_checkable
+class TextEncoder(Model, Protocol):
+    """Encodes captions as L2-normalised float32 vectors (n, d). In a dual encoder, captions and images are in
+    the same vector space."""
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray: ...
+
+# from creperie.models.protocols import TextPairScorer as TextPairScorer
+@runtime_checkable
+class TextPairScorer(Model, Protocol):
+    """Compares captions in pairs, without images: similarities as float32 numbers (n,), which must be symmetric."""
+
+    def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray: ...
+
+# from creperie.models.protocols import TextScorer as TextScorer
+@runtime_checkable
+class TextScorer(Model, Protocol):
+    """Scores captions without images, as float32 numbers (n,); higher is better."""
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
+
+# from creperie.models.protocols import Tokens as Tokens
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The token ids of a caption, without padding. `cut` is the number of tokens that did not fit the context."""
+
+    ids: np.ndarray
+    cut: int = ...
+
+# from creperie.models.captions import clean_caption as clean_caption
+def clean_caption(text: str, words: int) -> str:
+    """Return a caption cleaned up as in the BLIP, ALBEF and ARO evaluations."""
+
+# from creperie.bench.benchmark import from_items as from_items
+def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
+    """Return a benchmark made of items in memory. `parts` are other fields of the `Benchmark`, such as `images`.
+    Raise a DataError if two items have the same subset and id."""
+
+# from creperie.models.weights import hash_files as hash_files
+def hash_files(paths: Iterable[Path]) -> str:
+    """Return one SHA-256 over the contents of files; their names do not affect it."""
