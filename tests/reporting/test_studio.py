@@ -606,7 +606,7 @@ def test_foils_that_leak_are_not_accepted_in_advance(client: TestClient, monkeyp
     names += re.findall(r'name="(text-\d+)"[^>]*>([^<]*)<', page)
     for chosen, word in ((range(0, 80, 2), "leaks"), (range(1, 80, 2), "not shown")):
         answer = client.post("/verdict", data={**dict(names), **{f"keep-{k}": "yes" for k in chosen}}).text
-        assert (f'pill {word.replace(" ", "-")}"' in answer, "40 accepted" in answer) == (True, True)
+        assert (f'pill {word.replace(" ", "-")}"' in answer, "40 foils accepted" in answer) == (True, True)
 
 
 def test_few_items_are_said_in_plain_words_and_drawn_pale(client: TestClient, folder: Path) -> None:
@@ -620,24 +620,50 @@ def test_few_items_are_said_in_plain_words_and_drawn_pale(client: TestClient, fo
     assert re.search(r'class="hu"[^>]*><b>100.0</b><small>(\d+)–100', page)  # hatched: neither red nor green
 
 
-def test_second_positives_that_leak_are_not_accepted_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_captions_that_leak_are_not_accepted_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passives have more words than active foils: with them the length tells what is true."""
-    captions = [(f"dog {k} sees cat {k}", f"cat {k} sees dog {k}")[:: 1 if k % 2 else -1] for k in range(40)]
-    passive = "{} {} is seen by {} {}"
+    pairs = [(f"dog {k} sees cat {k}", f"cat {k} sees dog {k}")[:: 1 if k % 2 else -1] for k in range(80)]
+    made = [Proposed(k, false, "negative", "swap", "") for k, (_, false) in enumerate(pairs)]
+    for k, (true, _) in enumerate(pairs):
+        kind, text = "passive", "{2} is seen by {0}".format(*re.split(" (sees) ", true))
+        if k >= 40:
+            kind, text = "other", true.replace(str(k), str(119 - k))
+        made.append(Proposed(k, text, "positive", kind, ""))
+    monkeypatch.setattr("creperie.reporting.studio.making._candidates", lambda captions, makers: (made, [], {}))
+    proposed, *_ = propose([true for true, _ in pairs], ["all"])
+    assert {(p.kind, p.leak) for p in proposed} == {
+        ("swap", ""),
+        ("other", ""),
+        ("passive", "this kind leaks: the caption with more words is right in 100.0 % of 40 pairs"),
+    }
+
+
+def test_of_several_second_captions_one_is_offered_and_one_is_used(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = [
-        Proposed(k, text, role, kind, "")
-        for k, (true, false) in enumerate(captions)
-        for role, kind, text in (
-            ("positive", "passive", passive.format(*true.split()[3:], *true.split()[:2])),
-            ("negative", "swap", false),
-        )
+        Proposed(0, "a cat sees a dog", "negative", "swap", ""),
+        Proposed(0, "a cat is seen by a dog", "positive", "passive", ""),
+        Proposed(0, "there is a cat that a dog sees", "positive", "there-is", ""),
     ]
     monkeypatch.setattr("creperie.reporting.studio.making._candidates", lambda captions, makers: (made, [], {}))
-    proposed, *_ = propose([true for true, _ in captions], ["all"])
-    assert {(p.role, p.leak) for p in proposed} == {
-        ("negative", ""),
-        ("positive", "the caption with more words is right in 100.0 % of 40 pairs"),
-    }
+    page = client.post("/make", data={"captions": "a dog sees a cat"}).text
+    assert "1 foil (✗, false) and 1 second caption (✓, still true) are offered, 2 are ticked; 1 more" in page
+    assert "1 more to choose from" in page
+    form = {"source-0": "a dog sees a cat"}
+    for k, one in enumerate(made):
+        form |= {
+            f"of-{k}": "0",
+            f"text-{k}": one.text,
+            f"role-{k}": one.role,
+            f"kind-{k}": one.kind,
+            f"keep-{k}": "yes",
+        }
+    answer = client.post("/verdict", data=form).text
+    assert "1 foil and 1 second caption accepted" in answer
+    assert "1 second caption left out: each caption takes one, beside a foil" in answer
+    del form["keep-2"]
+    assert "left out" not in client.post("/verdict", data=form).text
 
 
 def test_what_nothing_was_made_of_says_why_and_the_same_foil_is_offered_once(

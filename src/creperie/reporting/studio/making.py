@@ -31,6 +31,7 @@ MAKERS = {
     "grammar:dative": ("Giver and receiver", "A man gives a boy a ball. → A boy gives a man a ball."),
 }
 MOST_CAPTIONS = 500
+_FLAGS = re.compile(r" \(--[^)]*\)")  #: options of the command line in a reason
 
 
 @dataclass(frozen=True)
@@ -71,22 +72,40 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
     items = [Item(str(k), kind, (), tuple(pair), choice(1, 1)) for k, (kind, *pair) in enumerate(usable)]
     leaks = _leaks(_judged(items))
     proposed = [p if p.role == "positive" else replace(p, leak=leaks.get(p.kind, "")) for p in proposed]
-    kept = [p for p in proposed if not p.reason and not p.leak]
-    chosen = [(str(k), str(p.source), p.role, p.kind, p.text) for k, p in enumerate(kept)]
-    document = _judged(_items({str(k): text for k, text in enumerate(captions)}, chosen))
-    leaking = (row for row in (document or {}).get("views", ()) if row["leaks"] and row["view"].startswith("P2-N"))
-    second = next((_says(row) for row in leaking), "")
-    return [replace(p, leak=second) if p.role == "positive" else p for p in proposed], notes, nothing
+    second = _second_leaks([p for p in proposed if not p.reason and not p.leak])
+    return [replace(p, leak=second.get(p.kind, "")) if p.role == "positive" else p for p in proposed], notes, nothing
+
+
+def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
+    """Return, for each kind of second caption, what distinguishes its captions from the foils beside them. If no kind
+    leaks by itself but all of them together do, every kind gets that cue.
+    """
+    foils: dict[int, list[Proposed]] = {}
+    for p in kept:
+        foils.setdefault(p.source, []).extend([p] * (p.role != "positive"))
+    second = [p for p in kept if p.role == "positive"]
+    pairs = [Item("", p.kind, (), (p.text, foil.text), choice(1, 1)) for p in second for foil in foils[p.source]]
+    document = _judged(pairs)
+    whole = [row for row in (document or {}).get("results", ()) if row["leaks"] and row["subset"] == "all"][:1]
+    together = {p.kind: f"second captions leak: {_says(row)}" for row in whole for p in second}
+    return _leaks(document) or together
 
 
 def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
-    """Return the candidates. If several candidates for a caption have the same words, all but one get a `reason`."""
+    """Return the candidates. If several candidates for a caption have the same words, all but one get a `reason`. If a
+    caption has several second captions, all but one become spare, because an item has only one.
+    """
     kept: dict[tuple[int, str], Proposed] = {}
+    first: dict[int, Proposed] = {}
     for one in sorted(proposed, key=lambda p: (p.spare, p.role != "positive")):
-        if one.usable:
-            kept.setdefault((one.source, one.text.casefold()), one)
+        if one.usable and kept.setdefault((one.source, one.text.casefold()), one) is one and one.role == "positive":
+            first.setdefault(one.source, one)
     others = [(p, kept.get((p.source, p.text.casefold()), p)) for p in proposed]
-    return [replace(p, reason=f"the same as {o.kind}") if p.usable and o is not p else p for p, o in others]
+    once = [replace(p, reason=f"the same as {o.kind}") if p.usable and o is not p else p for p, o in others]
+    return [
+        replace(p, reason=NOT_CHOSEN) if p.role == "positive" and not p.reason and p is not first[p.source] else p
+        for p in once
+    ]
 
 
 def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
@@ -103,7 +122,7 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
             notes.append(f"{maker}: {e}")
             continue
         for number, outcome in enumerate(made.outcomes):
-            nothing.setdefault(number, []).append(outcome.why_nothing)
+            nothing.setdefault(number, []).append(_FLAGS.sub("", outcome.why_nothing))
             for v in outcome.verdicts:
                 c = v.candidate
                 proposed.append(Proposed(number, c.text, c.role, c.kind, v.reason or ""))
@@ -111,14 +130,19 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
 
 
 def verdict(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the number of accepted foils, and the verdict of a blind audit of these, with a sentence that
-    explains it.
+    """Return how many foils and second captions are accepted, what becomes of second captions that no item takes, and
+    the verdict of a blind audit with a sentence that explains it.
     """
     items = _accepted(form)
     document = _judged(items)
+    ticked = sum(form[f"role-{key[5:]}"] == "positive" for key in form if key.startswith("keep-"))
+    used = len({item.captions[:2] for item in items if len(item.captions) > 2})
+    number = counted(len(items), "foil") + f" and {counted(used, 'second caption')}" * bool(used)
+    left = f"{counted(ticked - used, 'second caption')} left out: each caption takes one, beside a foil"
+    about = {"number": number, "left": left if ticked > used else ""}
     if document is None:
-        return {"n": 0, "verdict": "not shown", "text": "no foil is accepted yet"}
-    return {"n": len(items), "verdict": document["verdict"], "text": audit_answer(document)}
+        return {**about, "verdict": "not shown", "text": "no foil is accepted yet"}
+    return {**about, "verdict": document["verdict"], "text": audit_answer(document)}
 
 
 def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
@@ -130,11 +154,11 @@ def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
 
 
 def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return, for each kind of foil that leaks in the audit `document`, the strongest cue that distinguishes its foils
-    from true captions.
+    """Return, for each kind that leaks in the audit `document`, the strongest cue that distinguishes its false captions
+    from true ones.
     """
     return {
-        judged["subset"]: _says({**leak, "n": judged["items"]})
+        judged["subset"]: f"this kind leaks: {_says({**leak, 'n': judged['items']})}"
         for judged in (document["subsets"] if document else ())
         for leak in judged["through"][:1]
     }
