@@ -139,8 +139,7 @@ def find_giving(doc: Any) -> TwoComplements | str:
         if link is None or fact.passive or len(given) != 1 or len(who) != 1:
             continue
         thing, person = doc[given[0]], doc[who[0]]
-        animate = person.lower_ in PRONOUNS or is_animate(base_of(person))
-        if not animate or thing.tag_[:3] == "PRP" or listed("dative_idioms", thing.lower_):
+        if not _is_somebody(person) or thing.tag_[:3] == "PRP" or listed("dative_idioms", thing.lower_):
             continue
         owned = [c.lower_ for t in (thing, person) for c in t.lefts if c.tag_ == "PRP$" and t.i > fact.token + 2]
         if not (owned and thing.i > person.i):  # `gives a child her book`
@@ -310,7 +309,7 @@ def _event(
     for noun in (agent, patient):
         covered |= {t.i for t in noun.subtree} - {t.i for h in hung.get(noun.i, ()) for t in h.subtree}
     rest = [t for t in body if t.i not in covered]
-    if reason := _why_rest_is_odd(rest, verb, agent, patient):
+    if reason := _why_rest_is_odd(rest, verb, agent, patient, link):
         return reason
     if not all(takes_particle(base_of(verb), p.lower_) for p in particles):
         return "a particle that may be a preposition"
@@ -338,7 +337,7 @@ def _is_of_the_event(link: Any, patient: Any) -> bool:
     return scene or listed("ways", link.lower_)
 
 
-def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> str:
+def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any, link: Any | None) -> str:
     """Return why the words after the clause cannot stay when its voice changes; empty if they can stay, as adverbials
     of the verb.
 
@@ -355,20 +354,31 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, agent: Any, patient: Any) -> st
     held = [sort_of(c) for t in tops if t.lower_ in ("in", "on") for c in dependents(t, "pobj")]
     dressed = any(is_worn(base_of(c)) for t in tops if t.lower_ == "in" for c in dependents(t, "pobj"))
     aboard = is_animate(base_of(patient)) and (dressed or not CARRIERS.isdisjoint(held))
-    loose = [c for c in dependents(patient, "prep") if c not in tops and c.lower_ in ("from", "in", "to", "on")]
+    phrases = [c for c in dependents(patient, "prep") if c not in tops]
+    loose = [c for c in phrases if c.lower_ in ("from", "in", "to", "on")]
+    served = [c for c in phrases if c.lower_ == "for" and any(map(_is_somebody, dependents(c, "pobj")))]
+    carried = [c for c in patient.children if c.lower_ == "with"]
+    place = sort_of(patient) == "place"
     if (
         aboard
+        or served
         or (loose and not is_animate(base_of(patient)))
-        or (tops and any(c.lower_ == "with" for c in patient.children))
+        or (tops and (link is not None or place or carried))
+        or (place and carried)
     ):
-        return EITHER  # pushes a man in a wheelchair, removes a swarm from a lamp
+        # pushes a man in a wheelchair, opens the door for a woman, removes a swarm from a lamp, points at a map on a
+        # wall, crosses a bridge over a river
+        return EITHER
     tool = listed("with_tool", base_of(verb))
     used = [t for t in rest if t.lower_ == "with" and t.head == verb]
     tools = [c for t in used for c in dependents(t, "pobj")]
     worn = any(topics(base_of(c))[:1] == (_BODY,) or sort_of(c) == "clothing" for c in tools)  # with a long beard
     solid = not worn and all(is_solid(base_of(c)) for c in tools)
-    carried = [c for c in patient.children if c.lower_ == "with"]
     return "`with` may belong to either argument" if (used and not (tool and solid)) or (carried and tool) else ""
+
+
+def _is_somebody(noun: Any) -> bool:
+    return noun.lower_ in PRONOUNS or is_animate(base_of(noun))
 
 
 def _numbered(phrase: Phrase, verb: Any) -> Phrase:
