@@ -84,8 +84,8 @@ class Corpus(MarginSource):
         """Yield, for each fold, a mask of the held-out pairs, the captions to learn from, and the held-out captions.
 
         Captions are given by their position in `texts`. Captions that equal a held-out caption are not learned from. If
-        an image of the named source has such a caption, none of that image's captions is learned from. Folds with too
-        few captions are skipped.
+        an image of the corpus (`spec`) has such a caption, none of this image's captions is learned from. Folds with
+        too few captions are skipped.
         """
         fold = grouped_folds(pairs.cluster, k, self.seed) if pairs.fold is None else pairs.fold
         texts, numbers = self.texts(pairs)

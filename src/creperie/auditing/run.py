@@ -163,8 +163,8 @@ def _attackers_to_run(
 
 
 def _with_comparisons(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
-    """Return the audit with the symmetry of each subset and of all items, and with the similarities of each subset's
-    captions.
+    """Return the audit with what `symmetry_of` finds for each subset and for all items (are texts and images true as
+    often as false?), and with the similarities of each subset's captions.
     """
     audited = replace(audited, symmetry=tuple(symmetry_of(bench, subset) for subset in (*subsets, "")))
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too

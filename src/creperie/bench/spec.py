@@ -37,7 +37,7 @@ BenchmarkSpec = Any
 
 
 def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
-    """Return the argument if it is a benchmark, the benchmark in a result, or what `load` returns for anything else."""
+    """Return a benchmark unchanged, a result's benchmark, and for anything else what `load` returns."""
     return held_benchmark(bench) or load(bench)
 
 

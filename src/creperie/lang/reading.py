@@ -181,8 +181,8 @@ class _Reader:
 
     def _meant(self, one: Any, attributes: set[str]) -> str:
         """Return the noun that `one` stands for, as in `a black one`; empty if none is found. If `one` has
-        `attributes`, a noun with an attribute of the same dimension (such as another colour) is taken; otherwise a
-        subject.
+        `attributes`, it stands for a noun with an attribute of the same dimension (such as another colour); without
+        attributes, for the subject of a verb.
         """
         own = {dimension_of(word) for word in attributes} - {""}
         known = [(i, e) for i, e in self.entities.items() if i < one.i and self.doc[i].tag_ in ("NN", "NNS")]

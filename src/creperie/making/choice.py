@@ -3,14 +3,14 @@
 For every caption and kind, a maker proposes several foils. In a first round every caption takes the foil with the
 lowest cost; in further rounds it may change to another. The cost is low if the edit is rarely taken, if each word of
 the edit is added about as often as removed, if the corpus supports the foil, and if the foil helps to keep foils on
-the whole from being longer, rarer or less likely than captions. So edits are taken about equally often, and limits on
-frequent edits leave out few foils.
+the whole from being longer, rarer or less likely than captions. So edits are taken about equally often, and few foils
+must be left out because their edit is too frequent.
 
-From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
-from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used up to three times, or for at most
-20 % of the foils. Swaps add and remove no words, so fewer than 200 of them are not limited. If a kind has more than
-100 foils, at most 55 % of them are less likely than their captions. Longer and shorter foils differ in number by at
-most 10 % of the foils, or by 10. More captions never give fewer foils.
+From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the
+foils; from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used three times or for 20 %
+of the foils, whichever is more. Swaps add and remove no words, so fewer than 200 of them are not limited. If a kind
+has more than 100 foils, at most 55 % of them are less likely than their captions. Longer and shorter foils differ in
+number by at most 10 or, if that is more, 10 % of the foils. More captions never give fewer foils.
 """
 
 from __future__ import annotations
@@ -197,7 +197,9 @@ class _Choice:
         return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
 
     def _is_uneven(self, option: Option) -> bool:
-        """Return True if one more foil of this length leaves too many longer or too many shorter ones."""
+        """Return True if, with one more foil of this length, too many foils are longer than their captions, or too many
+        shorter.
+        """
         more = (self.sums[0] + option.length) * option.length
         return self.options.matched and more > max(ANY_MORE, MORE_OF_A_LENGTH * (self.total + 1))
 

@@ -240,7 +240,7 @@ def _is_about(verb: Any, noun: Any) -> bool:
 
 
 def _may_be_several(noun: Any) -> bool:
-    """Return True if somebody could hold, see or stand beside several of these things instead of one."""
+    """Return True if the noun could as well be plural, because what it names is only held, seen or stood beside."""
     link = noun.head
     if any(c.dep_ in ("relcl", "acl") for c in noun.rights) or sort_of(noun) == "clothing" or dependents(noun, "conj"):
         return False

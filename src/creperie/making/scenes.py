@@ -55,7 +55,7 @@ def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMin
 
 
 def contrast(one: SourceCaption, two: SourceCaption) -> str:
-    """Return the two contrasted words, such as `cat ↔ dog`, and after numbers what is counted: `one ↔ two dog`."""
+    """Return the two contrasted words, such as `cat ↔ dog`; after numbers, also what is counted: `one ↔ two dog`."""
     about = str(one.tags["about"])
     states = sorted((str(one.tags["state"]), str(two.tags["state"])))
     return " ↔ ".join(states) + (f" {about}" if one.subset == "count" else "")

@@ -45,7 +45,8 @@ class Contrast:
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
     """Return the table word → exclusion class → (kind, groups). Words of different groups of a class exclude each
-    other: captions that differ in such words make items of this kind. `groups` are those that contain the word.
+    other. `kind` is the kind of the items made of two captions that differ in such words; `groups` are those groups of
+    the class that contain the word.
     """
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in read_data("twins")["classes"].items():

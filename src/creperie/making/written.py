@@ -91,8 +91,8 @@ class ItemSpool:
         return items
 
     def _read(self) -> pa.Table:
-        """Return all items, memory-mapped. A tag that has values of several types, here in several files, becomes text,
-        just as it would if all items were in one table.
+        """Return all items, memory-mapped. A tag whose values differ in type from file to file becomes text, just as it
+        would if all items were in one table.
         """
         mixed = [name for name, kinds in self._kinds.items() if len(kinds) > 1]
         tables = []

@@ -92,7 +92,7 @@ class TextScorer(Model, Protocol):
 
 @runtime_checkable
 class TextPairScorer(Model, Protocol):
-    """Compares captions in pairs, without images: similarities as float32 numbers (n,), which must be symmetric."""
+    """Compares captions in pairs, without images: similarities as float32 numbers (n,), the same in either order."""
 
     def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray: ...
 

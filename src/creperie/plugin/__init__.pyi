@@ -429,7 +429,8 @@ class TextEncoder(Model, Protocol):
 # from creperie.models.protocols import TextPairScorer as TextPairScorer
 @runtime_checkable
 class TextPairScorer(Model, Protocol):
-    """Compares captions in pairs, without images: similarities as float32 numbers (n,), which must be symmetric."""
+    """Compares captions in pairs, without images: similarities as float32 numbers (n,), the same in either
+    order."""
 
     def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray: ...
 

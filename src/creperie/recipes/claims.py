@@ -150,8 +150,8 @@ def _signed(points: float) -> str:
 
 
 def _paired(document: Mapping[str, Any], arm: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Return the test results of a way of training (`arm`), each with the result of training without foils and the same
-    seed.
+    """Return the test results of a way of training (`arm`), each together with the result for the same seed of training
+    without foils.
     """
     plain = {exam["seed"]: exam for exam in document["sat"] if exam["arm"] == "none"}
     return [(exam, plain[exam["seed"]]) for exam in document["sat"] if exam["arm"] == arm and exam["seed"] in plain]

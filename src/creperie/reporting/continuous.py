@@ -131,9 +131,8 @@ def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, s
 
 
 def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
-    """Return JUnit XML with one test case per subset and attacker. Leaks are failures; if there is a baseline, so that
-    `result` is given, only leaks that are new or got worse are failures. Attackers that were not run are marked as
-    skipped.
+    """Return JUnit XML with one test case per subset and attacker. Leaks are failures; if they were compared with
+    a baseline (`result`), only leaks that are new or got worse are. Attackers that were not run are marked as skipped.
     """
     from xml.etree import ElementTree
 

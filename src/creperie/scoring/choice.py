@@ -78,8 +78,8 @@ class Asked:
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
     def void(self, code: str) -> list[str]:
-        """Return the reasons of the answers that give no score and have this code: `CUT_OFF` for answers that were cut
-        off, `UNREAD` for answers that cannot be parsed.
+        """Return why answers give no score, for the answers with this code: `CUT_OFF` if they were cut off, `UNREAD` if
+        they cannot be parsed.
         """
         return [reason(c) for c in self.answers if code_of(c) == code]
 

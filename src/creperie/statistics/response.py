@@ -62,8 +62,8 @@ class ResponseFit:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The answers with the same floor: a mask of them (items, models), and two matrices that mark the right and the
-    wrong ones.
+    """The answers that a guess gets right with the same probability, `floor`: a mask of them (items, models), and two
+    matrices that mark the right and the wrong ones.
     """
 
     floor: float

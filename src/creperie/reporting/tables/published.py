@@ -143,8 +143,8 @@ class PublishedTable:
         return list(dict.fromkeys(c.benchmark for c in self.columns if c.measured))
 
     def item_names(self, column: Column | None = None) -> set[str]:
-        """Return the names of the benchmarks whose published items a column or, without `column`, the whole table is
-        about.
+        """Return the names of the benchmarks with whose published items a column was measured or, without `column`, the
+        whole table.
 
         If the table is about other images in place of the benchmark's own, such as noise, the names with the suffix for
         these images (such as `~noise`) are included.
