@@ -108,6 +108,16 @@ def test_without_answers_a_study_waits(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "people.db").is_file()
 
 
+def test_every_run_of_the_ledger_has_its_digest() -> None:
+    """Rows of an earlier run, which today's command had not seen, stood among the others without a word."""
+    page = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
+    runs = page.partition("\nFrom runs of ")[2].partition(". The eight")[0].split("; ")
+    assert len(runs) >= 5
+    assert [run for run in runs if not re.fullmatch(r"[\w-]+, \w+ \(\d+ of \d+ stages, [0-9a-f]{8}\)", run)] == []
+    told = {run.partition(" (")[0] for run in runs}
+    assert {row.split("|")[1] for row in page.splitlines() if re.match(r"\|[\w-]+, (small|local|paper)\|", row)} <= told
+
+
 def test_readme_and_pages_say_what_the_ledger_counts() -> None:
     """Results, and what was computed by what: in the same words and numbers wherever they stand."""
     root = Path(__file__).parents[2]

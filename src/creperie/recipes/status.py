@@ -229,7 +229,7 @@ def runs_said(folders: Sequence[Path]) -> str:
     absent = [", ".join(one) for one in wanted if one not in run]
     told = (
         "The eight characters in brackets are the digest of a run's results, which `cook` prints: after a change of a "
-        "maker it is another."
+        "maker or of a note below a table it is another."
     )
     return f"From runs of {'; '.join(named)}. {told}" + (
         f" No run was given of: {'; '.join(absent)}." if absent else ""
