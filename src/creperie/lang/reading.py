@@ -236,7 +236,7 @@ class _Reader:
         base = verb_base(verb)
         if verb.lower_ == "left" and any(c.lower_ == "of" for c in verb.rights):
             return self.used.add(verb.i)  # `is left of`
-        subjects = self._without_nobody([t for t in doers(verb) if t.i in self.entities])
+        subjects = self._not_denied([t for t in doers(verb) if t.i in self.entities])
         self.used.add(verb.i)
         modified = verb.dep_ in ("acl", "amod", "advcl", "conj", "ROOT", "relcl") and verb.tag_ == "VBN"
         helped = any(c.lower_ in ("has", "have", "had", "having", "'s", "'ve") and c.dep_ == "aux" for c in verb.lefts)
@@ -436,9 +436,9 @@ class _Reader:
         return doers(verb) if is_verb(verb) else [t for t in (verb,) if t.i in self.entities]
 
     def _relation(self, name: str, figures: list[Any], grounds: list[Any], head: Any) -> str:
-        """Return the name of the relation between `figures` (the things that are placed) and `grounds` (the things by
-        which they are placed): `is NAME` if the table of relations has this entry, else the preposition itself. `with`
-        becomes `is with`, `have` or `with`, depending on what it joins.
+        """Return the name of the relation of `figures` to `grounds` that the preposition `name` states (in `a cat on a
+        bed`, the cat is the figure and the bed the ground): `is NAME` if the table of relations has this entry, else
+        the preposition itself. `with` becomes `is with`, `have` or `with`, depending on what it joins.
         """
         kinds = {kind_of(self.entities[t.i].head) for t in grounds}
         animate = any(kind_of(self.entities[t.i].head) in _ANIMATE for t in figures if t.i in self.entities)
@@ -468,7 +468,7 @@ class _Reader:
         self._relate("is above" if pair[0] == "high" else f"more {pair[0]} than", first, second, token)
 
     def _relate(self, name: str, figures: list[Any], grounds: list[Any], token: Any, event: int = -1) -> None:
-        figures = self._without_nobody(figures)
+        figures = self._not_denied(figures)
         for ground in grounds:
             nobody = [i.i for i in (*figures, ground) if i.i in self.entities and self.entities[i.i].quantity == "no"]
             places = (token.i, event, *nobody, ground.i)
@@ -476,7 +476,7 @@ class _Reader:
             roles = [("figure", f.i) for f in figures if f.i in self.entities] + [("ground", ground.i)]
             self.facts.append(Stated(name, tuple(roles), f"{token.text} {ground.text}", token.i, event, denied))
 
-    def _without_nobody(self, things: list[Any]) -> list[Any]:
+    def _not_denied(self, things: list[Any]) -> list[Any]:
         """Return the things that the caption does not deny. In `a boat and no passengers`, the passengers are denied.
         If all things are denied, return all of them.
         """

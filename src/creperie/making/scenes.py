@@ -84,8 +84,8 @@ def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
 
 
 def capped(pairs: Sequence[Twin]) -> list[Twin]:
-    """Return the pairs that are left when each contrast, thing and photograph is limited to its share. Pairs with rare
-    contrasts are kept first.
+    """Return as many of the pairs as the limits allow. No contrast, counted or compared thing, or photograph may occur
+    too often. Pairs with rare contrasts are kept first.
     """
     times = Counter(contrast(*pair) for pair in pairs)
     kept = sorted(pairs, key=lambda pair: (times[contrast(*pair)], pair[0].id))

@@ -1,9 +1,10 @@
 """Swaps by the reading of a caption, that is, its things and facts: two things change places, or only their names do.
 
 Two things can change places if they have different roles in the reading: who does something and to whom, who is given
-it, what is where. They can, too, if each takes part in a fact of its own and both are described alike. The truth layer
-decides later which swaps are false. A swap is plausible if both things are of one sort and of equal rank; any
-other swap is absurd, and made only if the options ask for it.
+it, what is where. They also can if each is in a relation of its own of the same name (`books on a bed, shirts on a
+desk`) or, for people, does something of its own. The verdict of `truth` decides later which swaps are false. A swap is
+plausible if both things are of one sort and of equal rank; any other swap is absurd, and made only if the options ask
+for it.
 """
 
 from __future__ import annotations
@@ -195,7 +196,7 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
     if set(sorts) <= {*ANIMATE, "name"}:
         owned = names and (_acts_on_thing_of(scene, left, right) or _acts_on_thing_of(scene, right, left))
-        if not links and not (owned or _is_same_place(scene, left, right) or _act_apart(scene, left, right)):
+        if not links and not (owned or _are_placed_alike(scene, left, right) or _act_apart(scene, left, right)):
             return NO_SWAP
         verbs = _verbs_of(scene, left, right, links)
         mutual = bool(verbs) and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs)
@@ -228,7 +229,7 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
         return NO_SWAP
     made = set(sorts) <= MADE or sorts[0] == sorts[1]
     alike = made and not set(sorts) & {"place", ""} and is_plural(left) == is_plural(right)
-    return "" if alike and _is_same_place(scene, left, right) else NO_SWAP
+    return "" if alike and _are_placed_alike(scene, left, right) else NO_SWAP
 
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
@@ -295,10 +296,9 @@ def _is_bare(scene: ParsedScene, fact: Stated) -> bool:
     return verbs <= set(frames()["resting_things"])
 
 
-def _is_same_place(scene: ParsedScene, left: Any, right: Any) -> bool:
-    """Return True if the caption says the same about two things in two separate facts with the same relation, so that
-    exchanging them changes nothing. Examples are two hats that two people wear, two chairs that two cats are on, and
-    books on a bed beside shirts on a desk.
+def _are_placed_alike(scene: ParsedScene, left: Any, right: Any) -> bool:
+    """Return True if each of two things is in the same relation, but to different things: books on a bed and shirts on
+    a desk, or a hat that one person wears and a cap that another wears. Each could then be in the other's place.
     """
     own, theirs = ([(f, role) for f, role in scene.facts_of(t)] for t in (left, right))
     shared = [(f, g) for f, role in own for g, other in theirs if f.name == g.name and role == other and f is not g]

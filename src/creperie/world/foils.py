@@ -61,9 +61,9 @@ def replace_obj(s: Sampler) -> Draft:
 
 
 def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
-    """Return the attributes of thing `k`, with two values of `field`: one for each scene. In the first scene, the thing
-    keeps its present value or, if captions do not mention this, gets a new one; in the second, it always gets a new
-    one. Return None if there are not two such values. A new colour is never that of another thing.
+    """Return the looks of thing `k` in the two scenes, which differ in the attribute `field`; None if there are not
+    enough values. The first look is unchanged if captions mention its value, and the second has a new value. A new
+    colour is never that of another thing.
     """
     look = slots[k][0]
     used = [x.colour for x, _ in slots] if field == "colour" else [getattr(look, field)]

@@ -42,8 +42,8 @@ def pair_places(things: Sequence[Thing], action: str) -> tuple[list[list[str]], 
     relative to thing j, as a name such as LEFT or ABOVE. In the second, it is the squared distance between them, 0 if
     they touch.
 
-    `action` is the scene's action. If it is one of lifting, the first thing carries the second or has it in its hand:
-    its position relative to the second is then CARRYING or HAND, and the distance is 0.
+    In a scene with an `action` such as carrying (see `LIFTING`), the position of the first thing relative to the second
+    is CARRYING or HAND, and their distance is 0.
     """
     n = len(things)
     boxes = [thing.box for thing in things]

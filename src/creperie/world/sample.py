@@ -114,9 +114,9 @@ class Stage:
         return look
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Any] | None:
-        """Return both scenes of a draft, laid out with the tape; None if they are invalid or not in the split. With
-        `novel`, both scenes must show a combination that is held out from training; without it, neither may. Otherwise
-        the result is None, too.
+        """Return both scenes of a draft, laid out with the tape; None if they are invalid or not in the split. The
+        result is also None unless both scenes (with `novel`) or neither of them (without it) show a combination that is
+        held out from training.
         """
         raise NotImplementedError
 

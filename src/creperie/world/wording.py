@@ -50,9 +50,8 @@ def _planned(
     """Return the plan `style` with a random construction in which both claims can be written. If possible, the
     construction differs from that of the plan `taken`.
 
-    With `turned` None, all constructions are candidates. Otherwise those in `wanted` are preferred. If `wanted` is
-    empty, those that mention the things in reverse order (`turned` True) or in the usual order (`turned` False) are
-    preferred.
+    If `turned` is None, no construction is preferred. Otherwise those in `wanted` are or, if it is empty, those that
+    mention the things in reverse order (`turned` is True) or in the usual order (False).
     """
     options = [c for c in sayable(twins.forms[0]) if c in sayable(twins.forms[1])]
     fresh = [c for c in options if taken is None or c != taken.construction] or options

@@ -95,7 +95,7 @@ class LLMMaker(Maker):
     @property
     def ledger(self) -> dict[str, Any]:
         """What is recorded about the model. For a model on a server: the calls, tokens and cost of the job or, if no
-        ledger file is kept, of this process. For a local model: its sampling settings, for which it need not be loaded.
+        ledger file is kept, of this process. For a local model: its sampling settings, given without loading it.
         """
         return {"sampling": self.sampling} if self.sampling else spent(generator(self.options.model))
 

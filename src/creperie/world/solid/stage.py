@@ -113,9 +113,9 @@ class Rooms(Stage):
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Room] | None:
         """Return both rooms of a draft, with the best-suited wall, ground and light for which both rooms fall into the
-        split; None if there are none, or if the draft cannot be laid out. With `novel`, both rooms must show a
-        combination of kind and colour that is held out from training; without it, neither may. Otherwise the result is
-        None, too.
+        split; None if there are none, or if the draft cannot be laid out. The result is also None unless both rooms
+        (with `novel`) or neither of them (without it) show a combination of kind and colour that is held out from
+        training.
         """
         rooms = lay_out(draft, tape)
         if rooms is None or any(any(novel_colour(x.kind, x.colour) for x in r.things) != novel for r in rooms):
