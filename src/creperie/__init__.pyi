@@ -21,6 +21,9 @@ from creperie.plugin import (
     TextScorer,
 )
 
+# from creperie.core.version import __version__ as __version__
+__version__: str
+
 _Family: TypeAlias = Literal["linear", "logistic"]
 
 class _CachedScorer:

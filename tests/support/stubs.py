@@ -106,7 +106,7 @@ class Writer:
         if nodes is None:
             raise SystemExit(f"{place[0]} does not define {place[1]}")
         types = Types(self, place[0], door)
-        public = not name.startswith("_")
+        public = not name.startswith("_") or name.endswith("__")
         if place[1] == "__version__":
             text = "__version__: str\n"
         elif isinstance(nodes[0], ast.ClassDef):
