@@ -18,7 +18,7 @@ from creperie.world.parse import parse
 from creperie.world.solid import furnish, space, studio
 from creperie.world.solid.arrange import backdrops
 from creperie.world.solid.meshes import turned
-from creperie.world.solid.models import SOLIDS, drawn_of, extent, parts_of
+from creperie.world.solid.models import DRESSING, SOLIDS, drawn_of, extent, parts_of
 from creperie.world.solid.paints import surface
 from creperie.world.solid.scene import Solid, read_room
 from creperie.world.solid.space import RoomGraph, box_of, fits_in_view
@@ -214,6 +214,13 @@ def test_a_picture_from_farther_away_is_not_compiled_anew() -> None:
     assert all(kernel["cache_hit"] for kernel in made)
 
 
+def test_meshes_lie_at_addresses_for_which_the_same_code_is_compiled() -> None:
+    values = [np.arange(3.0 * n).reshape(n, 3) for n in range(1, 9)]
+    rows = [studio._aligned(value) for value in values]
+    assert [row.ctypes.data % 64 for row in rows] == [0] * 8
+    assert all(np.array_equal(row, value.ravel()) for row, value in zip(rows, values))
+
+
 def test_the_empty_room_with_which_variants_are_tried_has_surroundings() -> None:
     for ground in range(4):
         assert studio._parts(Room((), ground=2 * ground))
@@ -298,8 +305,8 @@ def test_speckles_go_and_thin_shadows_stay(mark: int, value: float, left: float)
 
 
 def test_things_stand_out_from_wall_and_ground() -> None:
-    grey = Room((replace(MUG, colour="", material="metal"),), wall=1, ground=5)
-    assert {wall for wall, _ in backdrops([grey])} < {0, 2, 3, 4, 5, 6, 7}
+    grey = Room((replace(MUG, colour="", material="metal"),), wall=5, ground=5)
+    assert {wall for wall, _ in backdrops([grey])} < {0, 1, 2, 3, 4, 6, 7}  # not the pale bricks
 
 
 def test_things_keep_away_from_the_edge_of_the_picture() -> None:
@@ -375,6 +382,24 @@ def test_curtains_hang_from_a_rod_above_the_window() -> None:
     top = furnish._window(room)[1][3]
     ends = [part.points[..., 2].max() for part in (curtain, rod)]
     assert top < ends[0] < ends[1] < top + 15
+
+
+def test_dressing_is_at_the_wall_where_no_thing_hides_it_and_is_nothing_that_captions_name() -> None:
+    assert not {*DRESSING} & {*SOLIDS}
+    for setting, away in (("table", 300), ("room", 900)):
+        room = Room((at(MUG, -8), at(BALL, 8)), setting, away=away)
+        shown = [(g, p) for g in range(8) for p, _ in furnish._dressing(replace(room, ground=g), (0, 500, 0, 501))]
+        assert {g for g, _ in shown}
+        spots = space.project(np.concatenate([p.points.reshape(-1, 3) for _, p in shown]), room)[0]
+        assert all(p.points[..., 1].min() > space.WALL[setting] - 26 for _, p in shown)
+        for thing in room.things:
+            places = space.project(space.points_of(thing), room)[0]
+            assert (
+                spots[1].max() < places[1].min()
+                or not (np.abs(spots[0] - places[0].mean()) < np.ptp(places[0]) / 4).any()
+            )
+        behind = replace(room, things=(at(MUG, 0, 70), *(at(BALL, x) for x in range(-80, 81, 8))))
+        assert not furnish._dressing(replace(behind, setting="table", away=300), (0, 500, 0, 501))
 
 
 def test_patterns_on_flat_parts_and_cushions_are_not_stretched() -> None:

@@ -27,7 +27,7 @@ def expose(light: np.ndarray) -> np.ndarray:
     """
     high, wide = light.shape[:2]
     level = light.max(2, keepdims=True)
-    glow = light * np.clip(1 - 3 / np.maximum(level, 1e-6), 0, 1)
+    glow = light * np.clip(1 - 6 / np.maximum(level, 1e-6), 0, 1)
     for axis, n in ((0, high), (1, wide)):
         far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / n
         spread = 0.8 * np.exp(-((far / 0.012) ** 2)) + 0.2 * np.exp(-((far / 0.05) ** 2))
@@ -36,10 +36,16 @@ def expose(light: np.ndarray) -> np.ndarray:
     grey = light.mean(2)
     middle, bright = np.exp(np.log(grey + 0.01).mean()), np.percentile(grey, 98)
     time = min(float(np.clip(math.sqrt(0.48 / middle), 0.8, 1.35)), max(0.9, 1.6 / bright))
-    seen = 0.62 * time * ((light + 0.25 * glow) / np.maximum(level / 4, 1)) * (1 - 0.1 * (x**2 + y**2))[..., None]
-    mapped = seen * (2.51 * seen + 0.03) / (seen * (2.43 * seen + 0.59) + 0.14)
+    seen = 1.0 * time * ((light + 0.25 * glow) / np.maximum(level / 4, 1)) * (1 - 0.1 * (x**2 + y**2))[..., None]
+    peak = np.maximum(seen.max(2, keepdims=True), 1e-6)
+    mapped = (_film(seen) + seen / peak * _film(peak)) / 2  # half of each, so that flames keep their hue
     coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)
     return (np.clip(coded, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def _film(light: np.ndarray) -> np.ndarray:
+    """Return how bright film shows an amount of light: dark parts keep their detail, and bright ones never clip."""
+    return np.asarray(1 - np.exp(-(light**1.08)))
 
 
 def _despeckled(light: np.ndarray) -> np.ndarray:

@@ -9,9 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from creperie.world.solid.meshes import TILE, Patches, build, joined, turned
+from creperie.world.solid.models import DRESSING, dressing_of
 from creperie.world.solid.paints import RUGS, Surface, lab, large_look, surface
 from creperie.world.solid.scene import Room
-from creperie.world.solid.space import VIEW, WALL, box_of, camera_of
+from creperie.world.solid.space import VIEW, WALL, box_of, camera_of, points_of, project
 
 
 def plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]) -> Patches:
@@ -30,7 +31,7 @@ def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
     paper = large_look("walls", room.wall, 14)
     below = large_look("grounds", room.ground, 10 if table else 24)
     window, opening = _window(room)
-    parts = [*((piece, paper) for piece in _wall(back, wide, opening)), *window, *_socket(room, opening)]
+    parts = [*((piece, paper) for piece in _wall(back, wide, opening)), *window, *_dressing(room, opening)]
     if table:
         look = replace(below, texture=_TOPS.get(below.texture, below.texture))
         front, edge = _front_edge(room), 0.35  # rounded a little
@@ -123,20 +124,32 @@ def _radiator(x0: float, x1: float, back: float) -> Patches:
     return joined([*ribs, *(build("box", (x0, back - 7.5, z, x1, back - 4.5, z + 3, 0.8)) for z in (18, 53))])
 
 
-def _socket(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surface]]:
-    """Return a wall socket, unless the window leaves no room for it."""
+def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surface]]:
+    """Return what stands at the wall where no thing hides it: nothing that captions name."""
     back, (eye, aim) = WALL[room.setting], camera_of(room)
+    names = [name for name, piece in DRESSING.items() if piece["setting"] == room.setting]
+    name = names[(room.aim_x + room.ground) % len(names)]
+    half, deep = DRESSING[name]["half"], DRESSING[name]["deep"]
     seen = (back - eye[1]) * math.tan(math.radians(VIEW / 2))
-    middle = (window[0] + window[2]) / 2
-    x = aim[0] + (0.75 if middle < aim[0] else -0.75) * seen
-    z = 22.0 if room.setting == "table" else 30.0
-    if abs(x - middle) < (window[2] - window[0]) / 2 + 22:
+    things = [_outline(points_of(thing, 40), room) for thing in room.things]
+    if any(box_of(thing)[4] > back - deep - 2 for thing in room.things):
         return []
-    plates = [build("box", (x - 4, back - 1.3, z - 4, x + 4, back + 1, z + 4, 0.5))]
-    wells = [build("turn y", (x, back - 1.35, z, 0, 0, 2.6, 0))]
-    pins = [build("turn y", (x + a, back - 1.4, z, 0, 0, 0.35, 0)) for a in (-1, 1)]
-    shades = ((232, 230, 224), (196, 194, 188), (60, 58, 56))
-    return [(joined(p), Surface(rgb, 0.3)) for p, rgb in zip((plates, wells, pins), shades)]
+    for share in (-0.55, 0.55, -0.7, 0.7, -0.35, 0.35):
+        x = aim[0] + (share if room.wall % 2 else -share) * seen
+        if "wall" in DRESSING[name] and window[0] - half - 20 < x < window[2] + half + 20:
+            continue
+        parts = [(p.moved(np.eye(3), (x, back, 0)), surface(paint, "", "", "")) for paint, p in dressing_of(name)]
+        low, high = _outline(np.concatenate([p.points.reshape(-1, 3) for p, _ in parts]), room)
+        whole = np.abs([low, high]).max() < 0.98 or room.setting == "room"
+        if whole and all((np.maximum(low, other[0]) > np.minimum(high, other[1])).any() for other in things):
+            return parts
+    return []
+
+
+def _outline(points: np.ndarray, room: Room) -> np.ndarray:
+    """Return the lowest and highest positions of points in the picture."""
+    places, _ = project(points, room)
+    return np.stack([places.min(1), places.max(1)])
 
 
 def _front_edge(room: Room) -> float:

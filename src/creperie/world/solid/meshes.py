@@ -288,14 +288,24 @@ def _blade(numbers: Numbers) -> Patches:
     return _smooth(leaf).moved(turned("z", turn), (x, y, z))
 
 
+def _bloom(numbers: Numbers) -> Patches:
+    """Return the petals of a flower. `numbers` are its middle (x, y, z), its radius, and by how many degrees it faces
+    away from straight up: towards the camera.
+    """
+    radius, tilt = numbers[3:]
+    rings = [(10, 0.0, radius, 0.55), (8, 20.0, 0.75 * radius, 0.9)]
+    petals = [_blade((0, 0, 0, at + 360 * k / n, size, 0.62 * size, up)) for n, at, size, up in rings for k in range(n)]
+    return joined(petals).moved(turned("x", tilt), numbers[:3])
+
+
 def _canopy(numbers: Numbers, grid: Callable[..., Patches] | None = None) -> Patches:
     radius, rim, top = numbers
     t, turn = np.linspace(0, 1, 13)[:, None], np.linspace(0, 2 * np.pi, 65)[None, :]
     t = np.maximum(t, 0.01) if grid else t
-    sag = np.abs(np.sin(4 * turn))  # between the ribs
-    r = radius * t * (1 - 0.05 * sag * t)
+    sag = np.abs(np.sin(4 * turn)) ** 0.8  # between the ribs
+    r = radius * t * (1 - 0.09 * sag * t)
     points = np.stack(
-        np.broadcast_arrays(r * np.cos(turn), r * np.sin(turn), top - (top - rim) * t**2.2 + 2 * sag * t**2), 2
+        np.broadcast_arrays(r * np.cos(turn), r * np.sin(turn), top - (top - rim) * t**2.2 + 3 * sag * t**2), 2
     )
     uv = np.stack(np.broadcast_arrays(turn * 16 / np.pi, t * radius / TILE), 2)
     return grid(points, uv) if grid else _grid(points, None, uv)
@@ -319,9 +329,9 @@ def fuzz(patches: Patches, count: int, length: float) -> Patches:
     u, v = u[:, None], v[:, None]
     weights = np.stack([(1 - u) * (1 - v), u * (1 - v), u * v, (1 - u) * v], 1)
     foot, up = ((weights * field[at]).sum(1) for field in (patches.points, patches.normals))
-    way = up + 0.8 * (np.stack(lean, 1) - 0.5) - (0, 0, 0.35)
+    way = up + 1.5 * (np.stack(lean, 1) - 0.5) - (0, 0, 0.6)
     side = np.cross(way, np.stack([np.cos(6.3 * turn), np.sin(6.3 * turn), 0 * turn], 1))
-    side *= 0.06 / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-9)
+    side *= 0.03 / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-9)
     tip = foot + length * way / np.linalg.norm(way, axis=1, keepdims=True)
     points = np.stack([foot - side, foot + side, tip + 0.3 * side, tip - 0.3 * side], 1)
     return Patches(points, np.repeat(up[:, None], 4, 1), patches.uv[at])
@@ -359,6 +369,7 @@ _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
     "cut y": _cut_y,
     "cut x": _cut_x,
     "leaf": _leaf,
+    "bloom": _bloom,
     "canopy": _canopy,
     "furl": _furl,
     "pillow": _pillow,

@@ -12,6 +12,8 @@ from creperie.core import packaged_toml
 from creperie.world.solid.meshes import Patches, build, joined, turned
 
 _MODELS: dict[str, Any] = packaged_toml("creperie.world.solid", "models.toml")
+#: What stands at walls, only in pictures; see dressing.toml.
+DRESSING: dict[str, Any] = packaged_toml("creperie.world.solid", "dressing.toml")
 SCALES = {"small": 0.75, "medium": 1.0, "big": 1.35}
 
 
@@ -60,6 +62,11 @@ def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) ->
         rows = [row for row in rows if row[0] != "letter"] + letters[number % (1 + len(letters)) - 1]
     rows = [row for row in rows if not patterned or row[0] not in model.get("label", ())]
     return _assembled(model, state, [*rows, *model.get("detail", ()), *model.get(f"detail {state}", ())], True)
+
+
+def dressing_of(name: str) -> tuple[tuple[str, Patches], ...]:
+    """Return the parts of a piece of dressing as (paint, patches) pairs, with the wall at y = 0."""
+    return _assembled({}, "", DRESSING[name]["parts"], True)
 
 
 def _assembled(

@@ -51,10 +51,10 @@ def _noise(size: int, cells: int, seed: int, stretch: int = 1) -> np.ndarray:
 
 
 def _grain() -> np.ndarray:
-    """Return a texture of wood: soft rings along x, with fine fibres."""
-    y = np.arange(256)[:, None] / 256
-    rings = np.sin(2 * np.pi * (7 * y + 0.9 * _noise(256, 4, 1, 4).T + 0.3 * _noise(256, 4, 2, 2).T)) * 0.5 + 0.5
-    return 0.82 + 0.07 * rings + 0.16 * (_noise(256, 128, 3, 32).T - 0.5)
+    """Return a texture of wood: straight fibres along x, with fine pores."""
+    broad, lines, fibres = (_noise(256, cells, k, cells // 2).T - 0.5 for k, cells in enumerate((8, 32, 128)))
+    pores = np.clip(_noise(256, 128, 3, 16).T - 0.72, 0, 1)
+    return np.asarray(0.85 + 0.16 * broad + 0.1 * lines + 0.09 * fibres - 0.5 * pores)
 
 
 def _texture(name: str) -> np.ndarray:
@@ -67,8 +67,8 @@ def _texture(name: str) -> np.ndarray:
     if name == "wicker":
         over = (x // 16 + y // 8) % 2
         return 0.5 + 0.5 * np.where(over, np.sin(y * np.pi / 8), np.abs(np.sin(x * np.pi / 16)) * 0.75)
-    if name == "fur":
-        return 0.72 + 0.28 * _noise(64, 32, 5)
+    if name in ("fur", "card"):
+        return 0.72 + 0.28 * _noise(64, 32, 5) if name == "fur" else 0.95 + 0.05 * _noise(64, 64, 6, 8).T
     return np.ones((1, 1))
 
 
@@ -119,7 +119,7 @@ class Surface:
         """Return the light that the surface emits, in linear RGB: (n, n, 3)."""
         if self.texture == "flame":
             return np.array(_TABLES["flame"])[:, None, :]
-        return (0.12 + 0.88 * linear(self.picture())) * self.light
+        return (0.01 + 0.99 * linear(self.picture())) * self.light
 
     def picture(self) -> np.ndarray:
         """Return the image on the surface: (n, n, 3) uint8."""
@@ -142,7 +142,7 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
     tiles = 3.5 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
-    light = (3.4, 2.6, 1.7) if paint == "lit" else ()
+    light = (2.8, 2.3, 1.8) if paint == "lit" else ()
     return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
 
 
@@ -187,8 +187,7 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
     if style == "plaster":
         shade = 0.97 + 0.03 * _noise(512, 8, 11) + 0.03 * _noise(512, 64, 7)
     if style == "stone":
-        vein = (_noise(512, 8, 12) + 0.3 * _noise(512, 32, 14) - 0.65) / 0.025
-        shade = 0.97 + 0.05 * _noise(512, 16, 7) - 0.07 * np.exp(-(vein**2))
+        shade = 0.92 + 0.05 * _noise(512, 8, 7) + 0.07 * _noise(512, 256, 12) + 0.04 * _noise(512, 64, 14)
     if style == "parquet":
         turned = (x // 128 + y // 128) % 2 == 1
         along, across = np.where(turned, y, x), np.where(turned, x, y)
@@ -198,16 +197,12 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
     if style == "gingham":
         shade = shade * (1.08 - 0.11 * (x // 32 % 2) - 0.11 * (y // 32 % 2))
     if style == "woven":
-        shade = shade * np.where((y % 256 < 6) | (np.abs(y % 256 - 14) < 3), 0.88, 0.95 + 0.08 * _noise(512, 256, 9, 8))
-    if style == "planks":
+        shade = shade * np.where((y % 256 < 6) | (np.abs(y % 256 - 14) < 3), 0.88, 0.9 + 0.16 * _noise(512, 256, 9, 8))
+    if style in ("planks", "board"):  # a board has no seams
         row = y // 64
         grain = np.tile(_grain().repeat(2, 1), (2, 1))
         moved = np.take_along_axis(np.roll(grain, 64, 0), (x + row * 137) % 512, 1)
         tone = np.array([1, 0.93, 1.04, 0.96, 0.9, 1.02, 0.95, 0.99])[row]
         seam = (y % 64 < 2) | ((x + row * 190) % 512 < 2)
-        shade = (0.45 + 0.55 * moved) * tone * np.where(seam, 0.7, 1.05)
-    if style == "board":  # one wide piece of wood, without seams
-        shade = 0.4 + 0.62 * np.tile(_grain().repeat(2, 1), (2, 1))
-    if style == "cloth":
-        shade = shade * (0.93 + 0.07 * np.sin(x * np.pi / 2) * np.sin(y * np.pi / 2))
+        shade = (0.45 + 0.55 * moved) * tone * np.where(seam, 0.7 if style == "planks" else 0.96, 1.05)
     return np.clip(np.array(colour, float) * shade[..., None], 0, 255).astype(np.uint8)

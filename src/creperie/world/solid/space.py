@@ -317,7 +317,7 @@ _BACK = {
     "right": "left", "behind": "front", "below": "above", "shorter": "taller", "smaller": "bigger", "farther": "nearer",
 }  # fmt: skip
 #: Colours that things in the natural colour of a material may be said to have.
-_LIKE = dict.fromkeys(("wood", "wicker", "clay"), ("brown", "orange", "yellow", "red")) | dict.fromkeys(
+_LIKE = dict.fromkeys(("wood", "wicker", "clay", "cardboard"), ("brown", "orange", "yellow", "red")) | dict.fromkeys(
     ("metal", "glass"), ("white", "black", "green", "blue", "brown")
 )
 assert set(_LIKE) == set(NATURAL)

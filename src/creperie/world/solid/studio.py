@@ -58,7 +58,7 @@ class RenderOptions:
         """Return the picture of a room as the content of a PNG file. It is read from the cache or, if it is not there,
         rendered.
         """
-        file = cache_home() / "rooms-8" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-9" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -162,11 +162,13 @@ def render_room(
         facing = np.abs(guide[..., 3:6] @ (turned("z", turn) @ (aim - eye))) / np.linalg.norm(aim - eye)
         glass = (np.abs(guide[..., 6] - clear[..., 6]) > 0.003 * clear[..., 6])[..., None]
         through = _TINT ** (1 / np.clip(facing, 0.09, 1))[..., None]
-        light = np.where(glass, light + through * beyond, 0.8 * light + 0.2 * beyond)  # lighter shadows
+        bent = np.round(0.09 * size * (1 - facing[..., None]) ** 2 * guide[..., [5, 3]] * (1, -1)).astype(int)
+        y, x = (np.clip(np.mgrid[:size, :size][k] + bent[..., k], 0, size - 1) for k in (0, 1))
+        light = np.where(glass, light + through * beyond[y, x], 0.6 * light + 0.4 * beyond)  # lighter shadows
     return expose(light)
 
 
-_TINT = np.array((0.7, 0.86, 0.82))  #: of light that passes through glass
+_TINT = np.array((0.86, 0.94, 0.92))  #: of light that passes through glass
 
 
 def _light_in(
@@ -181,12 +183,12 @@ def _light_in(
             lamps.setdefault(look, []).append(patches)
     for k in range(2 - len(lamps)):  # always as many lights: another number would be compiled anew
         lamps[Surface((k, 0, 0), light=(0, 0, 0))] = [plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))]
-    dull = mi.load_dict({"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.2}})
+    dull = mi.load_dict({"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.05}})
     for k, (look, patches_of) in enumerate(lamps.items()):
         made[f"light{k}"] = _glowing_mesh(mi, look, joined(patches_of), dull)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
     _keep_variable(mi, scene.sensors()[0], ("aperture_radius", "focus_distance"))
-    light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 4, "rr_depth": 3}), seed=seed)
+    light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 4, "rr_depth": 2}), seed=seed)
     # not in one integrator with the path, which would then run twice
     aovs = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
     guide = np.array(mi.render(scene, integrator=aovs, seed=seed, spp=9))[..., -7:]
@@ -211,16 +213,18 @@ def _sky(mi: Any, room: Room) -> dict[str, Any]:
     up = np.cos(np.linspace(0, np.pi, 128))[:, None, None]
     level = np.where(up > 0, up * above + (1 - up) * beside, beside * (1 + 0.7 * up)) + np.zeros((128, 256, 3))
     view = np.where(up > -0.2, 1.6 + 0.4 * up, 0.6 + 0.2 * np.sin(np.arange(256) * 1.7)[:, None])
+    level *= np.where((np.sin(np.arange(256)[:, None] * 0.3) > 0.1) | (up > 0.75), 1.12, 0.5)  # furniture, for metal
     level[:, np.r_[:48, -48:0]] = view[:, np.r_[:48, -48:0]] * np.where(up > -0.2, (0.92, 0.97, 1.05), (0.5, 0.6, 0.42))
     x, y, z = where / np.linalg.norm(where)
     row, column = round(128 * math.acos(z) / math.pi), round(256 * math.atan2(x, y) / (2 * math.pi))
     wide = round(32 * float(half))
     at = np.arange(-wide, 1 + wide)
+    at = at[np.abs(at) > 1]  # panes
     level[np.ix_(row + at, (column + at) % 256)] = colour
     for axis in (0, 1):  # no hard edges, which glass would show
-        level = np.mean([np.roll(level, k, axis) for k in range(-5, 6)], axis=0)
+        level = np.mean([np.roll(level, k, axis) for k in range(-2, 3)], axis=0)
     at = np.arange(-2, 3)
-    level[np.ix_(row + at, (column + at) % 256)] = 14 * colour
+    level[np.ix_(row + at, (column + at) % 256)] = 10 * colour
     upright = mi.ScalarTransform4f().rotate([1, 0, 0], 90)
     return {"type": "envmap", "bitmap": mi.Bitmap(level.astype(np.float32)), "to_world": upright}
 
@@ -233,9 +237,9 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
             if paint in _HANDS:  # no two clocks tell the same time
                 own = own.moved(np.eye(3), (0, 0, -10)).moved(turned("y", _HANDS[paint] * k), (0, 0, 10))
             if look.texture == "fur" and paint == "main":
-                own = joined([own, _outside_light_fur(fuzz(own, 8000, 0.5), thing)])
+                own = joined([own, _outside_light_fur(fuzz(own, 24000, 0.45), thing)])
             if paint == "cream":
-                own = joined([own, fuzz(own, 2500, 0.35)])
+                own = joined([own, fuzz(own, 5000, 0.25)])
             if look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
                 red, green, blue = (round(v * (0.94 + 0.08 * (k * 0.618 % 1))) for v in look.rgb)
                 look = replace(look, rgb=(red, green, blue))
@@ -337,7 +341,15 @@ def _mesh(mi: Any, patches: Patches, props: Any, data: dict[str, np.ndarray]) ->
     first = np.arange(0, n, 4)[:, None]
     params = mi.traverse(made)
     for key, value in (("positions", patches.points), ("normals", patches.normals), ("texcoords", patches.uv)):
-        params[f"vertex_{key}"] = np.ascontiguousarray(value, np.float32).ravel()
+        params[f"vertex_{key}"] = _aligned(value)
     params["faces"] = np.concatenate([first + [0, 1, 2], first + [0, 2, 3]]).astype(np.uint32).ravel()
     params.update()
     return made
+
+
+def _aligned(values: np.ndarray) -> np.ndarray:
+    """Return the values as float32, flat, at an address for which Dr.Jit always compiles the same code."""
+    room = np.empty(values.size + 16, np.float32)
+    first = -room.ctypes.data % 64 // 4
+    room[first : first + values.size] = values.ravel()
+    return room[first : first + values.size]
