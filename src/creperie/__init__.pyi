@@ -2169,14 +2169,15 @@ class Run(_RunHeader, _Framed):
 
     @property
     def swap(self) -> np.ndarray | None:
-        """A boolean array: True for the items whose two true captions change places by VISLA's rule; None if no task
-        uses the rule."""
+        """A boolean array: True for the items whose true captions P1 and P2 are swapped by VISLA's rule; None if no
+        task uses the rule."""
 
     def fits(self, bench: Benchmark) -> bool:
         """Return whether the run was computed on this benchmark or on a part of it."""
 
     def outcomes(self, which: str) -> np.ndarray:
-        """Return the outcome of a task for every item: HIT, MISS, TIE or VOID."""
+        """Return the outcome of a task for every item: HIT, MISS, TIE, or VOID if a score is missing or there is
+        nothing to compare."""
 
     def scored_task(self, name: str) -> _Task:
         """Return a task; raise a UsageError if the run lacks the scores that it needs."""

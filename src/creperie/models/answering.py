@@ -18,7 +18,7 @@ EFFORTS = ("off", "low", "medium", "high")
 
 @dataclass(frozen=True)
 class AnswerSettings:
-    """The options for answers that the user set. An option that is None takes its value from the prompt."""
+    """The user's options for how a model answers. An option that is None takes its value from the prompt."""
 
     max_tokens: int | None = None
     temperature: float | None = None

@@ -151,11 +151,10 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
 
 
 def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
-    """Parse an answer that names no option. Return `NONE` for an answer such as "none", `SEVERAL` for an answer such as
-    "all", and otherwise an unparsable answer with the reason. An answer that only rules out options (`denied`) is
-    unparsable too.
+    """Parse an answer that names no option. "none" gives `NONE`, and "all" gives `SEVERAL`; any other answer is
+    unparsable, also one that only says which options are wrong (`denied`).
 
-    If the question asks which option does not fit (`asks` is "odd"), an answer that says which options do fit is
+    If the question asks which option does not fit (`asks` is "odd"), an answer about the options that do fit is
     reversed: "all match" gives `NONE`, and "none match" gives `SEVERAL`.
     """
     if denied:
@@ -183,8 +182,8 @@ def _in_range(chosen: set[int], options: Sequence[str]) -> Parsed:
 
 
 def _number(label: str, count: int) -> int:
-    """Return the index of the option that a label such as "b" or "second" means. "former" and "latter" mean one of
-    exactly two options; if there are more or fewer, return `count`, which is the index of no option.
+    """Return the index of the option that a label such as "b" or "second" means. "former" and "latter" are labels only
+    if there are exactly two options; otherwise return `count`, which is too high to be an index.
     """
     if label in ("last", "final"):
         return count - 1

@@ -76,7 +76,7 @@ def caption_rule(options: Mapping[str, Any]) -> CaptionRule:
 
 
 def clean_caption(text: str, words: int) -> str:
-    """Return a caption cleaned up as in the BLIP, ALBEF and ARO evaluations.
+    """Return a caption cleaned up as in the BLIP, ALBEF and ARO evaluations, and cut to its first `words` words.
 
     >>> clean_caption('A man (in red): "stop"!  Now, ', 50)
     'a man in red stop now,'

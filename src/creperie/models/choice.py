@@ -1,7 +1,7 @@
 """Multiple choice: questions about which caption fits the image, or which one does not.
 
-A chooser answers one question at a time, with its options in one order. `creperie.scoring.choice` decides which orders
-are asked and how the answers become scores.
+A chooser answers one question at a time, with its options in one order. `creperie.scoring.choice` decides in which
+orders to ask it, and how the answers become scores.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class QuestionWording:
 
     @property
     def marks(self) -> dict[str, str]:
-        """A fingerprint option that says that demonstrations depend on the subset; empty if they do not."""
+        """A mapping for the fingerprint: it says that demonstrations depend on the subset; empty if they do not."""
         return {"demonstrations": "by subset"} if self.by_subset else {}
 
     def described(self) -> str:

@@ -291,9 +291,8 @@ class _Hasher:
             self._names(function.__globals__, loaded, {name for one in code for name in one.co_names})
 
     def _names(self, space: Mapping[str, Any], names: set[str], attributes: set[str]) -> None:
-        """Hash the values that `names` have in the namespace `space`. `attributes` are all names that occur in a
-        function's code. If a value is a module that is not from a library, hash only its values for the names in
-        `attributes`.
+        """Hash the values that `names` have in the namespace `space`. If a value is a module that is not from a
+        library, hash only its members that have a name in `attributes`, the names that occur in a function's code.
         """
         for name in sorted(names & space.keys()):
             if (id(space), name) in self._named:

@@ -1,6 +1,7 @@
 """The kinds of models, read from kinds.toml.
 
-For each kind, the file names the function that loads its models; its module is imported only when it is needed.
+For each kind, that file names a function that loads models of this kind. The module with the function is imported only
+when it is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from creperie.models.vlm.families import FAMILIES
 
 @dataclass(frozen=True)
 class ModelKind:
-    """One kind of model URI. `load` is `module:function`; it is called with the URI, its options and the place."""
+    """One kind of model URI. `load`, written as `module:function`, is called with the URI, its options, and a `Place`
+    (device and precision).
+    """
 
     load: str
     summary: str

@@ -32,8 +32,8 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """The settings of the usual preprocessing. `size` is either one number, the length of the shorter edge, or the pair
-    of height and width.
+    """The settings of the preprocessing that most models use: resize, crop, rescale, normalise. `size` is either one
+    number, the length of the shorter edge, or the pair of height and width.
     """
 
     size: int | tuple[int, int]
@@ -53,7 +53,9 @@ class Preprocessing:
         return int(self.size * width / height), self.size
 
     def corner(self, width: int, height: int, crop: tuple[int, int]) -> tuple[int, int]:
-        """Return the left and the top edge of the centre crop of an image."""
+        """Return the left and the top edge of the centre crop of an image with this width and height. `crop` is the
+        height and width of the crop.
+        """
         left, top = (width - crop[1]) / 2, (height - crop[0]) / 2
         return (round(left), round(top)) if self.round_centre else (int(left), int(top))
 
@@ -152,7 +154,9 @@ def _processor_bytes(processor: Any, image: Image.Image) -> np.ndarray:
 
 
 def _recipe_of(processor: Any) -> Preprocessing | None:
-    """Return the preprocessing that a processor's settings describe; None if it is not the usual one."""
+    """Return the preprocessing that a processor's settings describe; None if it does not consist of resizing, an
+    optional centre crop, rescaling and normalisation.
+    """
     settings = processor.to_dict()
     if not (settings.get("do_resize") and settings.get("do_rescale") and settings.get("do_normalize")):
         return None

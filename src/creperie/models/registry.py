@@ -45,7 +45,7 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
 
 
 def load_plain(uri: str, place: Place) -> Any:
-    """Load and return what a URI names: a model, or an object of a plug-in that `wrap` accepts."""
+    """Return what a URI names: a model or, for the URI of a plug-in, any object that `wrap` accepts."""
     parsed = _parsed(uri)
     kind = KINDS.get(parsed.kind)
     options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)

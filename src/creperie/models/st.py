@@ -166,7 +166,7 @@ def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
 
 
 def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
-    """Return an encoder that tokenises in a stage of its own. Return None if the library's tokenizer does not allow
+    """Return an encoder that separates tokenising from encoding. Return None if the library's tokenizer does not allow
     this or, with `check`, if the vectors differ from those of the library's `encode`.
     """
     library = plain.library
@@ -242,8 +242,8 @@ class OnnxSentences:
         return features
 
     def preprocess(self, texts: list[str], prompt: str | None = None) -> dict[str, Any]:
-        """Return the input features that the library expects. If there is a prompt, `prompt_length` is the number of
-        its tokens, so that the library can leave these tokens out of pooling.
+        """Return the input features that the library expects. If there is a prompt, one of them is `prompt_length`, the
+        number of the prompt's tokens, with which the library can leave these tokens out of pooling.
         """
         encoded = self.tokenizer([(prompt or "") + text for text in texts], padding=True, return_tensors="pt")
         features: dict[str, Any] = {**encoded, "modality": "text"}

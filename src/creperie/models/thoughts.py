@@ -119,7 +119,9 @@ def final_answer(text: str) -> str:
 
 
 def _from_json(text: str) -> str:
-    """Return the answer in the last JSON object of a text, or the text itself if it has none."""
+    """Return the answer in the last JSON object of a text. If the text has no JSON object, or the last one has no
+    answer, return the whole text.
+    """
     at, value = text.find("{"), None
     while at >= 0:
         try:

@@ -215,8 +215,8 @@ def _transformers(wrapped: WrappedModel, digest: str, place: Place) -> Model:
 
 
 class ObjectModel:
-    """The adapter to an object with methods that score or encode, or to a single function. The numbers that they return
-    become float32, and vectors get unit length.
+    """The adapter to an object with methods that score or encode, or to a single function. Scores and vectors become
+    float32, and vectors get unit length.
     """
 
     def __init__(self, fingerprint: Fingerprint, place: Place, methods: Mapping[str, Answer]) -> None:

@@ -51,7 +51,8 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
 
 
 def stopping(ends: Sequence[int], rows: int = 1, device: str = "cpu") -> dict[str, Any]:
-    """Return arguments for `generate` that end an answer at any of the tokens `ends`. The rest of the row is padding.
+    """Return arguments for `generate` that end an answer at any of the tokens `ends` and fill the rest of its row with
+    padding.
 
     On a GPU, the cache of a batch has room for all tokens from the start, because a growing cache would be copied for
     every token.

@@ -451,7 +451,7 @@ class Tokens:
 
 # from creperie.models.captions import clean_caption as clean_caption
 def clean_caption(text: str, words: int) -> str:
-    """Return a caption cleaned up as in the BLIP, ALBEF and ARO evaluations."""
+    """Return a caption cleaned up as in the BLIP, ALBEF and ARO evaluations, and cut to its first `words` words."""
 
 # from creperie.bench.benchmark import from_items as from_items
 def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:

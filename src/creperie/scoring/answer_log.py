@@ -1,5 +1,5 @@
-"""The answers of generative models, recorded separately from their reasoning. The store keeps answers by question, and
-a run keeps them by item.
+"""The answers of generative models; their reasoning is in a field of its own. The cache stores them by question, and a
+run stores them by item.
 """
 
 from __future__ import annotations
@@ -37,16 +37,14 @@ def written(asked: str, chosen: Chosen) -> Written:
 
 
 def code_of(chosen: Chosen) -> str:
-    """Return the code of the problem with an answer: one code if the answer was cut off, another if it cannot be
-    parsed; empty if there is no problem.
-    """
+    """Return `CUT_OFF` if an answer was cut off, `UNREAD` if it cannot be parsed, and otherwise an empty text."""
     kinds = {CUT: CUT_OFF, UNPARSABLE: UNREAD}
     return kinds.get(chosen.parsed.kind, "") if chosen.parsed is not None else ""
 
 
 def reason(chosen: Chosen) -> str:
-    """Return why an answer gives no score, followed by its text (or, if it has none, by the end of the model's
-    reasoning).
+    """Return why an answer gives no score, followed by the answer itself. If there is only reasoning and no answer, the
+    end of the reasoning follows instead.
     """
     reply = reply_of(chosen.answer)
     text = one_line(reply, 120) if reply or not reply.thought else "…" + one_line(reply.thought[-120:], 120)
@@ -71,8 +69,8 @@ def gather_first(model: Any, ask: Callable[[T], object], groups: Iterable[T]) ->
 
 @dataclass
 class AnswerLog:
-    """The stored answers of one model, by the key of the question. Each key and its answers are one line of JSON in the
-    file.
+    """The answers of one model: a mapping from keys of questions to lists of answers. Each line of the file `path` is
+    one key with its answers, as JSON.
     """
 
     path: Path | None  #: None: nothing is stored
@@ -118,8 +116,8 @@ def cut_items(answers: Mapping[int, Sequence[Written]]) -> list[int]:
 
 
 def cut_note(cut: int, items: int, room: Any) -> str:
-    """Return a note that `cut` of `items` items have a cut-off answer. It also names the option that allows more than
-    `room` tokens. The note is empty if `cut` is 0.
+    """Return a note that `cut` of `items` items have a cut-off answer, and how to raise the limit, which is `room`
+    tokens. The note is empty if `cut` is 0.
     """
     more = f"?max_tokens={4 * int(room)} (now {room})" if room else "?max_tokens="
     what = f"{cut:,} of {items:,} items ({cut / max(1, items):.1%}) have a cut-off answer".replace("%", " %")

@@ -68,11 +68,11 @@ class BatchSize:
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
     def captions_from(self, lengths: np.ndarray, whole: int = 0) -> tuple[int, int]:
-        """Return how many captions form the next batch, and its number of tokens with padding. `lengths` are the
-        captions' tokens, longest first.
+        """Return how many captions form the next batch, and the number of tokens in this batch, including padding.
+        `lengths` are the captions' numbers of tokens, in descending order.
 
-        As many captions as fit are taken, unless their padding would cost more than starting another batch. `whole` is
-        the width to which captions are padded, or 0 to pad them to the longest one in the batch.
+        As many captions as fit are taken, unless their padding would cost more than starting another batch. Every
+        caption is padded to `whole` tokens or, if `whole` is 0, to the length of the longest caption in the batch.
 
         >>> BatchSize("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
         ...     np.array([10, 10, 9, 8, 7, 4, 4, 4])

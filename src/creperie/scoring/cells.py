@@ -15,7 +15,7 @@ from creperie.scoring.store import pair_keys
 
 @dataclass(frozen=True)
 class PairCells:
-    """The distinct pairs to score: an image and a caption each or, for the kind `between`, two captions."""
+    """The distinct pairs to score. Each is an image and a caption or, if `kind` is "between", two captions."""
 
     kind: str
     first: np.ndarray  #: sorted
@@ -26,8 +26,10 @@ class PairCells:
 
 
 def pair_cells(plan: ScoringPlan, kind: str) -> PairCells:
-    """Return the pairs that scores of a kind (`pair`, `joint` or `between`) need, to fill every cell of the score
-    matrices.
+    """Return the distinct pairs that fill the score matrices of a plan.
+
+    `kind` says what is scored: "pair" (an image with a caption), "between" (two captions) or "joint" (two captions,
+    each together with the image).
     """
     captions = max(1, len(plan.texts))
     cells = [_PAIRS[kind](part, captions) for part in plan.parts]

@@ -1,6 +1,6 @@
 """Scores from multiple choice: every item's captions are offered in all requested orders, and the results averaged.
 
-The demonstrations in few-shot questions come from the same subset, and are not among the tested items.
+The demonstrations in a few-shot question come from the subset of the question's item, and are not themselves tested.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """Return the first kind of question in `able` that fits: "match" if one caption is true, "odd" if one is false;
-        else empty.
+        """Return the kind of question to ask: "match" if exactly one caption is true, "odd" if exactly one is false. If
+        both are possible, it is the first one in `able`; if none of those in `able` is possible, it is empty.
         """
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
@@ -90,10 +90,10 @@ class Asked:
 
 
 def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
-    """Fill the image_text column with the answers of a model that chooses among captions.
+    """Fill the column of image-text scores with the answers of a model that chooses among captions.
 
-    Unparsable answers are not cached, so that the next run asks again. If the answer was cut off in any of the orders,
-    the case has no scores.
+    Answers that cannot be parsed are not cached, so the next run asks these questions again. If the answer to a
+    question was cut off in any order of the captions, the image and its captions get no scores.
     """
     by_subset = "demonstrations" in filler.handle.fingerprint.options
     owned = [list(cases_of(part, by_subset=by_subset)) for part in filler.plan.parts]
@@ -122,8 +122,8 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """Ask the model again about the case of one row of the sheet, and return the row's new score. The caller
-        compares it with the stored score.
+        """Ask the model again for the scores of one image of an item, and return the new score for the sheet's row
+        `row`. The caller compares it with the stored score.
         """
         at = max(first for first in done if first <= row)
         case = cases[done[at]]
@@ -243,9 +243,9 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
 
 
 def _sheet_rows(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
-    """Return an array with one entry per cell of the part's score matrices: the sheet row that holds the cell's score,
-    or −1 if the item has no images. `own` are the part's cases, `number` maps each distinct case to its number, and
-    `starts` has the first row of each distinct case.
+    """Return an array with one entry per cell of the part's score matrices: the row of the sheet that holds the cell's
+    score, or −1 if the item has no images. `own` are the part's cases, and `number` maps each distinct case to an index
+    k; the scores of case k begin in row `starts[k]` of the sheet.
     """
     places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
     cells = part.layout.starts("image_text")
@@ -266,8 +266,8 @@ def draw_shots(
 ) -> Benchmark:
     """Draw `count` demonstrations per subset, and return a benchmark of the items that were not drawn.
 
-    The demonstrations are written to `out`/shots.toml, for the option `?shots=`. Each has its image, and its captions
-    in random order. The returned benchmark is also saved in `out`.
+    The demonstrations are written to `out`/shots.toml, a file for the option `shots` of model URIs. Each has its image,
+    and its captions in random order. The returned benchmark is also saved in `out`.
     """
     folder, keep = Path(out), np.ones(len(bench), bool)
     drawn: list[tuple[Item, list[int]]] = []

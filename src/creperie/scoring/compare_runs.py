@@ -132,10 +132,9 @@ class CompareOptions(AgainstOptions):
 def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, settings: MetricSettings) -> Comparisons:
     """Compare runs, given one by one or as a list.
 
-    Every two runs on the same benchmark are tested item by item; three or more models are ranked.
-
-    Runs on benchmarks with different contents are not compared item by item, unless `common` restricts them to the
-    items that they share, by subset and id.
+    Every two runs on the same benchmark are tested item by item; three or more models are ranked. Runs on different
+    versions of a benchmark are tested only with the option `common`, on the items that all of them have (by subset and
+    id).
     """
     external = options.values()
     given = [r for one in runs for r in ([one] if isinstance(one, (Run, str, Path)) else one)]

@@ -26,8 +26,8 @@ READ = 16
 
 @dataclass(frozen=True)
 class Digests:
-    """The content keys of image references, one key per reference, and the faults of the images that cannot be read.
-    The key of such an image is all zeros.
+    """The content keys of image references, one key per reference. If an image cannot be read, its key is all zeros,
+    and `faults` contains the reason.
     """
 
     keys: np.ndarray

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """A queue of results that threads compute in advance. Results come out in the order of `rows`."""
+    """A queue of results that threads compute in advance: one result for each number in `rows`, in the same order."""
 
     def __init__(self, pool: ThreadPoolExecutor, work: Callable[[int], T], rows: Iterable[int], limit: int) -> None:
         self._pool, self._work, self._rows = pool, work, iter(rows)

@@ -32,7 +32,9 @@ def fill(
     batch_size: int | None = None,
     progress: Progress = silent,
 ) -> FilledScores:
-    """Return the score columns `inputs` for all benchmarks of a plan. Each distinct score is computed only once."""
+    """Return the requested score columns (`inputs`) for all benchmarks of a plan. Each distinct score is computed only
+    once.
+    """
     filler = Filler(plan, handle, store or ResultStore(), batch_size=batch_size, progress=progress)
     filled = FilledScores(
         [{} for _ in plan.parts], [Findings() for _ in plan.parts], filler.work, filler.timings, filler.notes
@@ -115,8 +117,8 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
 
 
 def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """Add findings about two kinds of pairs: pairs that could not be scored, and pairs whose caption was cut off. Each
-    finding goes to all items that use the pair. `places` has the sheet row of each cell of the column `needs`.
+    """Add a finding for each pair that could not be scored, and for each pair whose caption was cut off, to all items
+    that use the pair. `places` has one entry per cell of the score column `needs`: the row of the sheet with its score.
     """
     starts = np.append(part.layout.starts(needs), len(places))
     cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]

@@ -1,4 +1,4 @@
-"""Compute one model's results for a plan, in sheets: stored results are reused, all others are computed and stored."""
+"""Compute one model's results for a plan. Results that are stored are reused; all others are computed and stored."""
 
 from __future__ import annotations
 

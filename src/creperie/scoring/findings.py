@@ -19,7 +19,9 @@ LISTED = 1000
 
 @dataclass(frozen=True)
 class UnscoredItem:
-    """An item without a score, or with only some of its scores. The fields are those of a finding of `data check`."""
+    """An item without a score, or with only some of its scores. It has the same fields as a finding of `creperie data
+    check`.
+    """
 
     code: str
     subset: str
@@ -70,8 +72,8 @@ def item_findings(
 
 
 def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
-    """Return one finding for every item that uses a row with a fault. Item i uses the rows numbers[starts[i]:starts[i +
-    1]]; equal findings about an item are reported once.
+    """Return the findings for all items whose scores come from rows of a sheet that have faults. The scores of item i
+    come from the rows numbers[starts[i]:starts[i + 1]]. Equal findings about an item are reported once.
     """
     findings = Findings()
     subset, ids = part.bench.column("subset"), part.bench.column("id")
@@ -84,8 +86,8 @@ def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndar
 
 
 def _with_items(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
-    """Yield (fault, item number) for every item that uses the row of a fault, in the order of the items. Item i uses
-    the rows numbers[starts[i]:starts[i + 1]].
+    """Yield (fault, item number) for every item whose scores come from a row with a fault, in the order of the items.
+    The scores of item i come from the rows numbers[starts[i]:starts[i + 1]].
     """
     by_row: dict[int, list[Fault]] = {}
     for fault in faults:

@@ -114,8 +114,8 @@ def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> flo
 
 
 def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
-    """Return the bytes that all scores and vectors take, with vectors as wide as the stored ones (512 if none is
-    stored).
+    """Return the bytes that all scores and vectors take. The dimension of the vectors is that of stored ones; it is
+    assumed to be 512 if none is stored.
     """
     width = 512
     for kind in ("text", "image") if handle.stored else ():

@@ -79,13 +79,13 @@ class Handle:
 
     @property
     def inputs(self) -> frozenset[Input]:
-        """The score columns that the model can fill."""
+        """The score columns that the model can fill: the inputs of the metrics."""
         return columns_of(self.abilities)  # type: ignore[return-value]
 
     def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
-        """Return how the model fills each column. The value is `towers` if it fills image_text from separate vectors of
-        images and captions. Otherwise it is the first of the model's abilities that gives the column: `choice` or
-        `pair` for image_text; `text`, `between` or `joint` for text_text; and `blind` for text.
+        """Return how the model fills each score column: image_text by `towers` (from vectors of images and captions),
+        `choice` or `pair`; text_text by `text`, `between` or `joint`; and text by `blind`. Of the ways that the model's
+        abilities allow, the first is taken.
         """
         preferred: dict[Input, tuple[str, ...]] = {
             "image_text": ("towers", "choice", "pair"),
@@ -234,9 +234,10 @@ def _file_states(uri: str) -> list[str]:
 
 
 def _folder_of(uri: str) -> Path | None:
-    """Return the folder of a model whose URI names a folder, a package or a repository on the hub; None for other URIs.
+    """Return the folder that contains the whole model; None unless the URI names a folder, a package or a repository on
+    the hub.
 
-    A model of another kind may depend on files that are named in its options, so its fingerprint is not cached.
+    For other URIs, the model may depend on files that its options name, so its fingerprint is not cached.
     """
     parsed = parse_uri(uri)
     if parsed.kind not in FOLDER_KINDS:

@@ -36,7 +36,9 @@ def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: MetricS
 
 
 def benchmark_header(bench: Benchmark) -> dict[str, Any]:
-    """Return the description of a benchmark in a run's document; `checked` counts the items that a study judged."""
+    """Return the description of a benchmark in a run's document. If people judged items in a study, its field `checked`
+    counts these items.
+    """
     judged = [name for name in bench.columns if name.startswith(f"{TAG_PREFIX}people.")]
     checked = {name.removeprefix(TAG_PREFIX): len(bench) - bench.column(name).null_count for name in judged}
     return {
@@ -51,8 +53,9 @@ def benchmark_header(bench: Benchmark) -> dict[str, Any]:
 
 
 def nothing_computed() -> dict[str, Any]:
-    """Return empty values for those fields of a header that describe the work done and what was found, for a run in
-    which nothing was computed."""
+    """Return the fields of a header about findings, work and timings, all empty: for a run in which nothing was
+    computed.
+    """
     return {"findings": [], "finding_counts": {}, "notes": [], "work": {}, "timings": {"total": 0.0}}
 
 
@@ -98,7 +101,7 @@ def run_notes(runs: Iterable[Run]) -> list[str]:
 
 def uncovered_note(run: Run, what: str = "no answer") -> list[str]:
     """Return a list with one line that says how many items of a run have no score; an empty list if every item has a
-    score. `what` names what the items have instead, such as "no answer".
+    score. `what` is the phrase for a missing score, such as "no answer".
     """
     missing = len(run) - run.scored
     return [f"{missing:,} of {len(run):,} items have {what} and are not in the figures"] if missing else []

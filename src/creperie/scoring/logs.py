@@ -216,14 +216,16 @@ def _vlmeval(row: Record, number: int) -> LoggedAnswer:
 
 
 def _key(target: Any) -> str:
-    """Return the right answer of a sample from its `target`; empty if the target names no answer or several."""
+    """Return the answer that a log gives as the right one (its `target`); empty if the target names no answer or
+    several.
+    """
     (one,) = target if isinstance(target, list) and len(target) == 1 else (target,)
     return "" if one is None or isinstance(one, (list, dict)) else str(one).strip()
 
 
 def likelihoods(pairs: Any) -> tuple[float, ...]:
-    """Return the log-likelihoods from a list of pairs [log-likelihood, is greedy], whose members may also be text.
-    Return an empty tuple if `pairs` is something else, such as a free-text answer.
+    """Return the log-likelihoods from a list of pairs [log-likelihood, is greedy]. Both values of a pair may be numbers
+    or text. Return an empty tuple if `pairs` is something else, such as a free-text answer.
     """
     try:
         return tuple(float(pair[0]) for pair in pairs if len(pair) == 2)

@@ -126,10 +126,10 @@ def _offers_exactly(item: Item, offered: Sequence[str]) -> bool:
 def _has_captions(
     captions: Sequence[str], answer: LoggedAnswer, enough: Callable[[Iterable[bool]], bool] = all
 ) -> bool:
-    """Return whether all captions occur in a row's options and also in its prompt. With `any` as `enough`, one of the
+    """Return whether all captions occur both in a row's options and in its prompt. With `any` as `enough`, one of the
     captions is sufficient.
 
-    If the log has no options or no prompt, only the other is checked.
+    If the log has no options, only the prompt is checked; if it has no prompt, only the options.
     """
     options = [option.strip() for option in answer.options]
     places = [place for place in (options, answer.prompt) if place]
@@ -175,7 +175,9 @@ def _disagrees(answer: LoggedAnswer, options: Sequence[str], rights: Iterable[ob
 
 
 def _answered(about: Row, logged: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-    """Return the reply that a free-text answer gives to the question `about`, or the reason why it gives none."""
+    """Return the scores that a free-text answer gives to the options of the exported question `about`. If it gives
+    none, return the row with the reason.
+    """
     order, count, answer = about["order"], len(about["options"]), logged.answer or ""
     rights = [option.strip() == about["target"].strip() for option in about["options"]]
     if _disagrees(logged, about["options"], rights):

@@ -319,7 +319,9 @@ class Matrix:
         return planned.image_keys[planned.parts[0].images]
 
     def _saved(self, k: int, run: Run, handle: Handle) -> Run:
-        """Save a run in the folder and return it; delete earlier runs whose gaps it fills."""
+        """Save a run in the folder and return it. Earlier runs with missing scores are deleted if this run replaces
+        them (see `completes`).
+        """
         assert self.out is not None
         saved = run.save(self.out)
         if "shard" in run.document:
@@ -356,8 +358,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class ScoreStage:
-    """A stage of an engine that scores shards (such as 3/8) of a benchmark with one model. For each shard, it returns
-    the document and the table of its run.
+    """The function that workers of an engine apply: it scores shards (such as 3/8) of a benchmark with one model. For
+    each shard, it returns the document and the table of its run.
     """
 
     bench: Benchmark

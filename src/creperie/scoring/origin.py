@@ -80,9 +80,9 @@ def images_digest(keys: np.ndarray) -> str:
 
 
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
-    """Return a record of the missing scores of a run; empty if none is missing. Its entry `reasons` tells how many
-    findings of each code explain missing scores, and `images_of_others` is a digest of the images of all items whose
-    scores are complete.
+    """Return a record of the missing scores of a run; empty if none is missing. Its entry `reasons` counts the problems
+    that cause missing scores, by code. `images_of_others` is a digest of the images of all items that have all their
+    scores.
 
     `counts` has the number of the run's findings for each code, and `keys` the content keys of the images, item by
     item.

@@ -49,8 +49,8 @@ def _plain(driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable
     """Fill a sheet by calling `forward` on batches of captions, for a model whose captions are not tokenised
     separately.
 
-    The captions are sorted by length and divided into batches before rows that are already done are skipped, so that
-    the batches are always the same.
+    All captions are sorted by length and divided into batches; then those that already have a result are removed from
+    the batches. So a resumed run has the same batches.
     """
     order = np.argsort([-len(t) for t in texts], kind="stable")
     size = driver.pace.captions

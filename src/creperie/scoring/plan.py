@@ -44,7 +44,9 @@ class BenchmarkPart:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The image and the caption of every images × captions cell, as indices; image −1 if the item has no images."""
+        """Two arrays with one entry per cell of the image-text score matrices: the index of the cell's image (−1 if the
+        item has no images) and that of its caption.
+        """
         owner, within = _cells(self.layout.rows * self.layout.columns)
         row, column = np.divmod(within, self.layout.columns[owner])
         image = np.full(len(owner), -1, np.int64)
@@ -54,7 +56,9 @@ class BenchmarkPart:
 
     @cached_property
     def caption_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The item and the two captions of every captions × captions cell, as indices."""
+        """Three arrays with one entry per cell of the text-text score matrices: the number of the item, and the indices
+        of the two captions that the cell compares.
+        """
         owner, within = _cells(self.layout.columns**2)
         row, column = np.divmod(within, self.layout.columns[owner])
         start = self.caption_starts[owner]
@@ -228,9 +232,9 @@ def brings_images(bench: Benchmark) -> bool:
 
 
 def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
-    """Return a boolean array: True for the items whose first two true captions change places by VISLA's rule.
+    """Return a boolean array: True for the items whose true captions P1 and P2 are swapped by VISLA's rule.
 
-    They do if the second one has the smaller edit distance to its nearest false caption.
+    They are swapped if P2 is nearer to its nearest false caption than P1 is, by edit distance.
     """
     starts, flat = bench.ragged("captions")
     swap = np.zeros(len(layout), bool)

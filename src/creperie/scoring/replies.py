@@ -66,8 +66,8 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
     """Yield, for each row of a table of answers, its reply, or the reason why the row matches no item. `where` names
     the file in errors.
 
-    The columns are `id` (without it, rows are in the order of the items), `subset` (needed if ids repeat) and the
-    answer, which is one of three: `scores` (a list), `score_0`, `score_1` …, or `choice` (a number).
+    The columns are `id` (without it, rows are in the order of the items), `subset` (needed if ids repeat), and those
+    with the answer: either `scores` (a list), or `choice` (the number of a caption), or `score_0`, `score_1` and so on.
     """
     subsets: dict[str, list[str]] = {}
     for item in bench:

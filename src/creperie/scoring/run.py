@@ -101,8 +101,8 @@ class RunHeader:
 
 
 def unblinded(runs: Sequence[AnyRun]) -> list[AnyRun]:
-    """Return the runs without those on blind twins. A run on a blind twin stays if no run in the list saw the images of
-    that benchmark.
+    """Return the runs without those on blind twins (benchmarks with replaced images). Such a run stays if the list has
+    no run that saw the real images of the benchmark.
     """
     seen = {run.content for run in runs}
     return [run for run in runs if not run.blinded or run.hash not in seen]
@@ -316,8 +316,8 @@ class Run(RunHeader, Framed):
 
     @property
     def swap(self) -> np.ndarray | None:
-        """A boolean array: True for the items whose two true captions change places by VISLA's rule; None if no task
-        uses the rule.
+        """A boolean array: True for the items whose true captions P1 and P2 are swapped by VISLA's rule; None if no
+        task uses the rule.
         """
         if "swap" not in self.table.column_names:
             return None
@@ -332,7 +332,9 @@ class Run(RunHeader, Framed):
     # -- results -------------------------------------------------------------------------------------------------
 
     def outcomes(self, which: str) -> np.ndarray:
-        """Return the outcome of a task for every item: HIT, MISS, TIE or VOID."""
+        """Return the outcome of a task for every item: HIT, MISS, TIE, or VOID if a score is missing or there is
+        nothing to compare.
+        """
         chosen = task(which)
         return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
 
@@ -388,7 +390,8 @@ def task_names(tasks: str | Judge | Iterable[str | Judge]) -> tuple[str, ...]:
 def _with_plain_lists(table: pa.Table) -> pa.Table:
     """Return the table with Arrow's default name for the elements of lists.
 
-    In a table that was read from Parquet, the name differs, which would change the bytes of a file that is written.
+    Tables that were read from Parquet have another name there. Without this change, the bytes of a file would depend on
+    whether its table was read or computed.
     """
     schema = table.schema
     for k, column in enumerate(schema):

@@ -28,7 +28,7 @@ class PairJob:
     texts: Sequence[str]
 
     def faults(self, fault: Fault) -> list[Fault]:
-        """Return a copy of `fault`, which concerns the image, for each pair with this image."""
+        """Return the faults of all pairs of this job, given a fault of their image."""
         return [Fault(int(row), fault.code, fault.message) for row in self.rows]
 
 

@@ -27,7 +27,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Standing:
-    """The result of one model in one column. `low` and `high` are the ends of the confidence interval in its run."""
+    """The result of one model in one column. `low` and `high` are the ends of the accuracy's confidence interval."""
 
     accuracy: float
     low: float
@@ -87,7 +87,7 @@ def rank_runs(
     """Return the standings of the runs' models.
 
     `names` maps model URIs to labels. If a model has two runs for one column, the later one counts. Runs on blind twins
-    are left out if others saw the images.
+    (benchmarks with replaced images) are left out if there are also runs on the real images.
 
     The tie rule and the seed are taken from `settings` if given, otherwise from the runs.
     """

@@ -7,7 +7,8 @@
       memo/<kind>/*.seg             digests of files by path, size and time of change
 
 A key is the SHA-256 of the content (the encoded image with its crop box, the caption, or both for a pair), and each
-model has a folder, named by its fingerprint. So benchmarks share results for the same content, and models never do.
+model has a folder, named by its fingerprint. So a result is shared by benchmarks with the same content, but never by
+models.
 """
 
 from __future__ import annotations
@@ -132,8 +133,8 @@ class ResultStore:
         self.root = self.home / "store"
 
     def shelf(self, fingerprint: Fingerprint, kind: str) -> VectorShelf:
-        """Return the shelf for a model's results of this kind; write a description of the model beside it if there is
-        none yet.
+        """Return the shelf for the results of `kind` (an ability, such as "image") of a model. If the model's folder
+        has no description of the model yet, write one.
         """
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)

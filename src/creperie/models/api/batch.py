@@ -28,7 +28,7 @@ ENDED = ("completed", "failed", "expired", "cancelled")
 
 
 class GatheredOnly(Exception):  # noqa: N818
-    """Raised instead of returning answers while requests are only gathered for a batch."""
+    """Raised when requests were only gathered for a batch, so that there are no answers to return."""
 
 
 class BatchFiles:

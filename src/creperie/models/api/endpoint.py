@@ -83,7 +83,9 @@ class AnswerCache:
 
 
 def readable(answer: Mapping[str, Any]) -> bool:
-    """Return whether a server's JSON document contains an answer: a choice with a text or with a message."""
+    """Return whether a server's JSON document contains an answer: its first entry in `choices` must have a text or a
+    readable message.
+    """
     try:
         choice = answer["choices"][0]
         return isinstance(choice["text"], str) if "text" in choice else reply_in(answer) is not None

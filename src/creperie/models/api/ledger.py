@@ -1,6 +1,6 @@
 """The ledger of requests and costs.
 
-A generation job stores its ledger in a file, so that it includes the costs of earlier processes.
+A generation job stores its ledger in a file, so that a resumed job knows its earlier costs.
 """
 
 from __future__ import annotations

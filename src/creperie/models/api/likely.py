@@ -31,8 +31,8 @@ def probabilities(reply: GeneratedText, answers: Sequence[Sequence[str]]) -> np.
     """Return the probability of each possible answer, summed over its spellings. A spelling that is not among the
     likely tokens in the reply counts as 0.
 
-    If the reply begins with an opening bracket or a blank as a token of its own, the answer is read from the next
-    token, and its probability is multiplied by the probability of the first.
+    If the first token of the reply is only a bracket or a blank, the answer is read from the second token, and the
+    probabilities of both tokens are multiplied.
 
     >>> reply = GeneratedText("(1)")
     >>> reply.top = ({"(": math.log(0.8), "none": math.log(0.1)}, {"1": math.log(0.75), "2": math.log(0.25)})
@@ -96,8 +96,8 @@ class ServedChooser(ReadsFirstTokens, GeneratedChooser):
 
 
 class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
-    """A pair scorer whose score is P(yes) / (P(yes) + P(no)). With a prompt of the kind `vqa`, the score is the
-    probability of the answer that the prompt gives (VQAScore).
+    """A pair scorer whose score is P(yes) / (P(yes) + P(no)). With a prompt of the kind `vqa`, it is the probability of
+    the answer in the prompt's field `answers` (VQAScore).
     """
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:

@@ -117,8 +117,8 @@ class _Dispatcher:
             raise self.failure
 
     async def ask(self, pending: _PendingRequest, keep: Callable[[str, Request, Answer], None]) -> Answer:
-        """Send a request until it is answered, rejected or out of retries; return the answer, after `keep` has stored
-        it.
+        """Send a request, and repeat it as long as errors are transient and tries are left. Return the answer, after
+        `keep` has stored it.
         """
         problem, tries = "", int(self.endpoint.retries) + 1
         for attempt in range(tries):

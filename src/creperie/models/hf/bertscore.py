@@ -80,7 +80,9 @@ class BertScore:
 
 
 def likeness(a: torch.Tensor, a_counts: torch.Tensor, b: torch.Tensor, b_counts: torch.Tensor) -> float:
-    """Return the harmonic mean of precision and recall; NaN if a caption has no token that counts."""
+    """Return the BERTScore F1 of captions `a` and `b`, given the vectors of their tokens; NaN if a caption has no token
+    that counts. `a_counts` and `b_counts` are masks of the tokens that count.
+    """
     products = a @ b.T
     precision = float(products.max(dim=1).values[a_counts].mean())
     recall = float(products.max(dim=0).values[b_counts].mean())

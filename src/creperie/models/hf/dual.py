@@ -36,7 +36,7 @@ class Towers:
 
 @dataclass(eq=False)
 class HfTextTower(StagedTexts):
-    """A text encoder. `width` pads every batch to that many tokens; with None it is padded to its longest caption."""
+    """A text encoder. Batches are padded to `width` tokens or, if it is None, to the longest caption in the batch."""
 
     model: Any
     embed_texts: EmbedTexts

@@ -94,8 +94,8 @@ def text_positions(config: Config) -> int:
 
 
 def after_padding(config: Config) -> int:
-    """Return the context length of text towers like RoBERTa, which number positions from the padding token's id plus
-    one.
+    """Return the context length of a text tower like RoBERTa. Its first position has the number `pad_token_id` + 1, so
+    the lower position embeddings are not used.
     """
     return int(config.text_config.max_position_embeddings) - int(config.text_config.pad_token_id) - 1
 

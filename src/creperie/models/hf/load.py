@@ -45,8 +45,8 @@ def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, 
 
 
 def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, tuple[str, ...]]:
-    """Return the function that loads an architecture for this way of scoring, and the options that the function
-    uses.
+    """Return the function that loads models of an architecture, and the options that it uses. `score` is the way of
+    scoring, such as "itm"; if it is None, the architecture's usual way is taken.
     """
     joint = {"itm": MATCHERS, "fused": FUSERS}
     ways: dict[str, tuple[LoadFolder, tuple[str, ...]]] = {}

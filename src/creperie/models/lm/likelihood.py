@@ -83,7 +83,7 @@ class LanguageModel:
 
     @property
     def beside(self) -> int:
-        """The number of special tokens that are added to each caption."""
+        """The number of special tokens with which a caption is read, beside its own tokens."""
         raise NotImplementedError
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:

@@ -100,8 +100,9 @@ def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = 
     """Return the prompt that `name` selects: the id of a built-in prompt, a file (`my.toml`), or one prompt in a file
     (`my.toml#id`). Without `name` it is the prompt with the id `default`. Errors mention `where`.
 
-    If `name` is a folder (`my/` or `my/#id`), the prompts in its caption.toml, choice.toml, vqa.toml and yesno.toml
-    replace built-in prompts with the same id. An empty `kind` accepts prompts of all kinds.
+    `name` may also be a folder (`my/` or `my/#id`). If the prompt's id occurs in its files (caption.toml, choice.toml,
+    vqa.toml and yesno.toml), the prompt is taken from there, otherwise from the built-in ones. An empty `kind` accepts
+    prompts of all kinds.
     """
     path, _, part = (name or default).partition("#")
     if path.endswith(".toml"):
@@ -119,7 +120,7 @@ def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = 
 
 
 def in_folder(name: str | None) -> bool:
-    """Return True if an option names a folder of prompts."""
+    """Return True if the option `prompt` of a URI names a folder of prompts, such as `my/` or `my/#id`."""
     path = (name or "").partition("#")[0]
     return "/" in path and Path(path).expanduser().is_dir()
 

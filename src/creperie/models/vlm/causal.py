@@ -216,7 +216,9 @@ class CausalEngine:
         return self._rest(rows, own, prefix, owner)
 
     def _rest(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
-        """Return the logits of the rows' own tokens, whose positions continue those of the prefix."""
+        """Return the logits of the tokens `ids`, which continue prefixes whose states are in `cache`. `owner` has the
+        index of each row's prefix.
+        """
         import torch
 
         if not self.family.placeholder:  # BLIP-2 and InstructBLIP: the wrapper always wants an image
@@ -244,7 +246,7 @@ def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndar
 
 
 def common_prefix(lines: Sequence[AnswerLine]) -> np.ndarray:
-    """Return the tokens that all lines begin with. They stop where the earliest answer of any line begins."""
+    """Return the tokens that all lines begin with. Tokens of answers are left out, even if all answers begin alike."""
     first = lines[0].ids
     length = min(line.start for line in lines)
     for line in lines[1:]:

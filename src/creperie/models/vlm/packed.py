@@ -1,5 +1,5 @@
-"""Read an image and all its captions in one pass: they follow the prefix one after another, and none attends to
-another.
+"""Read an image and all its captions in one pass: a single sequence contains the image and the prompt (the prefix),
+followed by the captions. No caption attends to another.
 
 Nothing is cached or copied, and logits are computed only where a token is predicted. The positions of every caption
 continue after the prefix; a 4-D mask lets each token of a caption attend to the prefix and to the earlier tokens of the

@@ -32,8 +32,8 @@ class AnswerLine(Tokens):
 class Frame:
     """A prompt as text, split after the image.
 
-    `head` ends with the image, `tail` is the text between image and answer, and `gap` is the whitespace that the
-    template puts before an answer.
+    `head` ends with the placeholder of the image (empty if the model has none), `tail` is the text between image and
+    answer, and `gap` is the whitespace that the template puts before an answer.
     """
 
     head: str
@@ -204,8 +204,8 @@ class Reader:
     # -- images --------------------------------------------------------------------------------------------------
 
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
-        """Return the processor's arrays, by name, for an image, the images `before` it, and the text `head`, which ends
-        with the image.
+        """Return the processor's arrays, by name, for the text `head` and its images: those in `before`, then `image`,
+        whose placeholder is at the end of `head`.
         """
         arrays = self._read([*before, image.convert("RGB")], head or "")
         keep = arrays["input_ids"].shape[1] - self._appended
