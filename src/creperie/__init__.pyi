@@ -1548,7 +1548,8 @@ class Audit(_Framed):
 
     def __repr__(self) -> str: ...
     def frame(self) -> Any:
-        """Return an Arrow table with one row per subset, view and attacker."""
+        """Return an Arrow table with one row per subset and attacker. Further rows have a `view`: in these,
+        attackers saw only one of several true captions of each item, or only the images."""
 
 # from creperie.auditing.options import AuditOptions as AuditOptions
 @dataclass(frozen=True)
@@ -1628,7 +1629,7 @@ class Benchmark(_Framed):
         """Return the item with this subset and id; raise a UsageError if there is none."""
 
     def ragged(self, column: str) -> tuple[np.ndarray, Any]:
-        """Return a list column as offsets and flat values: item i has the values[offsets[i]:offsets[i + 1]]."""
+        """Return a list column as offsets and flat values: list i is `values[offsets[i]:offsets[i + 1]]`."""
 
     def keeping(self, keep: np.ndarray, op: str, **args: Any) -> Benchmark:
         """Return a benchmark of the items for which the mask `keep` is True; `op` and `args` become a provenance
@@ -2748,7 +2749,8 @@ def robustness(
 def save(
     bench: Any, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: _Progress = ...
 ) -> Benchmark:
-    """Write a benchmark, or the benchmark in a result, into a folder, and return it as loaded from there."""
+    """Write a benchmark into a folder, and return it as loaded from there. `bench` may also be a result that
+    holds a benchmark, such as `Refined`."""
 
 # from creperie.reporting.figures.style import save_figure as save_figure
 def save_figure(figure: Any, path: str | Path) -> Path:

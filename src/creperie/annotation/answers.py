@@ -72,7 +72,7 @@ def skip(desk: Desk, token: str, key: str, comment: str) -> None:
 
 
 def undo(desk: Desk, key: str) -> None:
-    """Take back the annotator's last answer or skip, and give them its slot again. The row that was taken back stays on
+    """Take back the annotator's last answer or skip, and give them the question again. What was taken back stays on
     record.
     """
     if _repeated(desk, key, UNDO) is not None:

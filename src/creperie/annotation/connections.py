@@ -60,7 +60,7 @@ class Places:
         self._welcome: dict[str, float] = {}  #: by address, until when its last valid link counts
 
     def welcome(self, address: str) -> None:
-        """Note that somebody at this address has shown a valid link."""
+        """Record that somebody at this address has shown a valid link."""
         now = time.monotonic()
         if len(self._welcome) > 10_000:
             self._welcome = {one: until for one, until in self._welcome.items() if until > now}
@@ -155,7 +155,7 @@ def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEF
 
 
 def address_filter(proxies: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that says whether an address is in one of these networks."""
+    """Return a function that says whether an address is one of the `proxies` or belongs to one of these networks."""
     networks = [ip_network(one, strict=False) for one in proxies]
 
     def contains(address: str) -> bool:

@@ -160,8 +160,8 @@ def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterab
 
 
 def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str, str]) -> Json:
-    """Return the payment for one person. It is 0 if the person did not complete the study, was excluded, or is
-    unverified. `known` maps stored hashes to worker ids.
+    """Return the payment for one person. It is 0 if the person did not complete the study or was excluded, or if the
+    person's worker id was never verified. `known` maps stored hashes to worker ids.
 
     If the person withdraws after completing the study, the payment stays the same.
     """

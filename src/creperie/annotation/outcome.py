@@ -84,7 +84,8 @@ def without_people(record: StudyRecord, names: Collection[str]) -> StudyRecord:
 def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> list[Judged]:
     """Return all questions of a kind with the answers to them, in the order of the benchmark.
 
-    Answers of excluded people are left out unless `everyone` is set. Erased and withdrawn answers are always left out.
+    Answers of people who do not count (see `people_who_count`) are left out unless `everyone` is set. Answers that were
+    erased or taken back are always left out.
     """
     names = {p["annotator"] for p in record["people"]} if everyone else people_who_count(record)
     decisions = {one["question"]: one for one in record["decisions"]}
@@ -140,7 +141,7 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
 
 def _most_frequent(values: Sequence[Value]) -> Value | None:
     """Return the most frequent of these values, which all have the same verdict but may hold different corrections.
-    Return None if two values are equally frequent.
+    Return None if no value is more frequent than all others.
     """
     texts = [json.dumps(value, sort_keys=True) for value in values]
     ranked = Counter(texts).most_common(2)

@@ -52,7 +52,9 @@ def _exclude(session: Session, study: StudyRow, pseudonym: str, why: str, actor:
 
 
 def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None:
-    """Count an excluded annotator's answers again. Replacement slots that nobody has begun are removed."""
+    """Count an excluded annotator's answers again. Slots that had been created to replace these answers are removed if
+    nobody has begun them.
+    """
     with db.write() as session:
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
@@ -115,7 +117,7 @@ def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
 
 
 def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
-    """Remove unused free slots of a question that are not needed for the requested number of answers."""
+    """If a question has more slots than requested answers, remove surplus slots that are free and were never used."""
     slots = session.scalars(select(Slot).where(Slot.question_id == question, Slot.state != VOID)).all()
     surplus = len(slots) - study.plan["overlap"]
     for slot in [s for s in slots if s.state == FREE and s.annotator_id is None][: max(0, surplus)]:

@@ -79,8 +79,8 @@ COMMON, PACE_SECONDS = 6, 20.0
 
 
 def agreement(record: StudyRecord) -> list[Json]:
-    """Return every agreement coefficient for every dimension of the task. Intervals are clustered by picture or,
-    without pictures, by item.
+    """Return every coefficient of agreement for every dimension of the task (an aspect of its answers). For the
+    confidence intervals, questions about the same picture (without pictures: the same item) form a cluster.
     """
     questions = judged(record)
     # Questions about one picture, or about one item, are not independent.
@@ -104,8 +104,8 @@ def rating_matrix(dimension: Dimension, questions: Sequence[Judged]) -> tuple[np
 
 
 def agreement_of(task: StudyTask, questions: Sequence[Judged]) -> tuple[list[str], int, float | None]:
-    """Return the annotators, the number of answers, and Krippendorff's alpha on the task's first dimension (None if
-    undefined).
+    """Return the annotators, the number of answers, and Krippendorff's alpha (None if undefined). If an answer has
+    several aspects (`Dimension`), alpha is that of the first.
     """
     matrix, names = rating_matrix(task.dimensions[0], questions)
     alpha = krippendorff_alpha(matrix, task.dimensions[0].scale).value if len(names) > 1 else math.nan

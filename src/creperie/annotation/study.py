@@ -210,8 +210,8 @@ def _one_per_item(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[
 
 
 def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) -> Iterator[Made]:
-    """Yield `wanted` questions with a known answer, each with the drafts from which it was made; all answers are
-    equally frequent.
+    """Yield `wanted` questions with a known answer, or fewer if there are too few drafts, each with the drafts from
+    which it was made. Every possible answer is the right one equally often.
     """
     for n in range(wanted):
         made = next(_candidates(task, left, n), None)
@@ -307,7 +307,9 @@ def count_questions(session: Session, study: StudyRow) -> Counter[str]:
 
 
 def all_studies(session: Session) -> list[Json]:
-    """Return every study with the number of its answers, newest first. `place` is how its benchmark was named."""
+    """Return one row per study, newest first, with the number of its answers. In a row, `place` is the benchmark as the
+    user named it.
+    """
     done = func.count().filter(Slot.state == DONE)
     rows = session.execute(
         select(StudyRow, func.count(Slot.id), done)

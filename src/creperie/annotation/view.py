@@ -111,8 +111,8 @@ PAID = (
 
 
 def _left(session: Session, study: StudyRow, me: Annotator | None) -> tuple[int, int]:
-    """Return the largest number of questions that a person may still be given, with attention checks, and the number of
-    practice questions.
+    """Return the largest number of questions that a person may still be given, including attention checks, and the
+    number of practice questions.
     """
     own = me.id if me else 0
     had = select(Slot.question_id).where(Slot.annotator_id == own, Slot.state != HELD)

@@ -70,8 +70,8 @@ def _subset_table(audit: Document) -> Sheet:
 def _html_cells(
     row: Sequence[str], families: Sequence[str], mine: Mapping[str, Document], audit: Document
 ) -> list[Any]:
-    """Return a row of the HTML table: the texts of the Markdown row, with each family's text replaced by a heat cell.
-    `mine` holds the result of the strongest attacker of each family.
+    """Return a row of the HTML table: the row of the Markdown table, but with the results of each family as data for a
+    coloured cell instead of as text. `mine` holds the result of the strongest attacker of each family.
     """
     n = max(int(one["n"]) for one in mine.values())
     figures: list[Any] = []
@@ -83,8 +83,8 @@ def _html_cells(
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
-    """Return the command that reproduces an audit or, if `cell` is given, only that cell. For a cell of a sampled
-    attacker or of the ensemble, this is the command of the whole audit.
+    """Return the command that reproduces an audit or, if `cell` is given, only that cell. If the cell's attacker is the
+    ensemble, or runs on only a sample of the items, this is the command of the whole audit.
     """
     words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
     if cell is None or cell["attacker"] == ENSEMBLE or entry_of(cell["attacker"]).sampled:

@@ -71,8 +71,8 @@ class TextAttacker:
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     def scores(self, texts: Sequence[str], progress: Progress = silent) -> np.ndarray:
-        """Return a float32 score for each text. With `remembers`, scores are cached, so that each distinct text is
-        scored only once.
+        """Return a float32 score for each text. If the field `remembers` is True, scores are cached, so that each
+        distinct text is scored only once.
         """
         if not self.remembers and not self._known:
             return np.asarray(self.score(texts), dtype=np.float32)

@@ -339,8 +339,8 @@ def extras_for(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def standard_names(models: AttackerModels) -> list[str]:
-    """Return the names of the attackers in the standard battery. An attacker that needs a model of its own is included
-    only if that model was named.
+    """Return the names of the attackers in the standard battery. Some of these need a model that the user has to name;
+    without it, they are left out.
     """
     return [
         name

@@ -47,7 +47,7 @@ class CachedScorer:
     """A text scorer whose scores are cached in the result store.
 
     For a language model that returns token log-probabilities, their mean and their sum are stored together: one forward
-    pass gives both, and there is an attacker for each.
+    pass gives both, and one attacker uses the mean, another the sum.
     """
 
     def __init__(self, model: TextScorer, stored: bool = True) -> None:

@@ -48,7 +48,7 @@ class Corpus(MarginSource):
 
     @cached_property
     def captions(self) -> list[tuple[str, str]]:
-        """The (image, text) pairs of the named source; empty if none is named."""
+        """The (image, text) pairs of the source `spec`; empty if `spec` is empty."""
         if not self.spec:
             return []
         from creperie.making import read_captions
@@ -74,8 +74,8 @@ class Corpus(MarginSource):
         return margins
 
     def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]:
-        """Return two values: the captions of the pairs, followed by those of the named source; and, for each caption of
-        the pairs, its index in `pairs.texts`.
+        """Return two values: the captions of the pairs, followed by those of the source `spec`; and, for each caption
+        of the pairs, its index in `pairs.texts`.
         """
         numbers = np.unique(np.concatenate([pairs.left, pairs.right]))
         return [*pairs.said(numbers), *(text for _, text in self.captions)], numbers

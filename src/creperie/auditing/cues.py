@@ -34,7 +34,9 @@ SURE = 1e-6
 
 @dataclass(frozen=True)
 class Cue:
-    """A cue: a word n-gram or a style mark that one caption of a pair contains and the other does not."""
+    """A cue: a word n-gram or a style mark (such as a missing full stop) that one caption of a pair contains and the
+    other does not.
+    """
 
     kind: str  #: "words" or "style"
     text: str
@@ -126,16 +128,16 @@ def strongest_cue(
 
 
 def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return the cues to list in a table, at most `most` of those in `told`. A cue whose accuracy is not above the
-    threshold is listed if it differs significantly from chance. A cue above the threshold must also differ
-    significantly after correction for all `tests` of the audit.
+    """Return at most `most` of the cues in `told`, to be listed in a table: those that differ significantly from
+    chance. If the accuracy of a cue is above the threshold, its p-value is first multiplied by `tests`, the number of
+    tests in the audit.
     """
     sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
     return _without_overlaps(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
 
 
 def _cue_of(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
-    """Return the cue that a column of a tally describes. `kind` is "words" or "style"."""
+    """Return the cue that one column of the array from `_tallied` describes. `kind` is "words" or "style"."""
     digest, p, n, first, second = column
     shown = int(first if p >= n else second)
     caption = pairs.texts[(pairs.left if p >= n else pairs.right)[shown]]
@@ -173,8 +175,8 @@ def _different_answers(answers: Iterable[np.ndarray]) -> int:
 def _rare_cues(
     pairs: Pairs, tallies: Mapping[str, tuple[OneSided, np.ndarray]], tested: set[tuple[str, str]]
 ) -> list[Cue]:
-    """Return the cues not in `tested` that differ from chance after correction for all cues. Their p-values are from
-    the normal approximation.
+    """Return the cues not in `tested` whose results differ significantly from chance, after correction for all cues.
+    Their p-values are from the normal approximation.
     """
     count, cues = sum(len(tally.T) for _, tally in tallies.values()), []
     for kind, (_, tally) in tallies.items():
@@ -235,8 +237,8 @@ def _pieces(pairs: Pairs) -> list[np.ndarray]:
 
 
 def _merged(table: np.ndarray) -> np.ndarray:
-    """Return the tally with all columns of the same cue merged: their counts are added, and their earliest example
-    pairs kept.
+    """Return an array like that of `_tallied` with all columns of the same cue merged: their counts are added, and
+    their earliest example pairs kept.
     """
     table = table[:, np.argsort(table[0], kind="stable")]
     begin = np.flatnonzero(np.diff(table[0], prepend=~table[0][:1]))
@@ -245,8 +247,8 @@ def _merged(table: np.ndarray) -> np.ndarray:
 
 
 def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the n-grams, with at least one word, that only one caption of a pair contains, in the form that `OneSided`
-    describes.
+    """Return the n-grams that only one caption of a pair contains, in the form that `OneSided` describes. N-grams that
+    consist of punctuation only are left out.
     """
     texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
     cut = [tokens(t) for t in pairs.said(texts)]

@@ -193,10 +193,11 @@ def _chooses(row: Mapping[str, Any]) -> str:
 
 
 def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the table of an audit as rows: subset, number of items, one heat cell per attacker, and the bits of
+    """Return the table of an audit as rows: subset, number of items, the result of each attacker, and the bits of
     information that the strongest attacker reveals.
 
-    Rows with a leak come first. A cell that is no leak is marked *unknown* if its interval includes the threshold.
+    Rows with a leak come first. A result that is no leak is marked *unknown* if the threshold lies in its interval, or
+    in the interval that results if all answers are reversed.
     """
     limit = document.get("threshold", THRESHOLD)
     cells: dict[str, dict[str, Any]] = {}

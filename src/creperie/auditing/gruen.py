@@ -1,5 +1,5 @@
-"""Scores from named models: plausibility (Vera) and GRUEN, which uses a language model (`lm:` URI) and a classifier of
-acceptability trained on CoLA (`hf:` URI).
+"""Two scores of captions that are computed with models: plausibility (Vera), and GRUEN, which uses a language model
+(`lm:` URI) and a classifier of acceptability trained on CoLA (`hf:` URI).
 
 Vera is a T5 encoder whose head is stored in its embedding table: the weight is row 32099 of the shared embeddings, the
 bias is element 0 of row 32098, and the temperature is element 0 of row 32097. The score is sigmoid((w · h + b) / t),
@@ -103,8 +103,8 @@ class GruenScorer:
         """Return a perplexity for each sentence, as in the published code: it is computed from a masked model's loss
         over all tokens, although no token is masked.
 
-        Such perplexities are close to 1. Those of causal and n-gram models are 50 or more; GRUEN's term exp(−x / 2)
-        would then be about 0 for every text. For such models infinity is returned, which removes the term.
+        These perplexities are close to 1. Causal and n-gram models give 50 or more, so that GRUEN's term exp(−x / 2)
+        would be about 0 for every text. For them, infinity is returned, which removes the term.
         """
         model = self.language_model
         if isinstance(model, MaskedLM):

@@ -33,7 +33,9 @@ def attacked_part(bench: Benchmark, seed: int, *, full: bool = False) -> Benchma
 
 @dataclass(frozen=True)
 class ExactCount:
-    """An attacker's result on all items of one subset, in the direction that its name states."""
+    """An attacker's result on all items of one subset. The accuracy is that of the attacker's own preference
+    (`Attacker.prefers`), even if the opposite preference is right more often.
+    """
 
     subset: str
     attacker: str

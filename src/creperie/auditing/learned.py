@@ -136,8 +136,8 @@ class LearnedAttacker:
 
 
 def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance: Advance) -> np.ndarray:
-    """Return the margins of all pairs from logistic regression, with one model for each block and fold; NaN where there
-    are too few pairs.
+    """Return the margins of all pairs from logistic regression, with one model for each fold of each training block
+    (see `training_blocks`); NaN where there are too few pairs.
     """
     margins = np.full(len(pairs), np.nan, dtype=np.float32)
     with one_thread():
@@ -155,9 +155,9 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
 
 
 def stacked(pairs: Pairs, answers: np.ndarray, held_out: np.ndarray, seed: int) -> np.ndarray:
-    """Return the ensemble's margins for the `held_out` pairs of a training block. `answers` holds the members' margins
-    for all pairs of the block. The ensemble learns from the pairs that are not held out; if these are too few, the
-    result is NaN.
+    """Return the ensemble's margins for the `held_out` pairs. `pairs` are those of one training block (see
+    `training_blocks`), and `answers` holds the members' margins for all of them. The ensemble learns from the pairs
+    that are not held out; if these are too few, the result is NaN.
     """
     import scipy.sparse as sparse
 
@@ -172,7 +172,7 @@ def stacked(pairs: Pairs, answers: np.ndarray, held_out: np.ndarray, seed: int) 
 
 
 def pairs_digest(pairs: Pairs) -> str:
-    """Return a digest of everything that an attacker's answers depend on."""
+    """Return a digest of everything in the pairs that an attacker's answers depend on."""
     content = hashlib.sha256()
     given = np.zeros(0) if pairs.fold is None else pairs.fold
     for array in (pairs.left, pairs.right, pairs.item, pairs.subset, pairs.cluster, given):

@@ -20,8 +20,8 @@ STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A fitted model. `inner` holds the margins of the training pairs, each from a model that was trained without the
-    pair's inner fold.
+    """A fitted model. The training pairs were divided into inner folds; `inner` holds the margin of each pair, from a
+    model that was trained on the other inner folds.
     """
 
     sizes: np.ndarray  #: root mean squares of the dense columns
@@ -82,10 +82,10 @@ EMBEDDING_SIZE = 3.0
 
 
 def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) -> float:
-    """Return the inverse strength of the penalty that has the smallest loss on the inner folds in `tried`.
+    """Return the strength (the inverse of the penalty) for which the loss on the inner folds in `tried` is smallest.
 
-    `answers(k, strength)` returns the margins of the pairs in inner fold k. Penalties are tested from strong to weak;
-    the search stops after two without improvement.
+    `answers(k, strength)` returns the margins of the pairs in inner fold k. Strengths are tested from low to high; the
+    search stops after two in a row without improvement.
     """
     best, least, worse = STRENGTHS[0], np.inf, 0
     for strength in STRENGTHS:

@@ -83,8 +83,8 @@ class AttackerMargins:
 
     @cached_property
     def direction(self) -> int:
-        """1 if the direction that the attacker's name states does better on these items, −1 if the
-        opposite one does.
+        """1 if the attacker's own preference (`Attacker.prefers`) does better on these items, −1 if the opposite one
+        does.
         """
         if self.directed or not len(self.pairs):
             return 1
@@ -92,7 +92,9 @@ class AttackerMargins:
 
     @property
     def margins(self) -> np.ndarray:
-        """The raw margins in the direction that does better on these items."""
+        """The raw margins, with their signs reversed if the opposite of the attacker's preference does better on these
+        items.
+        """
         return self.raw * np.float32(self.direction)
 
     def of_items(self, keep: np.ndarray) -> AttackerMargins:
@@ -126,8 +128,8 @@ class Measure:
 def calibrated(
     pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0, learned: bool | None = None
 ) -> AttackerMargins:
-    """Return the margins together with their log-odds. If the attacker is directed, the margins are taken as log-odds;
-    otherwise the log-odds are calibrated out of fold, separately for each subset.
+    """Return the margins together with log-odds. With `directed`, the margins are log-odds already; otherwise, log-odds
+    are computed from them out of fold, separately for each subset.
 
     A directed attacker is assumed to have learned from these pairs unless `learned` says otherwise.
     """
@@ -273,11 +275,10 @@ def finite(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GapShape(Distribution):
-    """The distribution of one attacker's gaps on one subset. `histogram` counts gap / scale in bins of equal width from
-    −1 to 1.
+    """The distribution of one attacker's gaps on one subset; the gap of an item is its mean margin (see `item_gaps`).
 
-    The scale is the largest absolute gap, so that zero stays zero. For the attacker `lm-mean`, gap / scale is the
-    SyntaxBias score.
+    `histogram` counts gap / scale in bins of equal width from −1 to 1. The scale is the largest absolute gap, so that
+    zero stays zero. For the attacker `lm-mean`, gap / scale is the SyntaxBias score.
     """
 
     positive: float

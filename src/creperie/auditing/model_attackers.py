@@ -73,7 +73,9 @@ class Ensemble(MarginSource):
             yield fold == k, replace(pairs.of_items(fold != k), fold=None) if learning else None
 
     def train_members(self, pairs: Pairs) -> None:
-        """For every fold, train on the other folds those members that learn. Their margins are cached for `margins`."""
+        """Train the members that learn: for every fold, they are trained on all other folds. Their margins are cached
+        for `margins`.
+        """
         for _, part in self._parts(pairs.by_content[0]):
             if part is not None:
                 self._answers([a for a in self.members if learns(a)], part, silent)
@@ -96,8 +98,8 @@ class Ensemble(MarginSource):
         return {name: margins}
 
     def _answers(self, members: Sequence[Attacker], pairs: Pairs, progress: Progress) -> np.ndarray:
-        """Return the members' margins, one column per member, with 0 instead of NaN. A slow member answers only on its
-        sample; its margins for other captions are 0, too.
+        """Return the members' margins, one column per member, with 0 instead of NaN. A slow member may have scored only
+        a sample of the captions; its other margins are 0, too.
         """
         margins = [
             a.known_margins(pairs)

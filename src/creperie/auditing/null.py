@@ -31,8 +31,9 @@ BOUND = math.sqrt(1 + 2 / math.pi)
 
 @lru_cache(maxsize=8)
 def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
-    """Return one factor per item. If true and false are exchanged at random, the accuracy of a learned attacker varies
-    more than that of coin flips; the factor is the ratio of the two standard deviations in the item's training block.
+    """Return one factor per item: the standard deviation of a learned attacker's accuracy divided by that of coin
+    flips, if true and false are exchanged at random. Items of the same training block (see `training_blocks`) have the
+    same factor.
     """
     spreads = np.full(pairs.n_items, BOUND)
     ordered, items, _ = pairs.by_content

@@ -46,8 +46,8 @@ class ScoreSpread:
     """The distribution of the scores of one kind of caption, and how often the true caption scores higher than this
     kind.
 
-    `gap` is the mean lead of the true caption, in standard deviations (pooled over the kinds of captions), so that
-    models whose scores have different units can be compared.
+    `gap` says by how much the true caption scores higher on average. Its unit is the standard deviation, pooled over
+    the kinds of captions, so that models whose scores have different units can be compared.
     """
 
     model: str
@@ -283,7 +283,7 @@ def _shuffled(
     sources: Sequence[SourceCaption], kinds: Sequence[str], seed: int
 ) -> Iterator[tuple[SourceCaption, tuple[str, ...]]]:
     """Yield each caption with its shuffles. If a shuffle equals the caption or another shuffle, it is drawn again, up
-    to `TRIES` times; after that it is the caption itself.
+    to `TRIES` times; if all of these fail, the caption itself takes its place.
     """
     for source, doc in zip(sources, parse([s.text for s in sources]), strict=True):
         rng = dice_for(seed, "probe", source.id)

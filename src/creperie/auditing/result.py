@@ -105,7 +105,9 @@ class Audit(Framed):
         return html_table(repr(self), ("subset", "attacker", "n", "right, %", "low", "high"), rows)
 
     def frame(self) -> pa.Table:
-        """Return an Arrow table with one row per subset, view and attacker."""
+        """Return an Arrow table with one row per subset and attacker. Further rows have a `view`: in these, attackers
+        saw only one of several true captions of each item, or only the images.
+        """
         rows = [asdict(replace(row, told=())) for row in (*self.rows, *self.views)]
         for row in rows:
             del row["told"]
@@ -158,7 +160,7 @@ def _example(pairs: Pairs, pair: int, items: np.ndarray, ids: Sequence[str]) -> 
 
 
 def shapes_of(pairs: Pairs, answers: dict[str, AttackerMargins]) -> dict[str, dict[str, GapShape]]:
-    """Return the distributions of the gaps, by subset and attacker."""
+    """Return the distributions of the items' gaps (see `item_gaps`), by subset and attacker."""
     gaps = {name: item_gaps(pairs, margins.raw) for name, margins in answers.items()}
     parts: dict[str, np.ndarray] = {s: pairs.subset == k for k, s in enumerate(pairs.subsets)}
     parts[ALL] = np.ones(pairs.n_items, dtype=bool)

@@ -78,10 +78,10 @@ def audit(
     Without names, the standard battery of attackers is run. Attackers that lack a package or a model are left out, and
     the verdict is then at best *incomplete*. With an engine, attackers that score one caption at a time run on it.
 
-    Quick attackers run first; `announce` is then called with a summary of their results. Unless `full` is set, slow
-    attackers of the standard battery run on a sample of the items that is as large as the verdict needs. If a benchmark
-    has more than `SAMPLE` items, a random sample is audited; attackers that score captions one by one are then also run
-    on all items (`counts`).
+    Quick attackers run first; `announce` is then called with a summary of their results. Unless the option `full` is
+    set, slow attackers of the standard battery run on a sample of the items that is as large as the verdict needs. If a
+    benchmark has more than `SAMPLE` items, a random sample is audited. Attackers that score captions one by one are
+    then also run on all items; these results are in `Audit.counts`.
     """
     spec = str(bench) if isinstance(bench, (str, Path)) else ""
     everything = as_benchmark(bench)
@@ -199,8 +199,8 @@ class Attack:
         return counted_once(pairs) if sum(map(learns, self.attackers)) > 1 else pairs
 
     def on(self, pairs: Pairs, view: str = "") -> tuple[list[AuditRow], Answers]:
-        """Run every attacker on the pairs, slow ones on the sample. Return a row for each attacker and subset
-        (including "all"), and the answers by attacker.
+        """Run every attacker on the pairs, but slow ones only on the sample (`self.sample`) if there is one. Return a
+        row for each attacker and subset (including "all"), and the answers by attacker.
         """
         rows, answers = [], {}
         for attacker in self.attackers:

@@ -3,9 +3,9 @@
 The sample of each subset grows in steps. Whole clusters are added in a random order that the seed fixes, so each sample
 contains the previous one. A subset in which a quick attacker leaks is already decided, and slow attackers get one small
 sample of it. In any other subset they are tested after 100 and after 500 items; the sample stops growing if there
-certainly is a leak or certainly none. Otherwise each attacker gets as many items as it can take (`sampled` in
-attackers.toml). These tests share the probability of error: each early one gets a small part of it, the last one the
-rest.
+certainly is a leak or certainly none. Otherwise it grows until each attacker has as many items as attackers.toml allows
+(`sampled`). The probability of error is divided among these tests: each early one gets a small part of it, the last one
+the rest.
 """
 
 from __future__ import annotations

@@ -44,7 +44,9 @@ class SideBalance:
 
 @dataclass(frozen=True)
 class Symmetry:
-    """The symmetry of a subset, or of all items."""
+    """How many pairs of captions, and of images, also occur with true and false exchanged, in a subset or among all
+    items.
+    """
 
     subset: str
     items: int
@@ -61,7 +63,7 @@ class Symmetry:
 
     @property
     def words(self) -> str:
-        """A sentence that describes the symmetry."""
+        """A sentence that says what captions alone, and images alone, reveal."""
         if self.balanced:
             return "balanced by design: captions alone, or images alone, are right exactly half of the time"
         parts = []
@@ -88,7 +90,9 @@ class Symmetry:
 
 
 def symmetry_of(bench: Benchmark, subset: str = "") -> Symmetry:
-    """Return the symmetry of one subset, or of the whole benchmark."""
+    """Return how many pairs of captions, and of images, also occur with true and false exchanged. Without `subset`, all
+    items are counted.
+    """
     bench = bench.only([subset]) if subset else bench
     shapes = caption_shapes(bench)[1]
     offsets, images = bench.ragged("images")

@@ -48,7 +48,9 @@ FIXES = ("structural", "removable", "repairable")
 
 @dataclass(frozen=True)
 class AuditRow:
-    """The results of one attacker on one subset (or on one view of it, such as P2-N), and whether they are a leak."""
+    """The results of one attacker on one subset, and whether they are a leak. With a `view`, only some pairs of the
+    subset were attacked: "P2-N", for example, compares the second true caption of each item with the false ones.
+    """
 
     subset: str
     view: str
@@ -69,7 +71,7 @@ class AuditRow:
 
     @property
     def place(self) -> str:
-        """The name of the subset, followed by the view if only one view of the subset was measured."""
+        """The name of the subset, followed by the `view` if only some pairs of the subset were attacked."""
         return f"{self.subset} {self.view}".rstrip()
 
 
@@ -210,8 +212,8 @@ class Judgement:
 
     @property
     def families(self) -> str:
-        """A list, as text, of the families that leak, each with the number of subsets in which it leaks, and the subset
-        in which it leaks most.
+        """A list, as text, of the families of attackers that leak, each with the number of subsets in which it leaks,
+        and the subset in which it leaks most.
         """
         by_family = self._by_family
         where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}
@@ -409,7 +411,9 @@ def _either_way(row: AuditRow) -> float:
 
 
 def _is_above(row: AuditRow, threshold: float) -> bool:
-    """Return whether an attacker's accuracy reaches the threshold, so that no number of items could rule out a leak."""
+    """Return True if the accuracy of an attacker, or of its reversed answers, is at least the threshold minus half a
+    percentage point. More items could then hardly rule out a leak.
+    """
     return _either_way(row) >= threshold - 0.005
 
 
@@ -438,8 +442,8 @@ def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
 
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
-    """Return the verdict on a whole benchmark: that on its worst subset. `whole` is the verdict on all items together.
-    If the worst verdict is a leak, all leaks of the leaking subsets are listed, the strongest first.
+    """Return the verdict on a whole benchmark: the worst of the verdicts on its subsets and on all items together
+    (`whole`). If it is a leak, all leaks of the leaking subsets are listed, the strongest first.
     """
     if len(subsets) < 2:
         return whole

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Info:
-    """A description of a benchmark for readers. A field that is empty is not known."""
+    """A description of a benchmark for readers. A field is empty if its value is not known."""
 
     title: str = ""
     description: str = ""
@@ -68,10 +68,10 @@ class SkippedRecord:
 
 @dataclass(frozen=True)
 class Parquet:
-    """A table in Parquet files that is read on demand. `digest` is the content hash from its manifest.
+    """A table in Parquet files, read on demand. `digest` is the content hash that the benchmark's manifest states.
 
-    The files are checked once, before they are first read. `checksums` is None for a benchmark written by an older
-    version.
+    The files are checked once, before they are first read. `checksums` is None if the version of creperie that wrote
+    the files stored no checksums; such files are not checked.
     """
 
     files: tuple[Path, ...]
@@ -315,7 +315,7 @@ class Benchmark(Framed):
     # -- columnar views of ragged lists -------------------------------------------------------------------------
 
     def ragged(self, column: str) -> tuple[np.ndarray, pa.Array]:
-        """Return a list column as offsets and flat values: item i has the values[offsets[i]:offsets[i + 1]]."""
+        """Return a list column as offsets and flat values: list i is `values[offsets[i]:offsets[i + 1]]`."""
         array = self.column(column)
         lengths = pc.list_value_length(array).to_numpy()
         offsets = np.zeros(len(lengths) + 1, np.int64)
@@ -418,7 +418,9 @@ class Benchmark(Framed):
 
 
 def check_shapes(table: pa.Table, where: str) -> None:
-    """Raise a DataError if a table has invalid UTF-8, empty cells, or a match matrix that is not images × captions."""
+    """Raise a DataError if a table has invalid UTF-8, empty cells, or a match matrix whose size is not images ×
+    captions.
+    """
     try:
         table.validate(full=True)
     except pa.ArrowException as e:
@@ -442,8 +444,8 @@ def check_shapes(table: pa.Table, where: str) -> None:
 
 
 def held_benchmark(given: Any) -> Benchmark | None:
-    """Return the argument if it is a benchmark, or the benchmark in a result such as `Refined`; None for anything
-    else.
+    """Return `given` if it is a benchmark. If it is a result that holds one, such as `Refined`, return that benchmark.
+    For anything else, return None.
     """
     held = given if isinstance(given, Benchmark) else getattr(given, "bench", None)
     return held if isinstance(held, Benchmark) else None

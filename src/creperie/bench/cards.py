@@ -70,10 +70,10 @@ def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
 
 
 def record_audit(folder: Path, audit: Mapping[str, Any]) -> None:
-    """Write an audit beside a saved benchmark, and the audit's verdict into the benchmark's cards.
+    """Write an audit beside a saved benchmark, and the audit's verdict into README.md and DATASHEET.md.
 
-    Nothing is written if the folder is read-only or holds other items than those that were audited. An earlier audit of
-    the same items is kept if it used more attackers.
+    Nothing is written if the folder is read-only, if its items are not those that were audited, or if it already has an
+    audit of the same items with more attackers than this one.
     """
     manifest = folder / MANIFEST_FILE
     if not manifest.is_file() or read_json(manifest).get("hash") != audit["hash"]:
@@ -118,10 +118,10 @@ ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", "
 
 
 def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
-    """Write a second table of the items, with the paths of their copied images, and return the patterns of the files
-    that `datasets` should read.
+    """Write the items a second time, as metadata.parquet, with the paths of their copied images, by which `datasets`
+    finds them. Return the patterns of the files that `datasets` should read.
 
-    If an image is missing, or `datasets` does not support its file type, nothing is written and the list is empty. The
+    If an image is missing, or `datasets` does not support its file type, write nothing and return an empty list. The
     images are not cropped; if items refer to regions of images, these references are in the column `references`.
     """
     import pyarrow.compute as pc
@@ -143,7 +143,9 @@ def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
 
 
 def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], pictures: Sequence[str] = ()) -> str:
-    """Return the text of README.md. If images are included, `pictures` are the files that `datasets` reads."""
+    """Return the text of README.md. `pictures` is what `write_metadata` returned: the patterns of the files that
+    `datasets` should read; empty if no images are included.
+    """
     import yaml
 
     head = yaml.safe_dump(_head(bench, kinds, pictures), allow_unicode=True, sort_keys=False)

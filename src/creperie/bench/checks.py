@@ -39,7 +39,7 @@ def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent)
 
 
 class View:
-    """A benchmark with columns that several checks need, each of which is computed once."""
+    """A benchmark, and the columns that several checks need. Every column is computed only once."""
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench

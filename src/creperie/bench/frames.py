@@ -76,7 +76,7 @@ def _with_keys(columns: dict[str, list[Any]], name: str) -> dict[str, list[Any]]
 
 
 def _warn_of_losses(bench: Benchmark, roles: Roles) -> None:
-    """Warn if rows have no image or are not items, and say how many."""
+    """Warn if items have no image, or if rows were left out because no item could be made from them; say how many."""
     without = sum(not images for images in bench.column("images").to_pylist()) if roles.image else 0
     if without:
         warnings.warn(f"{without:,} of {len(bench):,} items have no image", stacklevel=4)

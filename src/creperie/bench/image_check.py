@@ -31,7 +31,10 @@ class Finding:
 
 
 def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:
-    """Yield findings about images. Each is read and decoded once, in several threads, unless `look` is False."""
+    """Yield findings about images. Every image is read and decoded once, in several threads.
+
+    If `look` is False, no image is read; the only finding is then that the images were not checked.
+    """
     offsets, references = bench.ragged("images")
     if not len(references):
         return

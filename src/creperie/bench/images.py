@@ -72,7 +72,7 @@ class ImageStore(Protocol):
 
     @property
     def location(self) -> str:
-        """The location of the images as a user would write it; empty if there are none."""
+        """The path of the images, as a user would write it; empty for a store that has no path."""
         ...
 
     def read(self, key: str) -> bytes:
@@ -239,7 +239,9 @@ def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
 
 @contextmanager
 def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
-    """Yield an image of which only the header has been read; any exception in the block becomes an ImageError."""
+    """Read only the header of an image and yield the image. Any exception in the caller's `with` block becomes an
+    ImageError.
+    """
     if not data:
         raise ImageError("empty-image", "the file is empty (0 bytes)")
     from PIL import Image
@@ -262,7 +264,7 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
 
 
 def _plain_jpeg(data: bytes) -> bool:
-    """Return whether this is a JPEG without EXIF data, which could say that it has to be rotated."""
+    """Return True for a JPEG without EXIF data, so that nothing in the file can say that it has to be rotated."""
     return data[:2] == b"\xff\xd8" and b"Exif\0" not in data[:65536]
 
 
@@ -270,7 +272,7 @@ def _plain_jpeg(data: bytes) -> bool:
 def _readable_formats() -> tuple[str, ...]:
     """Return the accepted formats that this build of Pillow supports.
 
-    It also switches off Pillow's warnings about bad images, since these are reported as findings.
+    The first call also switches off Pillow's warnings about bad images, since these images are reported as findings.
     """
     from PIL import Image
 

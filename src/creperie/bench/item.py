@@ -163,8 +163,8 @@ Keys = tuple[list[str], list[str]]
 
 
 def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
-    """Return the values of a core column as an array. If a value has the wrong type, raise a DataError that names the
-    item.
+    """Return the values of a column that every benchmark has (id, subset, images, captions or match) as an array. If a
+    value has the wrong type, raise a DataError that names the item.
     """
     try:
         array = pa.array(values, column.type)

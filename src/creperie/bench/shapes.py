@@ -41,7 +41,9 @@ class MatchShape:
 
 
 def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
-    """Return two things: the number of each item's shape, as an array, and the list of shapes in order of first use."""
+    """Return two things: an array with the index of each item's shape in the list of shapes, and this list, in order of
+    first use.
+    """
     match = bench.ragged("match")
     images = np.diff(bench.ragged("images")[0])
     captions = np.diff(match[0]) // np.maximum(images, 1)  # without reading the captions

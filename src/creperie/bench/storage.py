@@ -91,7 +91,8 @@ def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
 def save(
     bench: Any, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: Progress = silent
 ) -> Benchmark:
-    """Write a benchmark, or the benchmark in a result, into a folder, and return it as loaded from there.
+    """Write a benchmark into a folder, and return it as loaded from there. `bench` may also be a result that holds a
+    benchmark, such as `Refined`.
 
     Even without `copy_images`, images are copied if they would be lost otherwise: if they have no location, or are in
     creperie's cache or in the folder that is replaced.
@@ -234,7 +235,9 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _own_images(root: Path, stored: str) -> ImageStore:
-    """Return the image store that a manifest names. Links in a store inside the benchmark's folder are not followed."""
+    """Return the image store that a manifest names. If the store lies inside the benchmark's folder, links in it are
+    not followed.
+    """
     from creperie.bench.stores import open_store
 
     place = root / stored

@@ -404,8 +404,8 @@ class TextAttacker:
     remembers: bool = ...
     _known: dict[str, float] = ...
     def scores(self, texts: Sequence[str], progress: _Progress = ...) -> np.ndarray:
-        """Return a float32 score for each text. With `remembers`, scores are cached, so that each distinct text is
-        scored only once."""
+        """Return a float32 score for each text. If the field `remembers` is True, scores are cached, so that each
+        distinct text is scored only once."""
 
     def tell(self, scores: Mapping[str, float]) -> None:
         """Store scores, by text, that were computed elsewhere."""

@@ -41,7 +41,7 @@ class QuestionDraft:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension on which agreement is measured. `code` turns an answer into a number."""
+    """An aspect of an answer, on which the agreement of annotators is measured. `code` makes a number of an answer."""
 
     name: str
     code: Callable[[Payload, Value], float]
@@ -105,7 +105,7 @@ def options_of(task: str, key: str = "options") -> tuple[AnswerOption, ...]:
 
 
 def ask_of(task: str, payload: Payload) -> str:
-    """Return the question above an item, which does not mention a picture where there is none."""
+    """Return the question that the page asks about an item; it mentions a picture only if the item has one."""
     return str(texts()[task]["ask" if payload["images"] else "ask_blind"])
 
 

@@ -56,8 +56,8 @@ Consent = Annotated[str, Form(max_length=16)]
 
 
 def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
-    """Return the visitor whose link has this token; respond with 404 if there is none. Such attempts are limited per
-    address.
+    """Return the visitor whose link has this token. If there is none, respond with 404 or, after too many failed
+    attempts from the same address, with 429.
     """
     with site.db.read() as session:
         who = recognised(request, link_of(session, token))

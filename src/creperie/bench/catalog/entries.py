@@ -48,7 +48,7 @@ class ImageSource:
 class Images:
     """The images that a benchmark needs.
 
-    `inside` is True if the images come with the text files. `by_hand` says how to get images that have no address.
+    `inside` is True if the images come with the items. `by_hand` says how to get images that have no address.
     """
 
     sources: tuple[ImageSource, ...] = ()
@@ -85,8 +85,8 @@ class CatalogSource:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """A benchmark's row in the taxonomy: the properties of compositionality that it tests, the smallest difference
-    between a true and a false caption, and the linguistic phenomena.
+    """A benchmark's row in the taxonomy: the properties of compositionality that it tests, how the captions of an item
+    differ (for example, by swapped words), and the linguistic phenomena.
     """
 
     properties: Mapping[str, tuple[str, ...]]

@@ -22,7 +22,7 @@ MARGIN = 200 * 10**6
 class DownloadPlan:
     """The files and images that are still to be fetched.
 
-    Until the text is on disk, the exact number of images is unknown: `images` is then the number in the catalog.
+    Until the items are on disk, the exact number of images is unknown: `images` is then the number in the catalog.
     """
 
     entry: CatalogEntry

@@ -1,4 +1,4 @@
-"""The class `Format`, and the path with options that a format reads from."""
+"""The classes `Format` and `FormatSource`; the latter is a path with options, from which a format is read."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from creperie.core import DataError, UsageError
 
 @dataclass(frozen=True)
 class NoItem:
-    """The result for a record that the benchmark's own rules exclude, so that no item is made from it; it holds the
-    reason.
+    """Returned instead of an item for a record that the benchmark's own rules exclude. `reason` says why it is
+    excluded.
     """
 
     reason: str

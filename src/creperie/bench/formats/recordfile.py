@@ -46,7 +46,11 @@ def kind_of_rows(path: Path) -> RecordKind:
 
 
 def read_records(path: Path, kind: RecordKind | None = None, first: int = 0) -> list[Record]:
-    """Return the records in a file. `first` is the number of records in earlier files of the same data set."""
+    """Return the records in a file.
+
+    In Parquet files, an image without a path is named by its column and row. Rows are counted from `first`, the number
+    of records in earlier files of the same data set.
+    """
     if kind is None and path.suffix.lower() == ".parquet":
         return _parquet_records(path, first)
     kind = kind or kind_of_rows(path)
@@ -99,8 +103,10 @@ def _table_records(path: Path, kind: str) -> list[Record]:
 
 
 def _parquet_records(path: Path, first: int) -> list[Record]:
-    """Return one record per row of a Parquet file. For image columns, only the paths are read, not the images. `first`
-    is the number of records in earlier files of the same data set.
+    """Return one record per row of a Parquet file. For image columns, only the paths are read, not the images.
+
+    An image without a path is named by its column and row. Rows are counted from `first`, the number of records in
+    earlier files of the same data set.
     """
     import pyarrow as pa
 

@@ -1,4 +1,5 @@
-"""The branches of SADE, in a layout of creperie's own, since the authors' is not documented: one JSON object per item.
+"""SADE, whose subsets are called branches. The authors do not document their files, so creperie defines its own layout,
+with one JSON object per item:
 
     {"branch": "content-coco", "image": "7.jpg", "references": ["dog , red ball", "A man reads.", "A bus waits."]}
     {"branch": "comprehensive", "images": ["a.png", "b.png"], "references": ["true of a", "true of b"]}

@@ -63,7 +63,8 @@ def read_table(
 def benchmark_of_table(
     name: str, table: TableSource, roles: Roles, detail: dict[str, Any], *, progress: Progress = silent
 ) -> Benchmark:
-    """Return a benchmark whose items are the rows of a table; rows that are not items become skipped records.
+    """Return a benchmark whose items are the rows of a table. A row from which no item can be made becomes a skipped
+    record.
 
     `detail` is recorded in the provenance.
     """
@@ -95,8 +96,8 @@ class _Row:
     text: bool
 
     def add_to(self, columns: Columns, roles: Roles, number: int, subset: str) -> SkippedRecord | None:
-        """Add the item in this row to the columns and return None; if the row is not an item, return a skipped
-        record.
+        """Add the item in this row to the columns and return None. If no item can be made from the row, add nothing and
+        return a skipped record.
         """
         images = [text for name in roles.image for text in self.texts(name)]
         true = [text for name in roles.positive for text in self.texts(name)]
@@ -142,7 +143,7 @@ class _Row:
 
 
 def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false: list[str]) -> str:
-    """Return the reason why a row is not an item; an empty string if it is one."""
+    """Return the reason why no item can be made from a row; an empty string if one can be made."""
     if not subset:
         return f"no subset in {', '.join(roles.subset) or 'the file name'}"
     if len(images) != len(roles.image) and (images or len(roles.image) == 2):
