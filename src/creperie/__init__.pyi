@@ -1784,7 +1784,7 @@ class ItemOptions:
 @dataclass(frozen=True, eq=False)
 class ItemStudy(_Framed):
     """The results of an item analysis. `fit` is None if there are too few runs for an item response model, and
-    `gain` is None if the runs have no blind twins."""
+    `gain` is None if there are no runs of the same models without pictures."""
 
     answers: _Answers
     rest: np.ndarray
@@ -2023,17 +2023,17 @@ class RefinePlan:
         """Return the names of the attackers against which items are selected."""
 
     def watched(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the names of attackers that the selection does not use but that are measured: those held out, or
-        all that are cheap to run."""
+        """Return the names of attackers that the selection does not use but that are measured: those held out or, by
+        default, all that are cheap to run."""
 
     def audited_by(self, models: AttackerModels) -> tuple[str, ...]:
         """Return the names of the attackers for the final audit. If attackers are held out, these are the attackers
         selected against and those held out."""
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit: all of `models`, unless the user named attackers to select against.
-        Then an installed model is included only if the user named it, or if one of these attackers or of
-        those held out needs it."""
+        """Return the models for the final audit. If the user named the attackers to select against, an installed
+        model is included only if the user also named it, or if one of the attackers (to select against or
+        held out) needs it. Otherwise, all of `models` are included."""
 
 # from creperie.refining.refinement import Refined as Refined
 @dataclass(frozen=True)
@@ -2091,8 +2091,8 @@ class Robustness:
     notes: tuple[str, ...] = ...
     margin: float = ...
     def frame(self) -> Any:
-        """Return a table with one row per model and choice: accuracy, rank, and the number of ranks gained against
-        the first choice."""
+        """Return a table with one row per model and choice: accuracy, rank, and the number of ranks that the model
+        gains compared with the first choice."""
 
     def document(self) -> dict[str, Any]:
         """Return the results as a document for JSON."""

@@ -17,12 +17,13 @@ from creperie.metrics.settings import DEFAULT, MetricSettings
 
 @dataclass(frozen=True)
 class OneThreshold:
-    """The result of strict classification, with one threshold for all items. An item is right if all its true cells are
-    above the threshold and all its false cells are below it. A score equal to the threshold is wrong.
+    """The result of strict classification, with one threshold for all items. An item is right if all its true cells
+    (image–caption pairs) are above the threshold and all its false cells are below it. A score equal to the threshold
+    is wrong.
 
-    `best` is the highest fraction of right items that any threshold reaches on these items, which is an upper bound.
-    `accuracy` is the fraction that is right if the threshold for each cluster is chosen from the other clusters only.
-    `chance` is the fraction expected if a coin decides every cell.
+    `best` is the fraction of right items at the best threshold for these items; as the threshold is fitted to them,
+    `best` is too optimistic. `accuracy` is the fraction that is right if the threshold for each cluster is chosen from
+    the other clusters only. `chance` is the fraction expected if a coin decides every cell.
     """
 
     threshold: float

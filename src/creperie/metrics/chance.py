@@ -14,7 +14,9 @@ MOST_STEPS = 5_000_000
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A comparison in which every winner must outrank every loser. Winners and losers are arrays of cell numbers."""
+    """A comparison of scores: every winner must be higher than every loser. Winners and losers are given as indices
+    into the scores of an item.
+    """
 
     winners: np.ndarray
     losers: np.ndarray

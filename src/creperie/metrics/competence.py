@@ -1,9 +1,9 @@
 """The accuracy of annotators, and whether a person's answers depend on the questions at all.
 
 Accuracy is estimated with the one-coin model of Dawid and Skene (1979): each person has an individual probability of
-being right, and all wrong answers are equally likely. For questions with a known answer, that answer is given to the
-model. crowd-kit has the same model but requires transformers and nltk, which an annotation server should not need;
-tests compare the results with those of crowd-kit.
+being right, and all wrong answers are equally likely. If the answer to a question is known, the estimate uses it.
+crowd-kit has the same model but requires transformers and nltk, which an annotation server should not need; tests
+compare the results with those of crowd-kit.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
     """Return, for each person, the log-odds that the answers come from a habit that ignores the questions rather than
     from honest work.
 
-    An honest person's accuracy is assumed to exceed chance by at least `NEARLY` times as much as the median accuracy
-    does. Of all accuracies from there to `BEST`, the function uses the one that makes the person's answers most likely.
-    Answers on which all people agree are therefore no evidence of a habit. The right answer is the known one or is
-    inferred from the other people's answers.
+    An honest person's accuracy is assumed to be well above chance: at least `NEARLY` times as far above it as the
+    median accuracy. Of all accuracies from there to `BEST`, the function uses the one that makes the person's answers
+    most likely. That accuracy may be nearly 1, so answers on which all people agree are no evidence of a habit. The
+    right answer is the known one or is inferred from the other people's answers.
     """
     logs = np.log(np.maximum(estimate.posterior[votes.question], 1e-12)) - _likelihood(votes, estimate.accuracy)
     others = _softmax(logs)

@@ -156,8 +156,8 @@ class Ranking:
 
 
 def rank_table(columns: Mapping[str, Mapping[str, float]], baseline: str = "") -> list[Ranking]:
-    """Return the ranking of models in each column, such as SC, P2-vs-N and SC++. Only models that have a value in all
-    columns are ranked.
+    """Return the rank of each model in each column. A column maps models to values. Only models that have a value in
+    all columns are ranked.
 
     Gains are the ranks that a model rises or falls compared with the first column. If `baseline` names a model, `side`
     says in which columns a model is better or worse than it.

@@ -18,7 +18,7 @@ def balanced(sums: np.ndarray) -> np.ndarray:
 
 
 def lower(sums: np.ndarray) -> np.ndarray:
-    """Return the lower of p_c and p_f; `sums` is as in `balanced`."""
+    """Return the lower of two fractions: of captions and of foils that are judged right. `sums` is as in `balanced`."""
     return np.minimum(over(sums[..., 0], sums[..., 2]), over(sums[..., 1], sums[..., 3]))
 
 

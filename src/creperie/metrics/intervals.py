@@ -1,8 +1,8 @@
 """Confidence intervals of every statistic, and the p-values derived from them.
 
 *Shares* (proportions). Independent items get Wilson's interval. Items that share images get the interval from the
-likelihood of a beta-binomial model (likely.py). Ties and fractions vary less than right and wrong answers, so an answer
-of this kind has the weight of more than one right or wrong answer.
+likelihood of a beta-binomial model (likely.py). Ties and fractions vary less than right and wrong answers; if there are
+any, every answer therefore counts as more than one.
 
 *F1*. The intervals of its two shares are combined (MOVER): the shares of true captions and of foils that are judged
 right.
@@ -221,11 +221,12 @@ def bounded_interval(
 
 
 def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np.ndarray) -> Confidence:
-    """Return a statistic that rises with two proportions, with its interval. The columns are: right answers of the
-    first kind, right answers of the second kind, all answers of the first kind, all answers of the second kind.
+    """Return a statistic that rises with two proportions (right answers on captions, right answers on foils), with its
+    interval. The columns count: right answers on captions, right answers on foils, all captions, all foils.
 
-    The intervals of the two proportions are combined (MOVER). If the errors of one kind are concentrated in a few
-    clusters, the interval is therefore wide, even if there are many errors of the other kind.
+    The intervals of the two proportions are combined (MOVER). If the errors on captions are concentrated in a few
+    clusters, the interval is therefore wide, even if there are many errors on foils; the same holds the other way
+    round.
     """
     parts = [share_confidence(columns[:, k], columns[:, 2 + k], clusters) for k in range(2)]
     value, sizes = float(statistic(columns.sum(axis=0))), columns[:, 2:].sum(axis=0)

@@ -2,12 +2,12 @@
 over the intra-class correlation (profile likelihood).
 
 Items that share an image tend to be right or wrong together. How strongly they correlate is hard to estimate from few
-clusters. For example, if one cluster in twelve has mostly wrong answers, fifteen clusters often include no cluster of
-this kind, and the variance between them is then too small. The likelihood of a low proportion with a strong correlation
-stays high for such data, so the interval includes this proportion. The interval is centred on the plain proportion,
-which gives every item the same weight; it is widened because that proportion is less efficient than the model's
-estimate. A difference between two models combines two proportions: the proportion of items on which the models differ
-and, among these items, the proportion that the first model wins.
+clusters. For example, if one cluster in twelve has mostly wrong answers, a sample of fifteen clusters often includes
+none of these, so the variance between its clusters is too small. The likelihood of a low proportion with a strong
+correlation stays high for such data, so the interval includes this proportion. The interval is centred on the plain
+proportion, which gives every item the same weight. This proportion is less efficient than the model's estimate, so the
+interval is widened. A difference between two models combines two proportions: the proportion of items on which the
+models differ and, among these items, the proportion that the first model wins.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ FREEDOM = 1.25
 
 @dataclass(frozen=True)
 class _Profile:
-    """The profile likelihood of a proportion, at the points of a grid. `logits` are the points, shifted so that the
-    likelihood peaks at the plain proportion (not shifted if that is 0 or 1). `distance` is the signed distance of each
-    point from the peak, in standard deviations, and `correlations` is the most likely correlation at each point.
+    """The profile likelihood of a proportion, at the points of a grid. `logits` are the points on the logit scale. They
+    are shifted so that the likelihood peaks at the plain proportion, unless this is 0 or 1. `distance` is the signed
+    distance of each point from the peak, in standard deviations, and `correlations` is the most likely correlation at
+    each point.
     """
 
     logits: np.ndarray
@@ -47,8 +48,8 @@ class _Profile:
 
 
 def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.0) -> _Profile:
-    """Return the profile likelihood of the proportion of right answers (`right` of `n` in each cluster). It is centred
-    on `share`, and its variance is multiplied by `widened`.
+    """Return the profile likelihood of the proportion of right answers (`right` of `n` in each cluster). The likelihood
+    is shifted to have its peak at `share`; `widened` is a factor for the variance.
     """
     total = float(n.sum())
     logits = _logit((right.sum() + 0.5) / (total + 1)) + OFFSETS

@@ -1,4 +1,6 @@
-"""The measurements of a task on every item. `summarise` computes values, intervals and chance levels from them."""
+"""What each item contributes to the result of a task, such as hits and ties. `summarise` computes values, intervals and
+chance levels from these measurements.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The measurements of a task for every item. The function `statistic` computes the value of the task from the sums
-    of their columns. `share` is True if that value is a proportion, right / n.
+    """The measurements of a task: `columns` with one row per item. The function `statistic` computes the value of the
+    task from the sums of the columns. `share` is True if this value is a proportion, right / n.
     """
 
     task: str
@@ -143,8 +145,8 @@ Measured = Sums | Cells
 def measure(
     which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None, how: MetricSettings = DEFAULT
 ) -> Measured:
-    """Return the measurements of a task on every item. `scores` is the flat array of the scores that the task needs,
-    and `swap` is as in `outcomes`.
+    """Return the measurements from which `summarise` computes the results of a task: what each item contributes.
+    `scores` is the flat array of the scores that the task needs, and `swap` is as in `outcomes`.
     """
     chosen = as_task(which)
     if chosen.is_rank:
@@ -182,8 +184,8 @@ def _shares(
 
 
 def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Return the measurements of a task whose rule counts captions. A rule has one part, or two parts (captions and
-    foils).
+    """Return the measurements of a task whose rule counts captions, either all together (one part) or captions and
+    foils separately (two parts).
     """
     rule = chosen.rule
     assert isinstance(rule, CountRule)

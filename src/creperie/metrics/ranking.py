@@ -16,8 +16,8 @@ from creperie.metrics.rules import along_rows, ranks
 @dataclass(frozen=True, eq=False)
 class Ranked:
     """The ranks, from 1, of each image's best true caption. In `best`, ties count in favour of that caption, in `worst`
-    against it; `item` is the number of the image's item. Images are left out if their item is void or if they have only
-    true or only false captions.
+    against it; `item` is the number of the image's item. Images are left out if a score of their item is missing, or if
+    they have only true or only false captions.
     """
 
     item: np.ndarray
@@ -91,9 +91,9 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays about random scores. For each item, they hold sums over the item's rows: the sum of the
-    expected ranks of the best true caption, the number of rows, and (as an array, items × ranks) the sum of the
-    probabilities of each rank.
+    """Return three arrays about the rank that an image's best true caption has under random scores. For each item, they
+    hold: the sum of the expected ranks over the item's images, the number of images with a rank, and the sums of the
+    probabilities of each rank (an array, items × ranks).
     """
     longest = max((g.match.shape[1] for g in layout.groups), default=1)
     expected, rows = np.zeros((2, len(layout)))

@@ -26,8 +26,9 @@ class Result:
 
     `n` is the number of `unit`s (items, captions, images or pairs of captions) that the result covers. `void` counts
     the items that are not covered, and `vacuous` those among them that have nothing to compare. `accuracy` is the value
-    of the task: the proportion (hits + w·ties) / n or, for mean-rank and median-rank, a rank. `interval` names the
-    method, or says why `low` and `high` are NaN; `clusters` is the number of independent units.
+    of the task: a rank for mean-rank and median-rank, otherwise the proportion (hits + w·ties) / n, where the tie rule
+    sets the weight w. `interval` names the method, or says why `low` and `high` are NaN; `clusters` is the number of
+    independent units.
     """
 
     task: str

@@ -175,7 +175,9 @@ class JudgedBy:
 
 @dataclass(frozen=True)
 class Outrank:
-    """An item is a hit if every winner outranks every loser in all contests."""
+    """An item is a hit if it wins all its contests: each says which scores (winners) must be higher than which others
+    (losers).
+    """
 
     contests: Contests
 
@@ -207,7 +209,7 @@ class Outrank:
 
 @dataclass(frozen=True)
 class Within:
-    """The rule of recall@k: an item is a hit if, for every image, the best true caption is among the k highest."""
+    """The rule of recall@k: an item is a hit if, for every image, one of the k highest-scoring captions is true."""
 
     k: int
 
@@ -334,8 +336,9 @@ def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 @runtime_checkable
 class CountRule(Protocol):
-    """A rule that counts captions. Its counts are an array (items, parts, 3) of hits, ties and all captions; all are 0
-    for a void item.
+    """A rule that counts captions, in one part or in two (such as captions and foils). Its method `counts` returns an
+    array (items, parts, 3): the numbers of hits, ties and all captions. They are 0 for an item that cannot be judged
+    (void).
     """
 
     @property

@@ -1,5 +1,6 @@
-"""The cells in which refinements count items, and the grid method, which balances them. A cell is a combination of one
-signed bin of the score gap for each attacker.
+"""The cells in which refinements count items, and the grid method, which balances these counts. Each attacker's gap on
+an item (how much the attacker prefers the true caption) falls into a signed bin; the bins of all attackers are the
+item's cell.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:
-    """Return the gaps as float64 (items × attackers), scaled to [-1, 1]. If any gap of an attacker is outside this
-    range, all gaps of this attacker are divided by its largest |gap|.
+    """Return the attackers' gaps on items (items × attackers) as float64, scaled to [-1, 1]. If any gap of an attacker
+    is outside this range, all gaps of this attacker are divided by its largest |gap|.
 
-    Zero stays zero and signs do not change, so the winner of an item never changes.
+    Zero stays zero and signs do not change: each attacker still prefers the same caption.
 
     >>> unit_gaps(np.array([[0.5, 4.0], [-0.25, -2.0]])).tolist()
     [[0.5, 1.0], [-0.25, -0.5]]
@@ -53,9 +54,9 @@ def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS) -> np.n
     """Return a mask of the items to keep, chosen by the grid method.
 
     The cell of an item is the vector of its signed bins, one per attacker. Every cell has an opposite cell, in which
-    all signs are reversed. Each of two opposite cells keeps the same number of items, that of the smaller cell, drawn
-    without replacement. Items with a gap of zero for every attacker are kept. Items with a gap of zero for some
-    attackers are balanced separately, by the gaps of the other attackers and with wider bins, as published.
+    all signs are reversed. Of two opposite cells, the smaller one keeps all its items, and the larger one keeps as
+    many, drawn at random. Items with a gap of zero for every attacker are kept. Items with a gap of zero for only some
+    attackers are balanced separately, as published: by the gaps of the other attackers, in wider bins.
 
     For each attacker, whatever the number of attackers, #(gap > 0) = #(gap < 0) among the kept items.
     """

@@ -44,8 +44,8 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
 
     For every attacker and every bin of |gap|, as many of the kept items have a positive gap in the bin as have a
     negative one. With enough time the result is optimal and always the same. If the time limit ends the search, the
-    result may not be optimal (`proven` says so), and a few bins may be out of balance by an item (`off` counts them),
-    but the signs are always balanced.
+    result may not be optimal (`proven` says so), and a few bins may have slightly more items of one sign (`off` is the
+    total surplus), but over all bins the signs are always balanced.
     """
     scaled = unit_gaps(gaps)
     cells = signed_bins(scaled, bins)
@@ -96,13 +96,14 @@ def _is_optimal(amounts: np.ndarray, bound: float) -> bool:
 
 @dataclass
 class _Near:
-    """A search for balanced integer amounts near the solution of the linear relaxation.
+    """A search for integer amounts (how many items to keep of each signature) that are balanced, near the solution of
+    the linear relaxation.
 
     Few of the relaxed amounts are fractional. When these are rounded down, some rows are out of balance. Small
-    programmes correct them. Each may change a few hundred amounts by a little: those that are cheapest to change by the
-    dual prices of the relaxed solution, in partly random order. Imbalance is penalised but allowed, so every small
-    programme has a solution, and each brings the amounts closer to balance. Once all rows are balanced, further
-    programmes look for a larger selection.
+    programmes correct them. Each may change a few hundred amounts by a little: mainly those that are cheap to change,
+    according to the dual prices of the relaxed solution. Imbalance is penalised but allowed, so every small programme
+    has a solution, and each brings the amounts closer to balance. Once all rows are balanced, further programmes look
+    for a larger selection.
     """
 
     programme: _Programme
@@ -111,10 +112,10 @@ class _Near:
     bound: float
 
     def balanced(self, end: float) -> np.ndarray:
-        """Return the best amounts found by the time `end`. These are amounts that are balanced in every bin or, if none
-        were found, amounts that are balanced in the signs of every attacker.
+        """Return the best amounts found by the time `end`. They are balanced in every bin if possible, otherwise only
+        in signs: each attacker has as many positive as negative gaps on the kept items.
 
-        If neither were found, return the amounts that the grid method would keep.
+        If even that was not achieved, return the amounts that the grid method would keep.
         """
         programme = self.programme
         settled = np.abs(self.relaxed - np.rint(self.relaxed)) < 1e-6

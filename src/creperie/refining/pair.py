@@ -29,11 +29,11 @@ def surplus_of_item(item: Item) -> ItemSurplus:
 
 
 def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, such that the surpluses of the kept items sum to zero
-    for every pair.
+    """Return a mask of the items to keep: as many as possible, such that every pair of captions or images occurs
+    equally often in both orders (first true and second false, or the reverse).
 
-    Items without a surplus are always kept. An item is removed if one of its pairs has no opposite surplus in another
-    item; a small integer programme decides about the rest.
+    Items in which this already holds for every pair are always kept. An item is removed if one of its pairs occurs in
+    no other item in the opposite order; a small integer programme decides about the rest.
 
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]
@@ -48,8 +48,8 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
 
 
 def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
-    """Return the indices of the largest set of items in which every surplus also occurs with the opposite sign in
-    another item.
+    """Return the indices of the largest set of items in which no surplus stands alone: whatever has a positive surplus
+    in one item has a negative one in another, and vice versa.
     """
     left = [i for i, s in enumerate(surplus) if s.pairs]
     while True:
@@ -77,9 +77,10 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, such that their surpluses sum to zero. Of items with the
-    same images and true captions (`asks`), at most one is kept. If `aim` is given, the surpluses sum approximately to
-    `aim` instead; each unit of deviation costs as much as `PRICE` items. `table` comes from `surplus_table`.
+    """Return a mask of the items to keep: as many as possible, such that the surplus of every pair or word, summed over
+    these items, is zero. Of items with the same key `asks` (the same images and true captions), at most one is kept. If
+    `aim` is given, the sums approach `aim` instead; each unit of deviation costs as much as the loss of `PRICE` items.
+    `table` comes from `surplus_table`.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity

@@ -97,8 +97,8 @@ class RefinePlan:
         return (*self.how.attackers, *(name for name, uri in given.items() if uri))
 
     def watched(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the names of attackers that the selection does not use but that are measured: those held out, or all
-        that are cheap to run.
+        """Return the names of attackers that the selection does not use but that are measured: those held out or, by
+        default, all that are cheap to run.
         """
         seen = self.selection(models)
         if self.held_out or (self.attackers and not self.audit):
@@ -120,8 +120,8 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit: all of `models`, unless the user named attackers to select against.
-        Then an installed model is included only if the user named it, or if one of these attackers or of those held out
-        needs it.
+        """Return the models for the final audit. If the user named the attackers to select against, an installed model
+        is included only if the user also named it, or if one of the attackers (to select against or held out) needs it.
+        Otherwise, all of `models` are included.
         """
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

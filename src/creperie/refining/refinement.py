@@ -189,9 +189,9 @@ def refine(
     """Refine a benchmark and audit the result. As in the papers, subsets are refined separately unless `together` is
     set.
 
-    `bench` is a benchmark, a spec or a path. If it has more than `SAMPLE` items, the attackers that score captions one
-    by one still score all items, piece by piece and with `engine`. The results of all attackers are then measured on a
-    random sample.
+    `bench` is a benchmark, a spec or a path. If it has more than `SAMPLE` items, it is scored piece by piece, with
+    `engine`, provided that the method needs only the gaps of attackers that score captions one by one. The results of
+    the attackers are then measured on a random sample.
     """
     bench, progress = as_benchmark(bench), progress or silent
     selection = plan.selection(models)

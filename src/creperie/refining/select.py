@@ -18,8 +18,9 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """What a method balances in one item: the surplus of each word, or of each pair of captions or images. A surplus is
-    how often the item has it on the true side, minus how often it has it on the false side.
+    """What a method balances in one item: the surplus of each word, or of each pair of captions or images. The surplus
+    of a word is how often it occurs in true captions, minus how often in false ones. That of a pair is how often the
+    first is true and the second false, minus how often it is the other way round.
     """
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
@@ -69,7 +70,9 @@ class Selection:
 
 @dataclass(frozen=True)
 class Filtered:
-    """The items with a score up to a threshold, and the results of statistical tests on these items."""
+    """The items that a filter keeps because their score is at most `threshold`, and the results of statistical tests on
+    them.
+    """
 
     keep: np.ndarray
     threshold: float
@@ -83,7 +86,9 @@ class Filtered:
 
     @property
     def balanced(self) -> bool:
-        """True if the test does not reject balance and the interval of the accuracy lies near one half."""
+        """True if the test finds no preference for true or false captions, and the interval of the accuracy lies near
+        one half.
+        """
         return self.p_value >= LEVEL and self.low > 0.5 - NEAR and self.high < 0.5 + NEAR
 
 
@@ -140,7 +145,7 @@ def by_gaps(
     settings: ChoiceSettings,
     balanced: Callable[[np.ndarray, float], tuple[np.ndarray, Selection | None]],
 ) -> Choice:
-    """Return a choice made with the function `balanced`. The choice's curve holds the number of items kept if only the
+    """Return a choice made with the function `balanced`. The choice's `curve` shows how many items are kept if only the
     first attacker is balanced, if the first two are, and so on.
 
     `balanced(gaps, time_limit)` returns a mask of the items to keep, and a `Selection` or None. `gaps` (items ×

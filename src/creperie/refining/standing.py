@@ -1,9 +1,9 @@
 """The results of attackers before and after a refinement, measured as in an audit.
 
 If a selection was made with an attacker's answers, the same answers cannot be used to judge it. The items are therefore
-split into two halves that share no image and no caption, and if attackers learn, each half is selected separately.
-`after` comes from the audit of the kept items. Without an audit, it comes from attackers that were trained on the other
-refined half.
+split into two halves that share no image and no caption. If attackers learn, the items to keep are chosen in each half
+separately. `after` comes from the audit of the kept items. Without an audit, attackers learn from the kept items of one
+half and are measured on those of the other.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class AttackerStanding:
 
 
 def figures_for_json(measure: Measure | None) -> dict[str, float]:
-    """Return the figures of a result that reports show, by name, for JSON. If `measure` is None, they are all NaN."""
+    """Return a dictionary for JSON with those figures of a result that are shown in reports. If `measure` is None, they
+    are NaN.
+    """
     return {name: getattr(measure, name, float("nan")) for name in FIGURES}
 
 
@@ -80,7 +82,8 @@ def figures_from_audit(audit: Audit) -> dict[str, dict[str, Measure]]:
 
 
 def gaps_from_odds(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
-    """Return each item's gap, computed from log-odds: the mean of 2p − 1 over its pairs; 0 if there is no answer.
+    """Return each item's gap, computed from the log-odds of its pairs of captions: the mean of 2p − 1, where p is the
+    probability that the log-odds give to the true caption; 0 if there is no answer.
 
     Log-odds are unbounded, and a single very confident answer would squeeze all others into one bin. 2p − 1 is within
     [-1, 1].

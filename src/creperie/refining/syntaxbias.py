@@ -80,8 +80,8 @@ def _searched(scores: np.ndarray) -> float:
     """Return the largest threshold at which the kept items are balanced. If there is none, return the threshold at
     which they are closest to balance.
 
-    Lowering the threshold removes wins one by one, so the accuracy falls steadily. The thresholds to try therefore lie
-    around the one that leaves as many wins as losses.
+    Lowering the threshold removes one by one the items in which the model prefers the true caption (wins), so the
+    accuracy falls steadily. The thresholds to try therefore lie around the one that leaves as many wins as losses.
     """
     levels = np.unique(scores)
     if not len(levels):

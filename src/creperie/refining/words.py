@@ -34,12 +34,13 @@ def _grams(text: str) -> Counter[tuple[str, ...]]:
 
 
 def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, such that the sums of their surpluses could be those of
-    items whose true captions a fair coin has chosen.
+    """Return a mask of the items to keep: as many as possible, such that their word counts are as balanced as if a fair
+    coin had chosen the true caption of each item.
 
-    If the sums were exactly zero, the sums over all other items would reveal the true caption of any item. To avoid
-    this, the largest part whose surpluses sum to zero is found first, and a random sign is drawn for each of its items.
-    The sums of the signed surpluses are the aim, and the kept items come as close to it as possible.
+    Exact balance would leak: if every word's surplus (true minus false occurrences) summed to exactly zero, the sums
+    over all other items would reveal the true caption of any item. To avoid this, the largest part whose surpluses sum
+    to zero is found first, and a random sign is drawn for each of its items. The sums of the signed surpluses are the
+    aim, and the kept items come as close to it as possible.
     """
     keep = np.array([not s.pairs for s in surplus], dtype=bool)
     if left := seen_both_ways(surplus):

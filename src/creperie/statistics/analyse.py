@@ -59,7 +59,8 @@ class SkippedAnalysis:
 
 
 def fit_name(label: str, sample: str) -> str:
-    """Return a name for a fit, unique within its study.
+    """Return the name of a fit: the label of the analysis and, if it was fitted to the rows of one model, that model in
+    brackets.
 
     >>> fit_name("model 1", ALL), fit_name("model 1", "llama")
     ('model 1', 'model 1 (llama)')
@@ -105,8 +106,8 @@ class AnalysisExtras:
 
     With `per_model`, the analysis is also fitted to the rows of each model. `lenient` is for presets: terms whose
     column is missing or has only one level are left out, and analyses that cannot be fitted are skipped and reported.
-    An analysis also counts as one that cannot be fitted if its term `required` would be left out. If no analysis can be
-    fitted, an error is raised. `cells` names two factors; the mean is estimated for each combination of their levels.
+    No analysis is fitted without the term `required`. If no analysis can be fitted, an error is raised. `cells` names
+    two factors; the mean is estimated for each combination of their levels.
     """
 
     per_model: bool = False
@@ -253,11 +254,11 @@ def _varies(table: pa.Table, name: str, levels: Sequence[str] | None) -> bool:
 
 @dataclass(frozen=True)
 class FactorCell:
-    """A combination of two factor levels: the number of rows that have it, their observed mean, and the estimated mean
+    """A combination of two factor levels: the number of rows that have it, their mean outcome, and the estimated mean
     with a 95 % interval.
 
-    The estimate is what the model predicts for an average group if all rows had these two levels and were otherwise
-    unchanged. For a logistic model it is a probability.
+    The estimate is what the model predicts, with all random effects at zero, if all rows had these two levels and were
+    otherwise unchanged. For a logistic model it is a probability.
     """
 
     x: str
@@ -270,7 +271,9 @@ class FactorCell:
 
 
 def cell_means(design: Design, fit: Fit, x: str, line: str) -> tuple[FactorCell, ...]:
-    """Return one entry for each combination of the levels of the factors `x` and `line` that occurs in the rows."""
+    """Return the observed and the estimated mean for each combination of levels of the factors `x` and `line` that
+    occurs in the rows.
+    """
     beta = np.array([c.estimate for c in fit.coefficients])
     first, second = design.parts[x], design.parts[line]
     cells = []

@@ -1,8 +1,8 @@
 """Finding captions and images of a benchmark that also occur elsewhere: in a training corpus or in another benchmark.
 
-Captions are compared as words. Near-duplicates are found by MinHash (rensa) over words and pairs of neighbouring words,
-and their Jaccard similarity is then computed exactly. The benchmark is indexed and the corpus is read as a stream, so
-the memory needed does not depend on the size of the corpus.
+Captions are equal if they have the same words in the same order. Near-duplicates are found by MinHash (rensa) over
+words and pairs of neighbouring words, and their Jaccard similarity is then computed exactly. The benchmark is indexed
+and the corpus is read as a stream, so the memory needed does not depend on the size of the corpus.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class OverlapOptions:
 
 @dataclass(frozen=True)
 class CaptionMatch:
-    """A caption of the benchmark and an equal or similar text of the corpus. `line` is the number of the
-    text, from 1.
+    """A caption of the benchmark and an equal or similar text of the corpus. `line` is the position of the text in the
+    corpus, from 1.
     """
 
     caption: str
@@ -48,9 +48,9 @@ class Overlap:
     """What a benchmark shares with a corpus.
 
     `texts` is the number of texts in the corpus, and `captions` the number of distinct captions in the benchmark.
-    `exact` is the number of captions that equal a text in the corpus, and `near` the number of captions that are
-    similar to one. `items` is the number of items with such a caption, and `images` the number of images with the same
-    file name as one in the corpus. `matches` lists at most 1,000 pairs.
+    `exact` counts the captions that equal a text in the corpus, and `near` those that are only similar to one. `items`
+    counts the items with a caption of either kind, and `images` the images whose file name also occurs in the corpus.
+    `matches` lists at most 1,000 pairs.
     """
 
     benchmark: str

@@ -1,4 +1,4 @@
-"""Gradients and Hessians computed by finite differences, and a Newton search with bounds that uses them."""
+"""Gradients and Hessians computed by finite differences, and Newton's method for parameters with lower bounds."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def search(f: Objective, start: np.ndarray) -> np.ndarray:
 
 
 def _raised(f: Objective, x: np.ndarray, value: float) -> np.ndarray | None:
-    """Return a better point, in which one of the deviations of zero has been raised above zero; None if
-    none is better.
+    """Try larger values for each standard deviation that is nearly zero. Return a point at which the function is lower,
+    or None if none is.
     """
     for k in np.flatnonzero(x < 1e-3):
         raised = [np.where(np.arange(len(x)) == k, height, x) for height in (0.02, 0.06, 0.15, 0.3)]

@@ -1,7 +1,7 @@
 """Turning a table and a declared analysis into the outcome, the design matrix and the groups.
 
-A contrast is defined by what its coefficients mean, which is given as weights on the means of the levels. The columns
-of the design matrix are found by inverting these weights.
+A contrast is defined by what each of its coefficients stands for: a weighted sum of the means of the levels. The
+columns of the design matrix are found by inverting the matrix of these weights.
 
 - `treatment`: each level is compared with the first; the intercept is the first level's mean.
 - `centred`: each level is compared with the first; the intercept is the mean of all levels.
@@ -101,8 +101,8 @@ class Design:
         return len(self.y)
 
     def mean_row(self, settings: Mapping[str, str]) -> np.ndarray:
-        """Return the mean row of X if every row had the levels in `settings` (factor → level) and were otherwise
-        unchanged.
+        """Return the mean that the rows of X would have if every row had the levels in `settings` (factor → level) and
+        were otherwise unchanged.
         """
         means = [np.ones(1)]
         for term in self.terms:

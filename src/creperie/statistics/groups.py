@@ -1,9 +1,10 @@
 """Crossed grouping factors: their sparse cross-products, and the factorisation of Λ Z'WZ Λ + I.
 
-Z has one column per group, and each of its rows has a single 1 for each factor. The diagonal blocks of Z'WZ are
+Z has one column per group, and each of its rows has a single 1 for each factor. W has the weights of the rows on its
+diagonal, and Λ the standard deviation of each group's effect. The blocks of Z'WZ that belong to one factor are
 therefore diagonal matrices, and its other blocks hold weighted counts of co-occurrence. The factor with the most groups
-is eliminated by a division. The remaining Schur complement is small if the other factors have few groups (models), and
-sparse if the factors are nested or nearly so (captions in images).
+is eliminated first, by dividing by its diagonal. The remaining Schur complement is small if the other factors have few
+groups (models), and sparse if the factors are nested or nearly so (captions in images).
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class ShortForm:
 
     `pairs` is the fraction of pairs of models that have the same order as on the whole benchmark; `random_pairs` is the
     same fraction for equally many items chosen at random. `error` and `random_error` are the root mean squared
-    differences between the accuracies on these items and on the whole benchmark, from 0 to 1.
+    differences between the accuracies on the selected (or random) items and on the whole benchmark, from 0 to 1.
     """
 
     items: np.ndarray
@@ -106,7 +106,7 @@ class ShortForm:
 @dataclass(frozen=True, eq=False)
 class ItemStudy(Framed):
     """The results of an item analysis. `fit` is None if there are too few runs for an item response model, and `gain`
-    is None if the runs have no blind twins.
+    is None if there are no runs of the same models without pictures.
     """
 
     answers: Answers
@@ -326,10 +326,10 @@ def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
 
 
 def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """Return two measures of how well `items` stand for all items, for the models marked in `new`. The first is
-    computed from all pairs with at least one of these models: the fraction of pairs that have the same order on `items`
-    as on all items. (A pair that is tied in only one of the two orders counts half.) The second is the mean squared
-    difference between a model's accuracies on `items` and on all items.
+    """Return two measures of how well the accuracies on `items` represent those on all items, for the models marked in
+    `new`. The first is the fraction of pairs of models (with at least one marked model) that have the same order by
+    both. A pair that is tied in only one of these orders counts half. The second is the mean squared difference between
+    a marked model's accuracies on `items` and on all items.
     """
     whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)
     gaps, order = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))

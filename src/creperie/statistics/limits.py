@@ -21,12 +21,12 @@ from creperie.statistics.table import bench_of
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The ceilings of a subset of a benchmark, or of the whole benchmark.
+    """How the captions of a benchmark, or of one subset, limit the accuracy of models.
 
     `same_words` counts items with a true and a false caption that have the same words in a different order.
-    `order_blind` is the highest accuracy (task itt) of a model that ignores word order, if a tie is wrong;
-    `order_blind_half` is the same if a tie counts half. `half_truths` counts items in which every false caption extends
-    a true one.
+    `order_blind` is the highest accuracy in the task itt that a model can reach if it ignores word order and a tie is
+    wrong; `order_blind_half` is the same if a tie counts half. `half_truths` counts items in which every false caption
+    extends a true one.
     """
 
     subset: str

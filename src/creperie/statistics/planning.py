@@ -100,8 +100,8 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     """Return how often simulated studies show the claim, and how many items they need to reach the target power.
 
     The claims are: `compare` (one model is better), `interval` (an accuracy is known to ± width), `clean` and `leak`
-    (verdicts of an audit), and `kappa` (the agreement of raters is above `least`). If two runs are given, which only
-    `compare` allows, their images are resampled, each with all its items.
+    (verdicts of an audit), and `kappa` (the agreement of raters is above `least`). For `compare`, two runs may be
+    given: studies are then simulated by resampling the images of these runs, each with all its items.
     """
     if claim not in get_args(Claim):
         raise unknown("claim", claim, get_args(Claim))
@@ -173,8 +173,8 @@ class _Pilot:
         return float((self.right[:, 0] != self.right[:, 1]).mean())
 
     def shows(self, plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-        """Resample images, each with all its items, until there are enough items. Return whether `compare` shows that
-        the better run is better.
+        """Simulate a study by drawing images, each with all its items, until there are enough items. Return whether
+        they show a significant difference in favour of the better run.
         """
         mean = len(self.right) / len(self.sizes)
         drawn = rng.integers(len(self.sizes), size=int(items / mean * 1.5) + 50)
@@ -200,7 +200,9 @@ def _pilot(runs: Sequence[Run]) -> _Pilot:
 
 
 def _sees(better: np.ndarray, worse: np.ndarray, clusters: np.ndarray) -> bool:
-    """Return whether the interval of `compare` shows that the first model is better than the second."""
+    """Return whether the first model is significantly better than the second: the interval of the difference between
+    their accuracies lies above 0.
+    """
     return difference_confidence(better, worse, clusters).interval(1 - ALPHA).low > 0
 
 
@@ -221,7 +223,7 @@ def _images(plan: PowerOptions, items: int) -> np.ndarray:
 
 
 def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate two models, and return whether `compare` shows that the better one is better."""
+    """Simulate a study of two models. Return whether it shows a significant difference in favour of the better one."""
     best, ahead = plan.accuracy or 0.0, plan.difference or 0.0
     other = best - ahead
     apart = best * (1 - other) + other * (1 - best) if plan.discordant is None else plan.discordant
@@ -247,8 +249,8 @@ def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: st
     """Simulate an audit. For the claim `clean`, return whether no attacker finds a leak; for `leak`, return whether the
     attacker `plan.through` finds one.
 
-    Slow attackers of the standard battery answer only as many items as in a real audit, and their p-values are
-    corrected for interim tests.
+    In the standard battery, slow attackers answer only a sample of the items, as in a real audit. A real audit tests
+    them several times while the sample grows, so their p-values are corrected for that.
     """
     battery = planned_battery(plan.attackers)
     common = _Common(plan, items, rng)
@@ -291,8 +293,8 @@ class _Common:
         return last_look(looks_of(self.items)) if entry.sampled and not self.plan.attackers else 1.0
 
     def answers(self, entry: AttackerEntry) -> AttackerMargins:
-        """Return an attacker's simulated answers. For a learned attacker, whose accuracy varies more, the accuracy is
-        drawn first.
+        """Return an attacker's simulated answers. The accuracy of a learned attacker varies by more than chance, so
+        this accuracy is drawn at random first.
         """
         plan, rng = self.plan, self.rng
         n = self.items if plan.attackers else min(self.items, entry.sampled or self.items)

@@ -101,8 +101,8 @@ class Robustness:
     margin: float = 0.02
 
     def frame(self) -> pa.Table:
-        """Return a table with one row per model and choice: accuracy, rank, and the number of ranks gained against the
-        first choice.
+        """Return a table with one row per model and choice: accuracy, rank, and the number of ranks that the model
+        gains compared with the first choice.
         """
         rows = [
             {"model": r.name, "choice": c, "accuracy": r.values[k], "rank": r.ranks[k], "gain": r.gains[k]}
@@ -120,7 +120,7 @@ class Robustness:
 def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, settings: MetricSettings) -> Robustness:
     """Return how the ranking of runs on one benchmark changes with the choices of the analysis.
 
-    Blind twins are left out of the ranking if there are runs that saw the images.
+    Runs with meaningless images (blind twins) are not ranked if other runs saw the real images.
     """
     given = [r if isinstance(r, Run) else load_run(r) for r in runs]
     loaded = unblinded(given)

@@ -72,9 +72,10 @@ class _Level:
     wrong: np.ndarray
 
     def shares(self, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays. The first (2 × points, models) has the probabilities that each model answers right: first
-        the rows for a right label, then those for a wrong label. The second has the derivative of the first with
-        respect to `known`, one number per row. `known` is the probability that a model knows the answer.
+        """Return two arrays, given the probability `known` (points, models) that a model knows the answer. The first
+        (2 × points, models) is the probability that the model answers right: first the rows for items whose label is
+        right, then those for items whose label is wrong. The second is the derivative of the first with respect to
+        `known`: one number per row, because the first is linear in `known`.
         """
         guessed = self.floor or 1.0  # without a floor, a wrong label turns right and wrong around
         change = np.repeat([1 - self.floor, -guessed], len(known))[:, None]

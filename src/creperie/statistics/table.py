@@ -3,12 +3,12 @@
     run, model, size            which model, and how many parameters it has (null if unknown)
     benchmark, subset, item     where the comparison comes from; the column `image` names its image, without the crop
     comparison                  which caption against which foil: "1-1", "2-1", … in the item's order
-    caption, foil               their texts
+    caption, foil               the text of the caption, the text of the foil
     chosen, gap, tie            the outcome: 1 where the caption's score is higher, and by how much
-    length, longer              words of the caption; whether caption or foil has more words: caption, foil, equal
-    grammaticality              whether a text scorer prefers caption or foil: caption, foil, equal
-    source, type                where the caption comes from, its construction
-    order                       whether caption and foil name their arguments in the same order: alike, different
+    length, longer              number of words in the caption; which text has more words: caption, foil, equal
+    grammaticality              which text a text scorer prefers: caption, foil, equal
+    source, type                where the caption comes from; its construction, such as active or passive
+    order                       whether caption and foil mention the participants in the same order: alike, different
     tag.…                       every tag of the item
 
 Columns from captions and tags need the benchmark: a run stores scores only.
