@@ -75,6 +75,18 @@ def test_each_task_has_its_own_ranking_with_what_was_covered(room: Path) -> None
         assert name != "tot" or ("24 of 38" in table and ">=1</td>" in table)  # two models, no difference shown
 
 
+@pytest.mark.parametrize("low", [0.4, 0.6])
+def test_nobody_is_best_who_is_not_better_than_chance(room: Path, low: float) -> None:
+    board = RunsFolder(room / "runs").look()
+    entries = []
+    for e in board.entries:
+        results = [{**r, "low": low, "chance": 0.5} for r in e.document["results"]]
+        entries.append(replace(e, document={**e.document, "results": results}))
+    heads = re.findall("<h3>.*?</h3>", board_html(replace(board, entries=tuple(entries)), STATIC))
+    told = {("better than chance" in head, "best" in head) for head in heads if "without the image" not in head}
+    assert told == {(low < 0.5, low > 0.5)}  # without the image there is one run, which is not ranked
+
+
 def test_people_published_results_and_chance_stand_unranked_in_the_board(room: Path) -> None:
     board = RunsFolder(room / "runs").look()
     entry = next(e for e in board.entries if e.model == "fake:alpha")

@@ -236,6 +236,11 @@ def model_tail(uri: str) -> str:
     return (short.rpartition(":")[2] or short) + mark + options
 
 
+def beats_chance(result: Mapping[str, Any]) -> bool:
+    """Return True if the interval of a run's result lies above chance, or if chance or the interval is not known."""
+    return None in (result["chance"], result["low"]) or result["low"] > result["chance"]
+
+
 def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
     """Return label, accuracy and description of the best model on the task that most models have; empty if none. The
     description also names the model that would be as good if its ties counted as right.
@@ -251,7 +256,7 @@ def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
         return {}
     name = names.most_common(1)[0][0]
     top, label, _ = max((one for one in found if one[0]["task"] == name), key=lambda one: float(one[0]["accuracy"]))
-    beats = None in (top["chance"], top["low"]) or top["low"] > top["chance"]
+    beats = beats_chance(top)
     chance = f"{'' if beats else 'not better than '}chance {percent(top['chance'])}"
     about = f"task {name}: {task(name).what} ({chance}, n {covered(top['n'], top['void'])})"
     rivals = [

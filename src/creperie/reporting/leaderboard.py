@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 from creperie.bench import Benchmark, load, recorded_audit
 from creperie.core import DataError, Progress, UsageError, counted, read_json, silent, write_json, write_text
 from creperie.metrics import task
-from creperie.reporting.gather import covered, distinct, gather_runs, model_tail, with_people
+from creperie.reporting.gather import beats_chance, covered, distinct, gather_runs, model_tail, with_people
 from creperie.reporting.html_tables import HtmlCell, count_cell, number, part, result_cell, standings_table, table, text
 from creperie.reporting.known import KnownPlace, known_places, listed_with
 from creperie.reporting.page import Contents, page_of, report_page
@@ -238,12 +238,14 @@ def _ranking(
     if not task(name).is_rank:
         rows.sort(key=lambda row: -float(row[2].value or 0.0))
     columns = ["rank", "model", "accuracy, %", "n", "chance", "ties", "findings", "weights", "written"]
-    best = [entry for entry in own if ranks.get(str(entry.path)) in ("1", "=1")]
+    first = [entry for entry in own if ranks.get(str(entry.path)) in ("1", "=1")]
+    best = [entry for entry in first if beats_chance(entry.result(name) or {})]
     title = f"{board.slugs[own[0].content]}, {name}"
     return {
         "task": name,
         "what": task(name).what,
         "best": board.labels(best) if len(best) < 4 else [],
+        "chance": bool(first) and not best,
         "table": table(columns, rows, label=title, text=("rank", "model", "written"), seldom=SELDOM),
         "heat": "" if task(name).is_rank else _heat(own, linked, name, f"{title} by subset"),
     }
