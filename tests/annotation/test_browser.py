@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,21 @@ def test_a_phone_shows_question_and_answers_without_scrolling(
             page.locator("#feedback").wait_for()
     assert page.locator(".option:has(:checked)").is_visible()  # beside the right answer
     check_accessible(page)
+    context.close()
+
+
+def test_a_long_form_on_a_phone_covers_nothing(address: str, chromium: Any, db: Database, bench: Benchmark) -> None:
+    """The fields of a correction lay over the picture and the captions."""
+    store_study(db, "s", bench, StudyPlan("positive-check", subsets=(SUBSETS["positive-check"],), practice=0))
+    context = chromium.new_context(viewport={"width": 375, "height": 667}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(invite(db, "s", 1)[0].link(address))
+    page.get_by_role("button", name="Start").click()
+    page.locator(".option", has_text="Correct it").click()
+    page.locator("#pictures img").evaluate("(image) => image.decode()")
+    tops = "(all) => all.map((one) => [one.getBoundingClientRect().top, one.getBoundingClientRect().bottom])"
+    places = page.locator("#pictures img, .caption, #ask, .option:visible, #send").evaluate_all(tops)
+    assert all(first[1] <= second[0] and first[1] - first[0] > 25 for first, second in pairwise(places)), places
     context.close()
 
 

@@ -196,8 +196,11 @@ def test_one_entry_per_worker_a_cap_and_codes(browser: Callable[..., Any], site:
     assert first.get(f"{path}?PROLIFIC_PID=worker-one").headers["location"] == "/work"  # the browser that is in
     _enter(browser(), path, "worker-two")
     full = browser()
-    full.get(f"{path}?PROLIFIC_PID=worker-three")
+    assert full.get(f"{path}?PROLIFIC_PID=worker-three").status_code == 403  # before anybody reads and consents
     assert full.post(f"{path}?PROLIFIC_PID=worker-three").status_code == 403
+    first.post("/withdraw")
+    gone = first.get(f"{path}?PROLIFIC_PID=worker-one")
+    assert (gone.status_code, "already taken part in this study." in gone.text) == (403, True)
     with site.db.read() as session:
         assert len(session.scalars(select(Annotator)).all()) == 2
         stored = " ".join(str(vars(a)) for a in session.scalars(select(Annotator)))

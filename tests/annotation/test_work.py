@@ -181,6 +181,16 @@ def test_practice_is_promised_whether_the_plan_names_its_number_or_not(db: Datab
 
 
 @both_databases
+def test_questions_that_suffice_for_everybody_are_promised_in_full(db: Database, bench: Benchmark) -> None:
+    """Four of sixteen questions, each asked twice, are enough for eight people; the page said "up to 4" to three."""
+    who, *_ = begin(db, bench, people=8, overlap=2, per_annotator=4)
+    promised = [_terms(db, who)]
+    invite(db, "s", 1)
+    promised.append(_terms(db, who))
+    assert [(one.fewer, dict(one.rows)["Questions"]) for one in promised] == [(False, "4"), (True, "up to 4")]
+
+
+@both_databases
 def test_the_first_page_promises_what_is_left_for_the_person_who_reads_it(db: Database, bench: Benchmark) -> None:
     """The first page promised all questions to the third person, too, whom others had left only two."""
     people, promised, given = begin(db, bench, people=3, overlap=2), [], []

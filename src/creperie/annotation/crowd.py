@@ -123,27 +123,40 @@ def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> t
     return digest, LISTED
 
 
+def admitted(session: Session, study: StudyRow, query: Mapping[str, str]) -> tuple[str, str, Annotator | None]:
+    """Return the hash of the worker's id in a URL's query, how the id is known, and the annotator who entered with it
+    before, if any. Raise an EntryError if the worker cannot enter.
+
+    A person with a signed id may come again. An id from the owner's list works only once, because other people could
+    guess it.
+    """
+    worker, entry = entrant_of(session, study, query)
+    own = select(Annotator).where(Annotator.study_id == study.id)
+    known = session.scalar(own.where(Annotator.worker == worker))
+    if known is not None:
+        if known.excluded or known.withdrawn:
+            raise EntryError("you have already taken part in this study")
+        if entry != SIGNED or known.entry == UNVERIFIED:
+            raise EntryError("you have already taken part in this study; use your personal link to go on")
+        return worker, entry, known
+    if study.state != OPEN:
+        raise EntryError("this study is not open at the moment")
+    cap = settings_of(study.settings).cap
+    if cap is not None and len(session.scalars(own.where(Annotator.excluded.is_(None))).all()) >= cap:
+        raise EntryError("this study has all the participants it needs")
+    return worker, entry, None
+
+
 def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator, str]:
     """Return the annotator whose worker id is in `query`, who is created at the first visit, and the token of a new
     personal link. Call this only after the person has consented.
-
-    A person with a signed id may come again and then gets another link. An id from the owner's list works only once,
-    because other people could guess it.
     """
     with db.write() as session:
         study = study_named(session, name)
-        settings, (worker, entry) = settings_of(study.settings), entrant_of(session, study, query)
-        own = select(Annotator).where(Annotator.study_id == study.id)
-        known = session.scalar(own.where(Annotator.worker == worker))
+        worker, entry, known = admitted(session, study, query)
         if known is not None:
-            if known.excluded or known.withdrawn or entry != SIGNED or known.entry == UNVERIFIED:
-                raise EntryError("you have already taken part in this study; use your personal link to go on")
             return known, annotators_link(session, study, known)
-        if study.state != OPEN:
-            raise EntryError("this study is not open at the moment")
-        taking_part = session.scalars(own.where(Annotator.excluded.is_(None))).all()
-        if settings.cap is not None and len(taking_part) >= settings.cap:
-            raise EntryError("this study has all the participants it needs")
+        settings = settings_of(study.settings)
         made, token = new_annotator(session, study, note=settings.platform, entry=entry)
         made.worker, made.consented = worker, time.time()
         made.consent_version = settings.consent_version or None

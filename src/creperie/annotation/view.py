@@ -86,21 +86,28 @@ def terms_of(session: Session, study: StudyRow, me: Annotator | None = None) -> 
     """
     settings = settings_of(study.settings)
     number, practice = _left(session, study, me)
-    people = arrivals(session, study, settings)[1] + (me is None)
-    fewer = number > 0 and people > study.plan["overlap"]
+    arrived, expected = arrivals(session, study, settings)
+    asked = count_questions(session, study)[MAIN]
+    wanted = max(expected, arrived + (me is None)) * (_quota(study, me) or asked)
+    fewer = number > 0 and wanted > study.plan["overlap"] * asked
     taken = select(Answer.annotator_id, Answer.seconds).where(Answer.study_id == study.id, Answer.seconds.is_not(None))
     seconds = [(who, one) for who, one in session.execute(taken.limit(1000)) if one is not None]
     several = len({who for who, _ in seconds}) >= 3
     each = median(one for _, one in seconds) if several else SECONDS
     most = "up to " if fewer else ""
-    asked = f"{most}{number:,}" + (f" and {practice} for practice" if practice else "")
-    rows = [("Questions", asked if number else "none at the moment")]
+    told = f"{most}{number:,}" + (f" and {practice} for practice" if practice else "")
+    rows = [("Questions", told if number else "none at the moment")]
     if number:
         rows.append(("Time", f"{most}about {max(1, math.ceil((number + practice) * each / 60))} min"))
     if not settings.pay:
         return StudyTerms(rows, fewer, "")
     rows.append(("Pay", f"{settings.pay:.2f} {settings.currency}".rstrip()))
     return StudyTerms(rows, fewer, PAID)
+
+
+def _quota(study: StudyRow, me: Annotator | None) -> int | None:
+    """Return the largest number of questions for a person; None if there is no limit."""
+    return me.quota if me else study.plan.get("per_annotator")
 
 
 #: When a participation is paid; `creperie.annotation.crowd` computes it.
@@ -126,7 +133,7 @@ def _left(session: Session, study: StudyRow, me: Annotator | None) -> tuple[int,
     )
     mine = select(Slot.kind, Slot.state, func.count()).where(Slot.annotator_id == own).group_by(Slot.kind, Slot.state)
     counts = {(kind, state): n for kind, state, n in session.execute(mine)}
-    number, quota = session.scalar(open_) or 0, me.quota if me else study.plan.get("per_annotator")
+    number, quota = session.scalar(open_) or 0, _quota(study, me)
     if quota is not None:
         number = max(0, min(number, quota - counts.get((MAIN, DONE), 0)))
     if not counts:  # not begun: these slots are made with the first question

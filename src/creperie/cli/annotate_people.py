@@ -74,7 +74,7 @@ def include(study: str, annotator: str, db: Database) -> CommandResult:
 @click.argument("changes", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--file", "path", type=EXISTING, help="Settings as one JSON object.")
 def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Database) -> CommandResult:
-    """Show or change the settings of STUDY: instructions, consent, crowd, exclusion rules, language.
+    """Show or change the settings of STUDY: instructions, consent, crowd, exclusion rules.
 
     A value is read as JSON or, if it is not JSON, as text; with @FILE it is read from a file.
 

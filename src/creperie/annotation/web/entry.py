@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, HTTPException, Path, Request
 from fastapi.responses import JSONResponse, Response
 
-from creperie.annotation.crowd import enter, entrant_of, study_of_address
+from creperie.annotation.crowd import admitted, enter, entrant_of, study_of_address
 from creperie.annotation.links import (
     ENTRIES,
     LASTS,
@@ -147,8 +147,9 @@ def crowd_page(request: Request, site: SiteHere, token: Token) -> Response:
     here = current_visitor(request, SESSION)
     with site.db.read() as session:
         worker, _ = entrant_of(session, study, request.query_params)
-    if isinstance(here, Participant) and here.annotator.worker == worker:
-        return redirect("/work")
+        if isinstance(here, Participant) and here.annotator.worker == worker:
+            return redirect("/work")
+        admitted(session, study, request.query_params)  # nobody reads terms who cannot take part
     return _entry_page(request, study, f"/crowd/{token}?{request.url.query}")
 
 
