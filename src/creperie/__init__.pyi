@@ -2487,7 +2487,8 @@ def fit_study(
     table: Any, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: _Progress = ...
 ) -> _FittedStudy:
     """Fit each analysis to all rows and, with `wish.per_model`, also to the rows of each model separately.
-    Return the fits and the skipped analyses; if no analysis could be fitted, raise the first error."""
+    Return the fits and the skipped analyses. With `wish.lenient`, an error is raised only if no analysis
+    can be fitted; without it, also if one cannot be fitted to all rows."""
 
 # from creperie.bench.frames import from_pandas as from_pandas
 def from_pandas(

@@ -95,8 +95,8 @@ def compare(
 
     Interval and p-value come from a statistical model of the difference (`difference_confidence`), in which clusters
     are independent, the items of a cluster share one intra-class correlation, and the size of a cluster may be related
-    to which model is better in it. McNemar's test is exact if items are independent. It uses only the items on which
-    the two outcomes differ; with `ties="half"`, a tie is better than a miss and worse than a hit.
+    to which model is better in it. McNemar's test treats all items as independent. It uses only the items on which the
+    two outcomes differ; with `ties="half"`, a tie is better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(

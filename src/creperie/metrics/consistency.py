@@ -42,8 +42,8 @@ class PairAgreement:
 def pair_agreements(
     outcomes: Mapping[str, np.ndarray], clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> list[PairAgreement]:
-    """Return, for each pair of models, how far they agree on which items are right. A tie counts as right only if ties
-    are worth 1.
+    """Return, for each pair of models, how often they get the same items right or wrong. A tie counts as right only if
+    ties are worth 1.
     """
     rows = []
     for a, b in combinations(outcomes, 2):

@@ -54,8 +54,9 @@ def coin_f1(sums: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """The area under the ROC curve. `won`, `tied` and `pairs` count pairs of a true and a false cell, and `pull` is the
-    influence of each cell on the area.
+    """The area under the ROC curve. `pairs` counts all pairs of a true and a false cell (image–caption pair). In `won`
+    of them the true cell has the higher score, in `tied` the scores are equal. `pull` is the influence of each cell on
+    the area.
     """
 
     value: float
@@ -66,8 +67,8 @@ class Area:
 
 
 def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
-    """Return the area under the ROC curve: how often a true cell has a higher score than a false one, where a tie
-    counts one half. It is NaN if there is no true or no false cell.
+    """Return the area under the ROC curve: how often a true cell (image–caption pair) has a higher score than a false
+    one, where a tie counts one half. It is NaN if there is no true or no false cell.
 
     >>> auroc(np.array([0.9, 0.4, 0.4, 0.1]), np.array([True, True, False, False])).value
     0.875

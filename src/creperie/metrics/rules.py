@@ -246,7 +246,9 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Decided:
-    """An item is a hit if every true cell is above the threshold and every false cell below it."""
+    """An item is a hit if every true cell (image–caption pair) has a score above the threshold and every false cell a
+    score below it.
+    """
 
     threshold: float
 
@@ -353,8 +355,8 @@ class CountRule(Protocol):
 
 @dataclass(frozen=True)
 class Sides:
-    """Counts the cells that a threshold classifies correctly: true cells above it (part 0) and false cells below it
-    (part 1).
+    """Counts the cells (image–caption pairs) that a threshold classifies correctly: true cells with a score above it
+    (first part of the counts) and false cells with a score below it (second part).
     """
 
     threshold: float

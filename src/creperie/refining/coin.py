@@ -1,11 +1,10 @@
-"""The coin method: each item is kept with a probability that makes either of its two captions equally likely to be the
-true one.
+"""The coin method: each item is kept with a probability that makes its two captions equally likely to be the true one.
 
-Attackers learn from one half of the images, which is then left out. For the items of the other half they give odds. If
-they consider the true caption k times as likely as the false one, the item is kept with probability 1/k; if they
-consider the false one more likely, it is always kept. Among the kept items, either caption is therefore true equally
-often for anyone who knows what the attackers know. Every item is drawn independently, and attackers learned from none
-of the kept items. If counts were balanced exactly instead, they would leak: the counts of all items but one reveal the
+Attackers learn from one half of the images, which is then left out. They judge the items of the other half: if they
+consider the true caption k times as likely as the false one, the item is kept with probability 1/k; if they consider
+the false one more likely, it is always kept. Among the kept items, the two captions are therefore equally likely to be
+true for anyone who knows what the attackers know. Every item is drawn independently, and attackers learned from none of
+the kept items. If counts were balanced exactly instead, they would leak: the counts of all items but one reveal the
 true caption of that one.
 """
 

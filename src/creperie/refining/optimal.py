@@ -73,7 +73,9 @@ def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
 
 
 def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float, bool]:
-    """Return the integer amount of each signature, an upper bound of their sum, and whether the bound is reached."""
+    """Return how many items of each signature to keep, an upper bound of the number of items, and whether this bound
+    is reached.
+    """
     end = time.monotonic() + time_limit
     relaxed, bound, price = _linear(programme)
     near = _Near(programme, relaxed, price, bound)
@@ -141,8 +143,8 @@ class _Near:
         return programme.mirrored if self.off(amounts)[0] else amounts
 
     def _with_even_signs(self, amounts: np.ndarray) -> np.ndarray:
-        """Return amounts whose signs are balanced, with as few changes as possible. A small programme, which takes
-        little time, finds them.
+        """Return changed amounts with which every attacker has as many positive as negative gaps on the kept items. A
+        small programme finds them in a short time; it removes as few items as possible.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -164,7 +166,9 @@ class _Near:
         return np.where(there, amounts - change, change)
 
     def off(self, amounts: np.ndarray) -> tuple[float, float]:
-        """Return how far these amounts are out of balance: in signs, and in bins."""
+        """Return how far the selection is out of balance if these amounts are kept: in the signs of the gaps, and in
+        their bins.
+        """
         programme = self.programme
         return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
 

@@ -120,7 +120,8 @@ def fit_study(
     table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
 ) -> FittedStudy:
     """Fit each analysis to all rows and, with `wish.per_model`, also to the rows of each model separately. Return the
-    fits and the skipped analyses; if no analysis could be fitted, raise the first error.
+    fits and the skipped analyses. With `wish.lenient`, an error is raised only if no analysis can be fitted; without
+    it, also if one cannot be fitted to all rows.
     """
     wish = wish or AnalysisExtras()
     samples = _samples(table, wish.per_model)

@@ -150,6 +150,8 @@ def _texts(corpus: Benchmark | str | Path) -> Iterator[str]:
 
 
 def _images(bench: Benchmark) -> set[str]:
-    """Return the file names of a benchmark's images, without their folders and crops."""
+    """Return the file names of a benchmark's images, without folders. For a crop, this is the name of the whole image's
+    file.
+    """
     keys = {key for item in bench.column("images").to_pylist() for key in item}
     return {PurePosixPath(split_reference(key)[0]).name for key in keys}

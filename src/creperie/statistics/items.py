@@ -58,8 +58,8 @@ class ItemOptions:
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Which model got which item right. `right` has the shape (items, models), with values from 0 to 1 and NaN where
-    there is no result. `first` is the run that gives the order of the items, and `chance` the probability of a right
-    guess for each item, 0 if unknown.
+    there is no result. The items are in the order of the run `first`. `chance` is the probability of a right guess for
+    each item, 0 if unknown.
     """
 
     right: np.ndarray

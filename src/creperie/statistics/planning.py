@@ -157,8 +157,8 @@ def _smallest(share: Callable[[int], float], items: int, target: float) -> int |
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """Two pilot runs, the better one in the first column: which items each run gets right. `sizes` is the number of
-    items of each image; items of the same image are adjacent.
+    """Two runs as pilot data. `right` says which items each run gets right, with the better run in the first column.
+    `sizes` is the number of items of each image; items of the same image are adjacent.
     """
 
     right: np.ndarray

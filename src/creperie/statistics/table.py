@@ -277,7 +277,7 @@ def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableRe
 
 
 def _images(run: Run, rows: _RunRows) -> pa.Array:
-    """Return the image of every row, without its crop; null if the item has no image."""
+    """Return the image of every row (for a crop, the whole image); null if the item has no image."""
     lists = run.table.column("images").combine_chunks()
     counts = pc.list_value_length(lists).to_numpy()
     starts = np.cumsum(counts) - counts
