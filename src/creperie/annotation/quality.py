@@ -336,8 +336,8 @@ def _reasons(settings: StudySettings, row: Mapping[str, Any]) -> list[str]:
 
 
 def progress(session: Session, study: StudyRow) -> list[Json]:
-    """Return one row for each subset: the number of its slots, how many are answered, and how many are given out to an
-    annotator now.
+    """Return one row for each subset: how many answers are requested, how many of these were given, and how many
+    questions are given out to an annotator now.
     """
     asked = select(Question.subset, Slot.state).join(Question, Question.id == Slot.question_id)
     counts = Counter(map(tuple, session.execute(asked.where(Slot.study_id == study.id, Slot.kind == MAIN))))

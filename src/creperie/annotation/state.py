@@ -1,8 +1,9 @@
 """The states of studies, slots and answers: tables of allowed transitions, checked when rows are flushed.
 
-A study is open, paused or closed. In a closed study nobody can be invited, and nothing can be answered, taken back,
-decided, excluded or set; only erasing a person's answers at their request is still possible. `GuardedSession` refuses
-every row that the tables do not allow, whether a page, the API, the command line or Python writes it.
+A study is open, paused or closed. In a closed study nobody can be invited or excluded, no question can be answered or
+decided, no answer taken back, and no setting changed; only erasing a person's answers at their request is still
+possible. `GuardedSession` refuses every row that the tables do not allow, whether a page, the API, the command line or
+Python writes it.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def _last(spec: str) -> str:
 
 
 def advice_on(judgement: Judgement, before: int = 0, *, english: bool = True) -> Advice:
-    """Return what to do after a verdict. `before` is the number of items before a refinement. If `english` is False,
-    generating captions is not suggested, because the generators know only English.
+    """Return what to do after a verdict. `before` is the number of items before a refinement (0 if there was none). If
+    `english` is False, generating captions is not suggested, because the generators know only English.
     """
     advice = _advice_on(judgement, before)
     return advice if english or advice.action not in ("new foils", "more items") else Advice("write foils")

@@ -114,7 +114,7 @@ def _intro(audits: Sequence[Document]) -> str:
 
 
 def _overview(audits: Sequence[Document]) -> Sheet:
-    """Return the table of all benchmarks, with each family's accuracy on all items."""
+    """Return the table of all benchmarks, with the accuracy of each family's strongest attacker on all items."""
     chosen = [_strongest_rows(audit)[1] for audit in audits]
     wholes = [by_subset.get("all") or next(iter(by_subset.values())) for by_subset in chosen]
     order, rows = _ordered({family for whole in wholes for family in whole}), []
@@ -138,8 +138,8 @@ def _sentence(audit: Document) -> str:
 
 
 def _strongest_rows(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
-    """Return the families that were run, the ensemble first, and the strongest attacker's result by
-    subset and family.
+    """Return the families of attackers that were run, the ensemble first, and the result of each family's strongest
+    attacker, by subset and family.
     """
     by_subset: dict[str, dict[str, Document]] = {}
     for row in audit["results"]:

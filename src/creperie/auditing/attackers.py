@@ -41,7 +41,7 @@ class Attacker(Protocol):
 
     @property
     def prefers(self) -> str:
-        """What the attacker chooses, in words: "the shorter caption"."""
+        """What the attacker chooses, in words, such as "the shorter caption"."""
         ...
 
     @property

@@ -190,8 +190,8 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
 
 
 def _first_row(run: Run) -> np.ndarray:
-    """Return the scores of all captions (items × captions) with the first image if the run has such scores, else the
-    scores of the captions alone, else their similarities to the first caption.
+    """Return one number per caption, as an array (items × captions): its score with the first image if the run has such
+    scores, else its score without an image, else its similarity to the first caption.
     """
     needs = next(i for i in SCORES if i in run.inputs)
     width = int(run.layout.columns[0])

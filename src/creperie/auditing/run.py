@@ -379,7 +379,7 @@ def _key(row: AuditRow) -> _Key:
 
 
 def _unrepaired(rows: Iterable[AuditRow]) -> set[tuple[str, str]]:
-    """Return the (view, subset) pairs that have a leak which the repair does not stop."""
+    """Return the (view, subset) pairs of the rows whose leak the repair of captions (see `repaired`) does not stop."""
     return {_place(row) for row in rows if row.fix != "repairable"}
 
 

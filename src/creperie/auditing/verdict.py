@@ -252,9 +252,9 @@ class Judgement:
 
     @property
     def power(self) -> str:
-        """A text that says how small a leak this audit could have detected, and what share of the items have a pair of
-        captions that also occurs in another item. The first part is left out if the items are too few to detect any
-        leak, yet the verdict is *leaks* or *anti-learned*.
+        """A text with two parts: how small a leak this audit could have detected, and what share of the items have a
+        pair of captions that also occurs in another item. If the items are too few to detect any leak but the verdict
+        is *leaks* or *anti-learned*, the first part is left out.
         """
         seen = self.measured
         least = math.ceil(seen.detectable * 1000)
@@ -390,7 +390,9 @@ def judge(seen: Measurements) -> Judgement:
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
-    """Return the row of the ensemble, or of another attacker that is more accurate; None if no ensemble was run."""
+    """Return the row of the ensemble or, if another attacker is more accurate, the row of that attacker; None if no
+    ensemble was run.
+    """
     plain = [row for row in rows if not row.view and (row.leaks or not row.cue)]
     if not any(row.attacker == "ensemble" for row in plain):
         return None

@@ -276,7 +276,9 @@ class Benchmark(Framed):
     def __getitem__(self, index: str) -> Any: ...
     @explained
     def __getitem__(self, index: int | str | slice) -> Item | Benchmark:
-        """Return the item at an index or with an id. For a slice or the name of a subset, return a benchmark."""
+        """Return the item at an index or with an id. For a slice or the name of a subset, return a benchmark of these
+        items.
+        """
         if isinstance(index, slice):
             rows = pa.array(range(*index.indices(len(self))), pa.int64())
             return self.with_table(self.table.take(rows), "slice", rows=f"{index.start}:{index.stop}:{index.step}")
@@ -344,7 +346,7 @@ class Benchmark(Framed):
     def with_table(self, table: pa.Table | Parquet, op: str, **args: Any) -> Benchmark:
         """Return a copy of the benchmark with the items in `table`; `op` and `args` become a provenance step.
 
-        The step also states how many items were left out.
+        If the copy has fewer items than the benchmark, the step also says how many of them are left.
         """
         changed = replace(self, source=table)
         left = {"leaves": f"{len(changed):,} of {len(self):,}"} if len(changed) < len(self) else {}

@@ -1,4 +1,5 @@
-"""Checks for defects of a benchmark: duplicate, contradictory, empty and unwinnable items, and bad images.
+"""Checks for defects of a benchmark: items that are duplicate, contradictory, empty or impossible to get right, and bad
+images.
 
 Texts are checked column by column, so that a million items take seconds. A finding of severity `error` is a defect of
 an item; one of severity `info` is only worth knowing.

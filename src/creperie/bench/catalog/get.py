@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CatalogPictures:
-    """The images of a benchmark: their store, and how many images are present. If the store is None, the store that the
-    benchmark was read with is kept.
+    """The images of a benchmark: their store, and how many images are present. If `store` is None, the benchmark keeps
+    the store that it was read with.
 
     `missing` lists the images that could not be fetched, each with the reason and the items that need it.
     """
@@ -51,7 +51,7 @@ def own_images(bench: Benchmark, place: str) -> CatalogPictures:
 
 
 def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
-    """Return the images that came with the text files. If `wanted` is True and some images are missing, the result
+    """Return the images that came with the items. If the user wants images (`wanted`) and some are missing, the result
     includes a note that says how to get them.
     """
     from creperie.bench.benchmark import image_keys

@@ -35,7 +35,7 @@ _BESIDE = ("images", "images.zip")
 def with_images_beside(bench: Benchmark, path: Path) -> Benchmark:
     """Return the benchmark with the images that are stored beside its files, if there are any.
 
-    They are looked for in a folder or archive with a usual name, and then at the paths in the items.
+    They are looked for in a folder `images` or an archive `images.zip`, and then at the paths in the items.
     """
     folder = path if path.is_dir() else path.parent
     for place in (root / name for root in (folder, folder / "data") for name in _BESIDE):

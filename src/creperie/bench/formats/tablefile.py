@@ -32,8 +32,8 @@ Rows = Iterator[tuple[str, Sequence[Any]]]
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table: its location, its column names, and a function that yields the rows as (location, values of some
-    columns).
+    """A table: its location, its column names, and a function that takes the names of columns and yields, for each row,
+    its location and its values in these columns.
 
     `text` is True if all cells are text, so that an empty cell means a missing value. `images` is the store of the
     images that the table contains.
@@ -54,8 +54,8 @@ def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = Tru
 
 
 def _delimiter(path: Path, usual: str, quotes: bool) -> str:
-    """Return the separator that a table file uses, judged by its heading. This is the usual separator or, if the
-    heading does not contain it, the one that the heading contains most often.
+    """Return the separator of a table file: `usual` if the heading contains it, else the separator that the heading
+    contains most often.
 
     Some spreadsheets write semicolons, because their decimal mark is a comma.
     """
