@@ -50,8 +50,8 @@ def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[st
     """Verify the checksum of a document. Return the document without checksums, and the checksums of the other files in
     its folder, by name. A document without a checksum is not verified; the second value is then None.
 
-    If the content does not match the checksum, raise a DataError with `where` as its location. Its hint tells how to
-    make the document again: by the command that is stored in it or, if none is stored, as `again` says.
+    If the content does not match the checksum, raise a DataError with `where` as its location. The error's hint says
+    how to make the document again: it is the command stored in the document or, if there is none, the text `again`.
     """
     # Damage to one of the two names must not make the document look like one of an older version.
     marked = isinstance(document, dict) and (

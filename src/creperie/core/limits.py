@@ -35,7 +35,9 @@ CORRECT = "correct the file there"
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> CreperieError:
-    """Return the error for a file that cannot be opened; Python raises a ValueError for a path with a NUL byte."""
+    """Return the error to raise for a file that could not be opened. `error` is what Python raised: an OSError or, if
+    the path contains a NUL byte, a ValueError.
+    """
     if isinstance(error, OSError):
         return DataError(f"cannot be read ({error.strerror})", where=path, hint="check the path and its permissions")
     return UsageError("is not a valid file path", where=repr(str(path)), hint="remove the NUL byte from the path")

@@ -39,7 +39,7 @@ def _templates(room: str) -> Environment:
 
 
 def render(room: str, template: str, **values: Any) -> str:
-    """Return a template of the package `room`, rendered with `values`.
+    """Return the text of a template, a file of creperie's package `room`, filled in with `values`.
 
     Templates of pages extend `page.html` and use the macros in `parts.html`, both in `core`. A complete page gets a
     Content-Security-Policy that allows its own scripts and style sheets by hash.

@@ -1,7 +1,7 @@
 """Progress reporting: long-running functions take a `Progress` and report to it.
 
-The command line passes one that draws a bar on stderr, functions of the library draw one in notebooks, and otherwise
-nothing is displayed.
+On the command line, progress is shown as a bar on stderr; in notebooks, library functions show a bar below the cell.
+Elsewhere, nothing is displayed.
 """
 
 from __future__ import annotations

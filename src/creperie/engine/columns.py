@@ -46,8 +46,8 @@ class Columnar(Pieces):
             raise DataError(what, where=self.files[file], hint="name columns of text: ?text=COLUMN") from None
 
     def _images(self, table: pa.Table, number: int) -> pa.Array:
-        """Return the image names in piece `number`: the paths or URLs in the column. An embedded picture is named by
-        its path or, if it has none, by `COLUMN/ROW`, where ROW counts all rows of the source.
+        """Return the image names in piece `number`: the paths or URLs in the image column. An embedded picture is named
+        by its path or, if it has none, by `COLUMN/ROW`, where ROW counts all rows of the source.
         """
         column = table.column(self.image)
         if not pa.types.is_struct(column.type):

@@ -1,4 +1,4 @@
-"""Multiple choice and yes/no questions for models that only generate text: chat endpoints, and any generator."""
+"""Multiple choice and yes/no questions for any model that generates text, such as a model behind a chat endpoint."""
 
 from __future__ import annotations
 

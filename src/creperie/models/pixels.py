@@ -127,7 +127,9 @@ def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
 
 
 def pixels_of(processor: Any) -> Pixels:
-    """Return the fast preprocessing if it gives the same pixels as the processor, else the processor's own."""
+    """Return the fast preprocessing (with Pillow) if it gives the same pixels as the processor; otherwise return the
+    processor's own.
+    """
     slow = ProcessorPixels(processor)
     recipe = _recipe_of(processor)
     if recipe is None:

@@ -87,8 +87,8 @@ class BatchSize:
         return count, count * width
 
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> list[Any]:
-        """Run a forward pass on a batch and return a list of its outputs. This is one output, or several if memory ran
-        out and the batch had to be split; later batches are then smaller.
+        """Run a forward pass on a batch and return a list with its output. If memory runs out, the batch is split, the
+        list has the output of each part, and later batches are smaller.
 
         `what` is the unit in which batches are measured, such as "images" or "tokens", and `units` is the size of this
         batch in that unit.

@@ -1,5 +1,5 @@
-"""The distinct pairs that must be scored to fill the score matrices of a plan, and the keys under which results are
-stored.
+"""The distinct pairs (an image and a caption, or two captions) that a plan needs scores for, and their keys in the
+cache.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _image_and_caption(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, 
 
 
 def _two_captions(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
-    """Return a tuple with one array: for each cell of the captions × captions matrices, the number of the pair of
-    captions. Both orders of two captions are the same pair.
+    """Return a tuple with one array: for each cell of the captions × captions matrices, a number that identifies the
+    two captions, whichever comes first.
     """
     _, a, b = part.caption_pairs
     return (_coded(np.minimum(a, b), np.maximum(a, b), captions),)

@@ -60,8 +60,8 @@ def cut_message(tokens: int) -> str:
 def item_findings(
     part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
-    """Return the findings about one benchmark: items whose image or caption has a fault, and items with a caption that
-    was cut off. `cut` maps the number of a cut caption in the plan to the number of tokens that it lost.
+    """Return the findings about one benchmark: items with an image or a caption that cannot be used, and items with a
+    caption that was cut off. `cut` maps the plan's indices of such captions to the numbers of tokens cut off.
     """
     findings = Findings()
     too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]

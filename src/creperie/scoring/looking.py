@@ -93,7 +93,9 @@ class SeenCells:
 
 
 def seeing(uri: str) -> str:
-    """Return the URI of a model, with `score=yesno` added if it is a generative model and has no option `score`."""
+    """Return a model URI for judging captions with images: if a generative model has no option `score`, `score=yesno`
+    is added.
+    """
     parsed = parse_uri(uri)
     asks = parsed.kind in ("vlm", "api") and "score" not in parsed.options
     return f"{uri}{'&' if '?' in uri else '?'}score=yesno" if asks else uri

@@ -56,12 +56,14 @@ class RunOrigin:
 def origin_of(
     bench: Benchmark, images: np.ndarray, mark: Fingerprint, tasks: Sequence[str], settings: MetricSettings
 ) -> RunOrigin:
-    """Return the origin of a run on a benchmark; `images` are the content keys of the items' images, in order."""
+    """Return what a run on a benchmark is computed from. `images` has the content keys of the items' images."""
     return RunOrigin(bench.checked_hash, images_digest(images), mark.key, tuple(tasks), asdict(settings))
 
 
 def read_origin(document: Mapping[str, Any]) -> RunOrigin | None:
-    """Return the origin that is recorded in a run's document; None for a run of an earlier version, which has none."""
+    """Return what a run was computed from, as recorded in its document; None for a run of an earlier version, which did
+    not record it.
+    """
     stated = {key: value for key, value in document.get("computed_from", {}).items() if key != "digest"}
     return RunOrigin(**stated | {"tasks": tuple(stated["tasks"])}) if stated else None
 
@@ -92,7 +94,7 @@ def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], ke
 
 
 def completes(run: Run, keys: np.ndarray, other: Run) -> bool:
-    """Return whether this run fills the gaps of another run.
+    """Return whether this run replaces another run, which lacks scores.
 
     It does if both were computed from the same benchmark, model and settings; only the images of items that have no
     score in the other run may differ. `keys` are the content keys of this run's images, item by item.
@@ -117,7 +119,7 @@ def _images_of_others(table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -
 
 
 def is_usable(run: Run, origin: RunOrigin) -> bool:
-    """Return whether a stored run can be reused: it has this origin and no gaps."""
+    """Return whether a stored run can be reused: it was computed from `origin`, and no score is missing."""
     return read_origin(run.document) == origin and run.document.get("gaps") == {}
 
 

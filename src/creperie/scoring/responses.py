@@ -96,7 +96,7 @@ def import_responses(
 
 
 def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.ndarray]]:
-    """Return the names of the models, and the answers of all models by item."""
+    """Return the names of the models, and a mapping from the name of each item to the models' answers."""
     rows = csv_rows(file, table_separator(file), most=MOST_ITEMS)
     _, (corner, *names) = next(rows)
     turned = corner.strip().lower() in ITEM_HEADS

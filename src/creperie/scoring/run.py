@@ -90,13 +90,17 @@ class RunHeader:
 
     @property
     def blinded(self) -> str:
-        """What replaced the images if the benchmark was a blind twin, such as `noise`; empty for other runs."""
+        """What replaced the images, such as `noise`, if the benchmark was a blind twin (a copy with replaced images);
+        empty for other runs.
+        """
         _, mark, shown = self.benchmark.rpartition("~")
         return shown if mark and shown.partition("-")[0] in (*KINDS, NO_IMAGE) else ""
 
     @property
     def content(self) -> str:
-        """The content hash and, for a blind twin, its kind. Only runs with the same value are ranked together."""
+        """The content hash of the benchmark, followed by the kind of images if these were replaced (a blind twin). Only
+        runs with the same value are ranked together.
+        """
         return f"{self.hash}~{self.blinded}" if self.blinded else self.hash
 
 

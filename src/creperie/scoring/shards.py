@@ -98,7 +98,7 @@ def _shard(run: Run) -> Shard:
 
 
 def _job(run: Run) -> dict[str, Any]:
-    """Return the values that must be equal in all shards of a run."""
+    """Return the values of a run's document that must be the same for all shards."""
     document = run.document
     same = {key: document.get(key) for key in SAME}
     return {"benchmark": document["shard"]["benchmark"]["hash"], "model": document["model"]["key"], **same}

@@ -59,8 +59,8 @@ class StandingsColumn:
 
 @dataclass(frozen=True)
 class Standings:
-    """Results by model and column. If a model has no result in one or more columns, its `mean` and `mean_rank` are NaN,
-    since they could not be compared with those of other models.
+    """Results by model and column. For a model that lacks a result in any column, `mean` and `mean_rank` are NaN,
+    because a mean over fewer columns cannot be compared with those of other models.
     """
 
     columns: list[StandingsColumn]
@@ -173,8 +173,8 @@ def _aligned(run: Run, first: Run) -> Run:
 
 
 def _results(run: Run, name: str, settings: MetricSettings | None) -> dict[str, dict[str, Any]]:
-    """Return a run's results for a task by subset: the stored ones, or new ones if none are stored or `settings`
-    differ.
+    """Return a run's results for a task, by subset. These are the stored ones; they are computed again if none are
+    stored, or if `settings` are given and differ from the run's.
     """
     stored = name in run.tasks and (settings is None or settings == run.settings)
     results = run.results if stored else [r.as_dict() for r in run.evaluate([name], settings)]

@@ -1,6 +1,4 @@
-"""Training and fine-tuning with hard negatives, to test whether the gain they bring persists on an unbiased
-benchmark.
-"""
+"""Training and fine-tuning with hard negatives, to test whether they also raise accuracy on unbiased benchmarks."""
 
 from creperie.core.doors import front_door
 

@@ -53,7 +53,7 @@ class ExamResult:
 
 @dataclass(frozen=True)
 class TrainingStudy:
-    """The results of training with every arm and every seed. The results of runs that are not finished are missing."""
+    """The results of a study so far: one for each seed and each arm, that is, each type of training foils."""
 
     preset: str
     arms: tuple[str, ...]
@@ -67,7 +67,7 @@ class TrainingStudy:
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The names of the arms that have at least one result."""
+        """The names of the arms (types of training foils) that have at least one result."""
         return tuple(arm for arm in self.arms if any(s.arm == arm for s in self.sat))
 
     @property
@@ -83,8 +83,8 @@ class TrainingStudy:
         return [s.values[column] for s in self.sat if s.arm == arm]
 
     def gains(self, arm: str, column: str) -> list[float]:
-        """Return, for each seed, the accuracy of the arm minus that of training without foils. `column` names the test
-        subset.
+        """Return, for each seed, the accuracy after training with the foils that `arm` names, minus the accuracy after
+        training without foils. `column` names the test subset.
         """
         plain = {s.seed: s.values[column] for s in self.sat if s.arm == "none"}
         return [s.values[column] - plain[s.seed] for s in self.sat if s.arm == arm and s.seed in plain]

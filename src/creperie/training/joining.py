@@ -50,7 +50,8 @@ class TowersNetwork(TrainedNetwork):
         return self.embed_images(pixels), self.embed_texts(ids), self.logit_scale.exp()
 
     def embed_images(self, shown: torch.Tensor) -> torch.Tensor:
-        """Return one vector per image. The views of each image are given as pixels or as features.
+        """Return one vector per image. `shown` has the views of each image (such as whole and mirrored), as pixels or
+        as features.
 
         In training, the vector is that of one view, chosen at random; otherwise it is the mean over all views.
         """

@@ -73,8 +73,8 @@ class Lab:
         return self._train(job, "base", seed)
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Train the model with the URI `base` on the arm's foils, with the random seed `seed`, and return the test
-        result. For an arm without foils, CLIP's loss is used.
+        """Train the model with the URI `base` on the types of foils that `arm` names, with the random seed `seed`, and
+        return the test result. If `arm` names no foils, CLIP's loss is used.
         """
         types, refined = ARMS[arm]
         biased = replace(self.biased, foils=self.refine()) if refined else self.biased

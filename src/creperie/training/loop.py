@@ -242,7 +242,7 @@ class _TrainingRun:
     # -- records -------------------------------------------------------------------------------------------------
 
     def read_losses(self) -> None:
-        """Log the losses that have not been read yet; raise a DivergedError if one is not finite."""
+        """Fetch the losses that are still on the device, and log them; raise a DivergedError if one is not finite."""
         import torch
 
         if not self.unread:

@@ -35,7 +35,9 @@ class FoilRefinement:
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The names of the attackers to use. Without a Vera checkpoint, a language model judges plausibility."""
+        """The names of the models that judge the foils. If there is no checkpoint of Vera, the plausibility model, a
+        language model takes its place.
+        """
         if self.attackers:
             return self.attackers
         plausibility = "plausibility" if self.models.plausibility else "lm-mean" if self.models.lm_uri else ""
@@ -74,7 +76,7 @@ def training_data(
 ) -> TrainSet:
     """Return the images and true captions of a benchmark with the foils that `negatives` names.
 
-    Makers run on the engine; their output is the same on any engine.
+    Makers write their foils on `engine`; the foils are the same on any engine.
     """
     data = train_set(bench)
     made = partial(_made, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)

@@ -1,5 +1,5 @@
-"""The study on the user's data. Its arms train the same model on the same data, but each arm with foils of other types.
-The foils come from creperie's makers.
+"""The study on the user's data. The same model is trained several times on the same data, each time with another type
+of foils (an arm of the study). The foils come from creperie's makers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def study_of(
 
 
 class _OwnLab(StudyLab):
-    """The training and testing for a study on the user's data. An arm's data are made when they are first needed."""
+    """The training and testing for a study on the user's data. The training data with a type of foils are made when
+    they are first needed.
+    """
 
     name = "own"
 
@@ -72,10 +74,10 @@ class _OwnLab(StudyLab):
         self._data: dict[str, TrainSet] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """Return the test result of the model that all arms of a seed start from.
+        """Return the test result of the model from which all training runs with this seed start.
 
-        If the model is given as a JSON file of settings, it is created here, with random weights and a vocabulary from
-        all arms.
+        If the model is given as a JSON file of settings, it is created here, with random weights; its vocabulary is the
+        words of all training data.
         """
         trained = self.question.model, 0.0
         if self.own_bases:

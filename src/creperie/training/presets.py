@@ -12,7 +12,9 @@ from creperie.training.settings import TrainingSettings
 
 @dataclass(frozen=True)
 class TrainingPreset:
-    """The size of a study: the model, the training of base models and arms, and the number of test items."""
+    """The size of a study: the model, the settings for training base models and for training them further with foils,
+    and the number of test items.
+    """
 
     model: SmallConfig
     base: TrainingSettings

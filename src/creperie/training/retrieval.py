@@ -1,4 +1,6 @@
-"""Recall at 1, 5 and 10 when a model retrieves captions for images, and images for captions, from a collection."""
+"""Recall at 1, 5 and 10: how well a model finds the captions of an image, and the image of a caption, among all those
+of a benchmark.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class RecallRow:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """The recalls of a model on a collection. `tied` counts the queries whose right answer ties with a wrong one."""
+    """A model's recalls on the images and captions of a benchmark. `tied` counts the queries whose right answer ties
+    with a wrong one.
+    """
 
     model: str
     bench: str

@@ -66,8 +66,8 @@ def scene_pairs(
 ) -> TrainSet:
     """Return `n` examples from the split `train`, in which captions and foils are unbiased.
 
-    Each has a caption, a paraphrase, and a foil that is certified to be false. Its alternative is the image of the
-    scene's twin: a similar scene, in which the foil is true.
+    Each has a caption, a paraphrase, and a foil that is known to be false of the scene. Its alternative is an image of
+    a similar scene, of which the foil is true.
     """
     parts = [(min(PART, n - k), seed * 100_003 + k // PART, size) for k in range(0, n, PART)]
     examples: list[TrainingExample] = []

@@ -1,5 +1,5 @@
-"""The study of hard negatives: does the gain persist on an unbiased benchmark? The study compares arms, each trained
-with its own type of foils.
+"""The study of hard negatives: does training with foils also raise the accuracy on an unbiased benchmark? The study
+compares arms, each trained with its own type of foils.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class StudyLab(Protocol):
     own_bases: bool  #: every seed has its own base
 
     def base(self, seed: int) -> ExamResult:
-        """Return the test result of the base model, from which all arms of a seed start."""
+        """Return the test result of the base model, from which all training runs with this seed start."""
         ...
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Train the model with the URI `base` on the arm's type of foils, with the random seed `seed`, and return the
-        test result of the trained model.
+        """Train the model with the URI `base` on the type of foils that `arm` names, with the random seed `seed`, and
+        return the test result of the trained model.
         """
         ...
 
@@ -41,8 +41,8 @@ class StudyLab(Protocol):
 
 
 def run_grid(lab: StudyLab, arms: Sequence[str], seeds: Sequence[int], tell: Tell) -> TrainingStudy:
-    """Train and test every arm with every seed and return the results; after each test, `tell` is called with the
-    results so far.
+    """Train and test a model for each seed and each arm (type of training foils), and return the results. After each
+    test, `tell` is called with the results so far.
     """
     if not seeds:
         raise UsageError("a study needs at least one seed", hint="pass `seeds=`")
@@ -74,8 +74,8 @@ def run_study(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train and test all arms on the built-in world and return the results; after each test, `tell` is called with the
-    results so far.
+    """Train and test a model for each arm (type of training foils) and each seed, on the built-in world, and return the
+    results. After each test, `tell` is called with the results so far.
 
     After an interruption, the same call resumes the study.
     """

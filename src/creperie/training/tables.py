@@ -98,9 +98,10 @@ def gains_table(study: TrainingStudy) -> StudyTable:
 
 
 def table_10(study: TrainingStudy) -> StudyTable:
-    """Return SugarCrepe's Table 10, which compares template foils with refined ones, tested on clean foils.
+    """Return SugarCrepe's Table 10: the accuracy on clean test foils after training with template foils and with
+    refined ones.
 
-    It has no rows if no arm was refined.
+    It has no rows if there are no results of training with refined foils.
     """
     columns = [name for name in study.columns if name.startswith("clean ")]
     rows: list[Row] = []
@@ -115,7 +116,9 @@ def table_10(study: TrainingStudy) -> StudyTable:
 
 
 def gain_cell(study: TrainingStudy, arm: str, column: str) -> SeedCell:
-    """Return an arm's gain over training without foils, in one column, as a table cell."""
+    """Return a table cell with the gains of training with the foils that `arm` names over training without foils, in
+    one column.
+    """
     gains = study.gains(arm, column)
     return SeedCell(gains, bool(gains) and fmean(gains) > MARKED_GAIN, gain=True)
 
@@ -144,7 +147,7 @@ def table_13(comparison: TuningComparison) -> StudyTable:
 
 
 def arm_name(arm: str) -> str:
-    """Return the name of an arm in tables.
+    """Return the name of an arm (a type of training foils) in tables.
 
     >>> arm_name("swap-refined"), arm_name("all"), arm_name("none")
     ('swap, refined', 'replace + swap + negate', 'none')

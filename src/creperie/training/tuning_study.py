@@ -23,12 +23,12 @@ from creperie.training.student import open_student
 
 def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
     """Split a benchmark in two: the first part has about `share` of the items of every subset, the second has the
-    others. Items that share an image, directly or through other items, form a group, which is never divided, even if
-    its items are in different subsets.
+    others. Items that share an image, directly or through other items, form a group. All items of a group go to the
+    same part, even if they are in different subsets.
 
-    Groups are assigned from the largest to the smallest; groups of equal size come in random order. A group goes to the
-    first part if this lowers Σ |n − share · N| over the subsets of the group. Here n is the number of the subset's
-    items in the first part, and N the number of all its items.
+    Groups are assigned from the largest to the smallest; groups of equal size come in random order. For each subset of
+    a group, let N be the number of its items, and n how many of them are in the first part. A group goes to the first
+    part if this lowers the sum of |n − share · N| over these subsets.
     """
     if not 0 < share < 1:
         raise UsageError(f"`share={share}` is out of range", hint="use a number between 0 and 1, such as 0.4")

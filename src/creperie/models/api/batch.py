@@ -1,8 +1,8 @@
 """The batch endpoint, which costs half: requests are uploaded as files, and the answers are fetched within a day.
 
 Requests are gathered in files in the cache. A file stays there, with the id of its batch, until all its answers are
-cached, so that whenever a process is killed, the next one can continue. A batch is labelled with the hash of its file,
-so that a batch that was created just before a process was killed is found again, instead of being paid for twice.
+cached. If a process is killed, the next one therefore continues. A batch is labelled with the hash of its file: even if
+a process was killed just after it created a batch, the next one finds this batch and does not pay for another.
 """
 
 from __future__ import annotations

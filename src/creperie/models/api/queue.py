@@ -109,7 +109,9 @@ class _Dispatcher:
             await self._work(self, pending)
 
     async def rest(self, seconds: float) -> None:
-        """Sleep for some seconds; if the dispatcher is or was stopped, raise the error with which it was stopped."""
+        """Sleep for some seconds. If the dispatcher was stopped before or is stopped meanwhile, raise the error given
+        to `stop`.
+        """
         if seconds > 0 and self.failure is None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)

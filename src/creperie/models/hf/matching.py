@@ -71,7 +71,9 @@ class JointModel:
 
 @dataclass(eq=False)
 class MatchingHead(JointModel):
-    """A pair scorer: how well captions match an image. `value` selects the score: "prob", "logit" or "margin"."""
+    """A pair scorer: how well captions match an image. `value` selects the score: "prob" (the probability of a match),
+    "logit" (its logit) or "margin" (its logit minus that of no match).
+    """
 
     value: str = "prob"
 
