@@ -800,8 +800,14 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.keyboard.press("Enter")
     page.wait_for_selector("#panel mark")
     first = page.url
+    page.wait_for_selector("#panel:focus")  # or on a phone the focus would be behind it
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#panel:has-text('2 of 9')")
+    page.wait_for_selector("#panel [data-step=previous]:not(:focus) ~ [data-step=next]:focus")
     page.keyboard.press("Escape")
     page.wait_for_selector("#panel", state="detached")
+    page.wait_for_selector(".card [data-item]:focus")
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("j")
     page.wait_for_selector("#panel")
@@ -809,7 +815,7 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.wait_for_selector("#panel:has-text('2 of 9')")
     assert page.url != first
     page.goto(page.url)  # every state has an address
-    page.wait_for_selector("#panel:has-text('2 of 9')")
+    page.wait_for_selector("#panel:has-text('2 of 9'):focus")
     assert page.evaluate("document.title") != "1"
     page.keyboard.press("Escape")  # on a phone the item covers the page
     # a table: imported, audited, its leaking items, refined, both verdicts

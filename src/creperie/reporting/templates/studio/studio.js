@@ -67,7 +67,7 @@
   const take = async (file, form, field) => {
     if (!file) return;
     const [text, sure] = decoded(new Uint8Array(await file.arrayBuffer())), readable = !/[\0-\x08]/.test(text);
-    const said = !readable ? `${file.name} is not a text file. Choose a ${field === "table" ? "CSV, TSV or JSON-lines file" : "text file"}; a spreadsheet can be saved as CSV.` : sure ? "" : `${file.name} is not UTF-8: it was read as Windows-1252. If letters with accents look wrong, save it as UTF-8 and choose it again.`;
+    const said = !readable ? `${file.name} is not a text file. Choose a ${field === "table" ? "CSV, TSV or JSON-lines file: a spreadsheet can be saved as CSV, a zip unpacked" : "text file"}.` : sure ? "" : `${file.name} is not UTF-8: it was read as Windows-1252. If letters with accents look wrong, save it as UTF-8 and choose it again.`;
     $("[data-read]", form).textContent = said;
     form.elements[field].value = readable ? text : "";
     if (form.elements.file) form.elements.file.value = file.name;
@@ -141,7 +141,7 @@
     if (!split) { location.href = address; return; }
     try {
       const fresh = (await fetched(address + "&part=item")).body.firstElementChild;
-      const old = $("#panel");
+      const old = $("#panel"), { step } = document.activeElement.dataset;
       if (old) old.replaceWith(fresh); else split.append(fresh);
       split.classList.add("open");
       history.replaceState(null, "", address);
@@ -149,6 +149,7 @@
       for (const card of document.querySelectorAll("#cards .card")) card.classList.toggle("on-sel", $("[data-item]", card)?.dataset.item === key);
       $("#cards .on-sel")?.scrollIntoView({ block: "nearest" });
       fresh.scrollTop = 0;
+      (step && $(`[data-step=${step}]`, fresh) || fresh).focus({ preventScroll: true });
     } catch { location.href = address; }
   };
   const close = () => {
@@ -167,6 +168,7 @@
     const card = event.target.closest("#split .card"), link = step || (card && !event.target.closest("a:not([data-item])") && $("[data-item]", card));
     if (shut) { event.preventDefault(); close(); } else if (link) { event.preventDefault(); open(link.getAttribute("href")); }
   });
+  $("#split #panel")?.focus({ preventScroll: true });
   // A picture that cannot be shown says why.
   document.addEventListener("error", async (event) => {
     const image = event.target;
