@@ -123,8 +123,8 @@ def _task(run: Run, name: str) -> dict[str, Any]:
 
 
 def _distinct_scores(run: Run, needs: Input) -> np.ndarray:
-    """Return a run's scores of the kind `needs`. Scores between captions form a symmetric matrix, of which only the
-    cells above the diagonal are returned.
+    """Return a run's scores of pairs (`needs="image_text"` or `"text_text"`) or of single captions (`"text"`). The
+    matrix of pairs of captions is symmetric, so only its cells above the diagonal are returned.
     """
     scores = run.scores(needs)
     return upper(run.layout, scores) if needs == "text_text" else scores

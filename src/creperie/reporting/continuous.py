@@ -106,7 +106,9 @@ def _worse(row: Document, before: float, p: float) -> WorseRow:
 
 
 def _p_worse(now: Document, before: Document) -> float:
-    """Return the one-sided p-value of an increase in accuracy; 1 if accuracy did not increase."""
+    """Return the one-sided p-value of the increase in an attacker's accuracy from `before` to `now`; 1 if it did not
+    increase.
+    """
     values = (now["accuracy"], before["accuracy"], now["low"], now["high"], before["low"], before["high"])
     if any(v is None for v in values):
         return 1.0
@@ -131,8 +133,9 @@ def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, s
 
 
 def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
-    """Return JUnit XML with one test case per subset and attacker. Leaks are failures; if they were compared with
-    a baseline (`result`), only leaks that are new or got worse are. Attackers that were not run are marked as skipped.
+    """Return JUnit XML with one test case per subset and attacker. A leak is a failure. With a baseline (`result`),
+    only a leak that is new or worse than in the baseline is a failure. Attackers that were not run are marked as
+    skipped.
     """
     from xml.etree import ElementTree
 

@@ -72,10 +72,10 @@ def percent(value: float | None, kind: str = "") -> HtmlCell:
 
 
 def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, counts: bool = False) -> HtmlCell:
-    """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 on which chance and people are
-    marked.
+    """Return a cell with an accuracy and its interval. The interval is drawn on a line from 0 to 100, on which chance
+    and the accuracy of people are marked.
 
-    With `counts`, for tables without a column n, the cell says how many items are covered if some are not.
+    Tables without a column n set `counts`. If some items are not covered, the cell then says how many are.
     """
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")
@@ -90,7 +90,9 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, co
 
 
 def count_cell(n: int, void: int = 0) -> HtmlCell:
-    """Return a cell with the number of items of a result, and with the total if some are not covered."""
+    """Return a cell with the number of items that a result covers, followed by the number of all items if some are not
+    covered.
+    """
     return HtmlCell(covered(n, void), n)
 
 
@@ -157,7 +159,7 @@ def task_table(group: RunGroup, name: str) -> Markup:
 
 
 def run_table_html(made: RunTable) -> Markup:
-    """Return a table of runs as HTML for a notebook. It looks as in a report."""
+    """Return a table of runs as HTML for a notebook, in the style of the tables of a report."""
     best = made.best()
     rows: list[list[HtmlCell]] = []
     for row in made.rows:

@@ -203,9 +203,9 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     """Write a run's results as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
 
     In the file, `dataset_revision` is the hash of the items that were scored; they may differ from the items in MIEB's
-    own revision. The measures are computed as in MIEB: if scores are equal, the first one counts as the highest, and
-    the k-th image matches the k-th caption. So `text_acc` is 0 if items have more images than captions, and `image_acc`
-    is 0 if they have more captions than images.
+    own revision. The measures are computed as in MIEB: the k-th caption of an item is taken to be the one that is true
+    of its k-th image, and the first of equal scores counts as the highest. So `text_acc` is 0 if items have more images
+    than captions, and `image_acc` is 0 if they have more captions than images.
     """
     tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
     known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")

@@ -135,7 +135,9 @@ ZOO_FILE = ".zoo.json"  #: hidden, so that `creperie report runs/*` matches only
 
 
 def remember_zoo(folder: Path, names: Mapping[str, str], failed: Sequence[tuple[str, str, str]]) -> None:
-    """Write a file beside the runs with the models' names by URI, and the failures as (model, benchmark, error)."""
+    """Write two things to a file in the folder of the runs: the names that a zoo file gives to models, by URI, and the
+    pairs that failed, as (model, benchmark, error).
+    """
     if names or failed or (folder / ZOO_FILE).exists():
         write_json(folder / ZOO_FILE, {"names": dict(names), "failed": [list(one) for one in failed]})
 
@@ -393,9 +395,9 @@ def entries_report(
     roots: PictureRoots | None = None,
     place: str = "",
 ) -> str:
-    """Return the report of runs on one benchmark, with the same models' runs without the real images (blind twins).
-    Items are shown if the benchmark is among `benches` or can be found. `place` is its folder; by default, the one that
-    the runs name.
+    """Return the report of runs on one benchmark. It includes the blind twins: runs of the same models without the real
+    images. Items are shown if the benchmark is among `benches` or can be found. `place` is the benchmark's folder; by
+    default, it is the folder that the runs name.
     """
     models = {entry.model for entry in entries}
     twins = [e for e in board.entries if e.blinded and e.hash == entries[0].content and e.model in models]

@@ -1,4 +1,4 @@
-"""Figures for papers and pages: small functions from plain arrays to matplotlib figures, in one style.
+"""Figures for papers and pages, in one style. Small functions draw them with matplotlib from plain arrays.
 
-`creperie.reporting.figures.catalog` lists their names and the data that each one reads.
+`creperie.reporting.figures.catalog` lists the figures by name, each with the data that it needs.
 """

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @styled
 def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None = None, title: str = "") -> Figure:
-    """Return a bar chart with one group of bars per model and one bar per case, such as a subset or one of SADE's three
-    cases. `chance` maps cases to chance accuracies, which are drawn as dotted lines.
+    """Return a bar chart with one group of bars per model. Each group has one bar per case, such as a subset. `chance`
+    maps cases to chance accuracies, which are drawn as dotted lines.
     """
     cases = list(dict.fromkeys(case for one in series for case in one.values))
     figure, axes = new_axes(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
@@ -119,7 +119,9 @@ NAMED = 5.0  #: dots beyond this many points are labelled
 
 @dataclass(frozen=True)
 class Gain:
-    """The gain in accuracy on one kind of foil in one test, in percentage points, with its interval."""
+    """How many percentage points of accuracy training with foils gains over training without them, with an interval, on
+    one kind of foil in one test.
+    """
 
     test: str
     kind: str
@@ -130,9 +132,9 @@ class Gain:
 
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
-    """Return a figure with one band per way of training (arm). In each band, every kind of foil has one dot per test;
-    the dots for the biased test are above the dots for the clean test. If `mark` is given, a dashed line is drawn at
-    that gain.
+    """Return a figure with one band per way of training (arm). In each band, every kind of foil has one dot per test,
+    which shows what this training gains over training without foils. The dots of each test are in a row of their own.
+    If `mark` is given, a dashed line is drawn at that gain.
     """
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure, axes = new_axes(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))

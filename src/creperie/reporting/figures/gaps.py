@@ -98,11 +98,11 @@ def gap_plane(
     bins: int = 50,
     title: str = "",
 ) -> Figure:
-    """Return a scatter plot of items by their gaps for two attackers. With `kept`, the items that refinement keeps and
-    those that it leaves out have different marks. Lines show the grid of refinement, which keeps as many items in
-    each cell as in the opposite cell, where both gaps have the other sign.
+    """Return a scatter plot of items: x and y are the gaps of two attackers, between −1 and 1. With the mask `kept`,
+    items that a refinement keeps and items that it leaves out have different marks.
 
-    `bins` is the number of cells on each side of zero, 50 as published; gaps are between −1 and 1.
+    Grid lines divide the plane into cells, `bins` on each side of zero (50 in the paper). Refinement keeps as many
+    items in a cell as in the cell that lies opposite, on the other side of both zero lines.
     """
     figure, axes = new_axes(4.8, 5.0)
     axes.set_xticks(np.arange(-bins, bins + 1) / bins, minor=True)
@@ -132,7 +132,7 @@ def gap_plane(
 @styled
 def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bins: int = 41) -> Figure:
     """Return a figure of the distributions of SyntaxBias scores by benchmark or subset, with a line at zero and dots at
-    the means.
+    the means. An item's score is its likelihood gap, divided by the largest gap.
     """
     figure, axes = new_axes(6.2, 0.8 + 0.62 * len(scores))
     edges = np.linspace(-1, 1, bins + 1)

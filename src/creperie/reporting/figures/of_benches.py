@@ -35,8 +35,8 @@ def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) 
 
 
 def _attackers(options: FigureOptions) -> tuple[str, ...]:
-    """Return the attackers that the options name; else those whose models the options name; else two attackers that
-    need no model.
+    """Return the attackers that the options name. If they name none but give a model, return the attackers that use
+    this model. Otherwise return two attackers that need no model.
     """
     given = tuple(name for name in ("plausibility", "grammar") if getattr(options, name))
     return options.attackers or given or ("length-words", "surface")

@@ -36,9 +36,10 @@ MAX_COLUMNS = 3
 
 @styled
 def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = "") -> Figure:
-    """Return a figure of the estimated means for all combinations of two factors, with one panel per fitted model.
+    """Return a figure of the estimated mean outcome for every combination of two factors, with one panel per fitted
+    model.
 
-    Bars are 95 % intervals. The number n counts rows: one model's answer to one caption of an item.
+    Bars are 95 % intervals. In the titles, n is the number of observations, such as one model's answer to one caption.
     """
     shown = [fit for fit in fits if fit.cells]
     if not shown:

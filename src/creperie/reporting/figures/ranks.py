@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @styled
 def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "") -> Figure:
-    """Return a figure of models' ranks by several measures (`columns`), best rank on top, labelled with the accuracies.
-    Each model is a line.
+    """Return a figure of models' ranks on several tasks or benchmarks (`columns`). Each model is a line, the best rank
+    is at the top, and every point is labelled with the accuracy.
     """
     figure, axes = new_axes(2.4 + 1.9 * len(columns), 0.9 + 0.36 * len(ranking))
     for k, one in enumerate(ranking):
@@ -124,7 +124,7 @@ def confusion_squares(
     crossed: Confusion, examples: Mapping[tuple[bool, bool], Sequence[str]] | None = None, *, title: str = ""
 ) -> Figure:
     """Return a figure with one square per combination of outcomes, darker for more items. `examples` are captions to
-    show in each.
+    show in the squares.
     """
     captions = examples or {}
     figure, axes = new_axes(6.4 if captions else 3.4, 3.9 if captions else 3.1)

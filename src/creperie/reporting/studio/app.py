@@ -195,7 +195,9 @@ def _message(title: str, words: str) -> str:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a bound socket, so that the real port is known before the link is printed, even if `port` is 0."""
+    """Return a socket bound to an address, before the server starts. If `port` is 0, the system chooses a port, and the
+    caller can read it from the socket to print the link.
+    """
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

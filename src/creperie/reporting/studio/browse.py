@@ -113,7 +113,9 @@ class Browser:
         }
 
     def _models(self, row: int) -> list[dict[str, Any]]:
-        """Return each model's answer to an item, and its confidence: the percentage of items with a smaller margin."""
+        """Return each model's answer to an item, and its confidence: the percentage of items on which the model's
+        margin is smaller in size than on this one.
+        """
         found = []
         for run, label in self.index.labelled(self.shelf):
             own = tasks_by_item(run)

@@ -93,8 +93,8 @@ class ItemIndex:
         threading.Thread(target=lambda: [self.wins(attacker) for attacker in QUICK], daemon=True).start()
 
     def tags(self) -> list[str]:
-        """Return the filters to list for tags, as texts `name=value`. Only tags with at most 20 different values are
-        included.
+        """Return the filters by tag that the page offers, as texts `name=value`. Tags with more than 20 different
+        values are left out.
         """
         listed = []
         for name in (n for n in self.bench.columns if n.startswith(TAG_PREFIX)):
@@ -153,8 +153,8 @@ class ItemIndex:
         return np.flatnonzero(keep)
 
     def shown(self, shelf: Shelf, named: str = "") -> dict[str, np.ndarray]:
-        """Return a mask of the items for each value of `ItemFilter.show`; those about models are left out if
-        there is only one.
+        """Return, for each value of `ItemFilter.show`, a mask of the items that it selects. The values that compare
+        models are left out if no item has answers of several models.
         """
         answers = self.answers(shelf, named)
         wrong = answers.right < answers.asked
@@ -259,8 +259,9 @@ def signed(margin: float) -> str:
 
 
 def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
-    """Return each caption of an item for its card, as (whether it is true, text, the caption to compare it
-    with, note).
+    """Return each caption of an item for its card, as (whether it is true, text, other caption, note). Words in which
+    it differs from the other caption are marked. In items with several pictures, the note says of which the caption is
+    true.
     """
     truths = [any(row[k] for row in item.match) for k in range(len(item.captions))]
     several = len(item.match) > 1

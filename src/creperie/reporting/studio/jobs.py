@@ -73,7 +73,7 @@ class StudioJob:
             self.state = "cancelled" if self.state == "waiting" else "cancelling"
 
     def look(self) -> None:
-        """Raise a JobCancelledError if the job was cancelled."""
+        """Check whether the job was cancelled; if so, raise a JobCancelledError."""
         if self.state in ("cancelling", "cancelled"):
             raise JobCancelledError("cancelled")
 

@@ -77,8 +77,9 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
-    """Return, for each kind of second caption, what distinguishes its captions from the foils beside them. If no kind
-    leaks by itself but all of them together do, every kind gets that cue.
+    """Return, for each kind of second true caption that leaks, the cue that distinguishes its captions from the foils
+    of the same source captions. If no kind leaks by itself but all of them together do, every kind gets the cue that
+    they have in common.
     """
     foils: dict[int, list[Proposed]] = {}
     for p in kept:
@@ -92,8 +93,9 @@ def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
 
 
 def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
-    """Return the candidates. If several candidates for a caption have the same words, all but one get a `reason`. If a
-    caption has several second captions, all but one become spare, because an item has only one.
+    """Return the candidates, with a reason for rejection added to repeated ones. Of several candidates for a caption
+    with the same words, one remains. Of several second true captions, one remains and the others become spare, because
+    an item has only one.
     """
     kept: dict[tuple[int, str], Proposed] = {}
     first: dict[int, Proposed] = {}
@@ -130,8 +132,9 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
 
 
 def verdict(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return how many foils and second captions are accepted, what becomes of second captions that no item takes, and
-    the verdict of a blind audit with a sentence that explains it.
+    """Return how many foils and second true captions are accepted, and how many of the latter are left out because
+    their caption has no accepted foil or already has a second one. Also return the verdict of a blind audit, with a
+    sentence that explains it.
     """
     items = _accepted(form)
     document = _judged(items)
@@ -169,8 +172,8 @@ def _says(leak: Mapping[str, Any]) -> str:
 
 
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save the accepted candidates as a benchmark and return it. It has one item per foil, which also contains the
-    second positive of the foil's caption if one was accepted.
+    """Save the accepted candidates as a benchmark and return it. It has one item per foil, with the caption from which
+    the foil was made and, if one was accepted, a second true caption.
     """
     place, items = new_place(form, folder), _accepted(form)
     if not items:
@@ -181,7 +184,7 @@ def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
 
 
 def _accepted(form: Mapping[str, str]) -> list[Item]:
-    """Return one item per accepted foil, with a second positive if one for its caption was accepted."""
+    """Return one item per accepted foil, with a second true caption if one was accepted."""
     sources = {key[7:]: text for key, text in form.items() if key.startswith("source-")}
     accepted = [key[5:] for key in form if key.startswith("keep-")]
     about = ("of", "role", "kind", "text")
@@ -189,8 +192,9 @@ def _accepted(form: Mapping[str, str]) -> list[Item]:
 
 
 def _items(sources: Mapping[str, str], chosen: Sequence[tuple[str, ...]]) -> list[Item]:
-    """Return one item per foil in `chosen`, together with the second positive for its source caption. The elements of
-    `chosen` are (key, source, role, kind, text).
+    """Return one item per foil in `chosen`, with its source caption and the second true caption that was accepted for
+    this source. The elements of `chosen` are (key, key of the source, role, kind, text); the role tells foils from
+    second captions.
     """
     positives: dict[str, str] = {}
     for _, source, role, _, text in chosen:

@@ -55,7 +55,9 @@ def _strongest(audit: Mapping[str, Any]) -> str:
 
 
 def last_runs(board: Board) -> list[dict[str, Any]]:
-    """Return the latest runs, each with its first result."""
+    """Return the latest runs, each with the first of its results over all items. Runs without such a result are left
+    out.
+    """
     latest = sorted(board.entries, key=lambda entry: str(entry.document["created"]), reverse=True)[:LAST]
     rows = []
     for entry in latest:
@@ -81,7 +83,9 @@ def attackers_offered() -> list[AttackerEntry]:
 
 
 def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the rows of the heat map. The cells of a quick attacker link to the items that it gets right."""
+    """Return the rows of an audit's heat map (subsets × attackers). The cells of a quick attacker link to the items
+    that it gets right.
+    """
     rows = []
     for row in blind_rows(document):
         cells = [

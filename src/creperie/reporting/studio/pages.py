@@ -312,8 +312,8 @@ class Studio:
     # -- runs --------------------------------------------------------------------------------------------------------
 
     def runs(self, query: StudioQuery) -> str:
-        """Show the leaderboard of all runs. With `version` in the query, return only its tables, or nothing if no run
-        has changed.
+        """Show the leaderboard of all runs. If the query has the `version` that the browser shows, return only the
+        tables, or nothing if this version is still current.
         """
         board = self.shelf.board()
         if query.get("version") == board.version:

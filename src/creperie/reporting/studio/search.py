@@ -60,8 +60,8 @@ def search_terms(text: str) -> list[SearchTerm]:
 
 
 def named_by(terms: Sequence[SearchTerm], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the entries of `names` whose name satisfies all conditions. No name satisfies a condition on subsets or
-    models, and nothing is returned if every condition begins with a minus.
+    """Return the entries of `names` whose name satisfies all conditions. Conditions on subsets or models are never
+    satisfied, and nothing is returned if every condition begins with a minus.
 
     >>> named_by(search_terms("CLIP -large"), {"clip-base": "/1", "clip-large": "/2"})
     {'clip-base': '/1'}

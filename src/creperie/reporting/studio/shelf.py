@@ -1,5 +1,5 @@
-"""The benchmarks, runs and studies in the studio's folder. Nothing outside the folder is served, except images that are
-allowed.
+"""The benchmarks, runs and studies in the studio's folder. Nothing outside the folder is served, except images in
+folders that the user named.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ class Shelf:
             yield next(place for place in (self.folder / stem, *numbered) if not place.exists())
 
     def picture(self, name: str, reference: str) -> bytes:
-        """Return an image of a benchmark, decoded and encoded again as WebP. Only images that are allowed are read."""
+        """Return an image of a benchmark, decoded and encoded again as WebP. Raise an ImageError if the image folder is
+        not one from which pages may show images.
+        """
         bench = self.bench(name)
         if why := self.roots.hidden(bench):
             raise ImageError("missing-image", why)
