@@ -1481,7 +1481,7 @@ class AttackerModels:
 
     @property
     def by_family(self) -> dict[str, str]:
-        """The name of the model that each family of attackers uses, which is the last part of its URI."""
+        """The name of the model that each family of attackers uses: the last part of the model's URI."""
 
     def asked_for(self, attackers: Iterable[str]) -> AttackerModels:
         """Return a copy with only the models that are needed. Models that the user named are always kept. An

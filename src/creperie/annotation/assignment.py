@@ -116,9 +116,9 @@ class AnnotatorProgress:
 
 
 class Desk:
-    """The work of one annotator on a study: it gives out slots, holds and releases them, and counts the answers. A desk
-    is used within one database transaction, in which the annotator's row is locked, so that the values it has read stay
-    valid.
+    """The work of one annotator on a study: it gives out slots (places for one answer), holds and releases them, and
+    counts the answers. A desk is used within one database transaction, in which the annotator's row is locked, so that
+    the values it has read stay valid.
     """
 
     def __init__(self, session: Session, who: Participant, now: float | None = None) -> None:
@@ -264,8 +264,9 @@ class Desk:
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
         """Return the slots that the annotator may get now: up to `CANDIDATES` free slots, and up to `CANDIDATES` slots
-        whose lease has expired. A slot counts only if its copy number is below `bound` (see `depth`) or if it replaces
-        an excluded answer. Questions that the annotator has already had or skipped are left out.
+        that another annotator has held for too long. A slot counts only if its copy number is below `bound` (see
+        `depth`) or if it replaces an excluded answer. Questions that the annotator has already had or skipped are left
+        out.
         """
         own = {"study": self.study.id, "me": self.me.id, "bound": bound, "overlap": self.plan.overlap, "now": self.now}
         return self.session.execute(_OPEN, own).all()

@@ -57,7 +57,7 @@ class AttackerModels:
 
     @property
     def by_family(self) -> dict[str, str]:
-        """The name of the model that each family of attackers uses, which is the last part of its URI."""
+        """The name of the model that each family of attackers uses: the last part of the model's URI."""
         uris = {"language model": self.lm_uri, "embeddings": self.encoder_uri, "images": self.image_encoder}
         return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in uris.items() if uri}
 

@@ -197,7 +197,9 @@ def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def summary(text: str) -> tuple[float, ...]:
-    """Return features of a caption as numbers: its lengths, style marks and counts of give-away words."""
+    """Return features of a caption as numbers: its lengths, its style marks, and its numbers of commas, articles,
+    capitals and negations.
+    """
     split = text.split()
     parts = tokens(text)
     return (

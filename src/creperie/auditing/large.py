@@ -47,8 +47,8 @@ class ExactCount:
 @dataclass(frozen=True)
 class GapStage:
     """An engine stage that returns one row per item. A row says whether the item can be attacked, and whether it is
-    unsolvable. For every attacker that scores captions one by one, it also holds the item's gap (see `item_gaps`), its
-    win (see `item_wins`) and the number of ties among its pairs.
+    unsolvable (one text is both a true and a false caption). For every attacker that scores captions one by one, it
+    also holds the item's gap (see `item_gaps`), its win (see `item_wins`) and the number of ties among its pairs.
     """
 
     names: tuple[str, ...]

@@ -106,8 +106,8 @@ class AttackerMargins:
 
 @dataclass(frozen=True)
 class Measure:
-    """The results of one attacker on one subset. Proportions are from 0 to 1; `p` tests against chance and is not
-    corrected for the other tests of the audit.
+    """The results of one attacker on one subset. Proportions are from 0 to 1; `p` is the p-value against chance, which
+    is not corrected for the other tests of the audit.
     """
 
     n: int

@@ -68,7 +68,7 @@ def _show_choice(payload: Payload, order: Order) -> PageForm:
 
 
 def picture_order(payload: Payload, order: Order) -> list[int]:
-    """Return the index of the item's image shown at each place on the page."""
+    """Return, for each place on the page, the index in the item of the image that is shown there."""
     return _places(payload, order)[0] if "truth" in payload else list(range(len(payload["images"])))
 
 
