@@ -109,9 +109,9 @@ def listing(names: Iterable[object], most: int = 3) -> str:
 
 
 def called(place: str, name: str) -> str:
-    """Return how a benchmark is called in texts: its `place` (its folder, or the user's word for it), followed by its
-    own `name` in brackets if the place does not end with it. Of an absolute path, only the last part is shown, because
-    the rest differs between machines.
+    """Return the name to show for a benchmark: its `place` (its folder, or the user's word for it), followed by its own
+    `name` in brackets if the place does not end with it. Of an absolute path, only the last part is shown, because the
+    rest differs between machines.
 
     >>> called("out/biased", "world-test"), called("/home/ana/mine", "mine"), called("", "mine")
     ('out/biased (world-test)', 'mine', 'mine')

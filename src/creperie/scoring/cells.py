@@ -26,7 +26,7 @@ class PairCells:
 
 
 def pair_cells(plan: ScoringPlan, kind: str) -> PairCells:
-    """Return the distinct pairs that fill the score matrices of a plan.
+    """Return the distinct pairs whose scores fill the score matrices of a plan.
 
     `kind` says what is scored: "pair" (an image with a caption), "between" (two captions) or "joint" (two captions,
     each together with the image).

@@ -117,8 +117,8 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
 
 
 def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """Add a finding for each pair that could not be scored, and for each pair whose caption was cut off, to all items
-    that use the pair. `places` has one entry per cell of the score column `needs`: the row of the sheet with its score.
+    """For each pair that could not be scored, or whose caption was cut off, add a finding about every item that uses
+    the pair. `places` has one entry per cell of the score column `needs`: the row of the sheet with its score.
     """
     starts = np.append(part.layout.starts(needs), len(places))
     cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]

@@ -61,7 +61,8 @@ def item_findings(
     part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
     """Return the findings about one benchmark: items with an image or a caption that cannot be used, and items with a
-    caption that was cut off. `cut` maps the plan's indices of such captions to the numbers of tokens cut off.
+    caption that was cut off. `cut` maps each caption that was cut off, by its index in the plan, to the number of
+    tokens that it lost.
     """
     findings = Findings()
     too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]
@@ -72,8 +73,8 @@ def item_findings(
 
 
 def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
-    """Return the findings for all items whose scores come from rows of a sheet that have faults. The scores of item i
-    come from the rows numbers[starts[i]:starts[i + 1]]. Equal findings about an item are reported once.
+    """Return the findings about items whose scores depend on a row with a fault. The scores of item i depend on the
+    rows numbers[starts[i]:starts[i + 1]]. Equal findings about an item are reported once.
     """
     findings = Findings()
     subset, ids = part.bench.column("subset"), part.bench.column("id")
@@ -86,8 +87,8 @@ def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndar
 
 
 def _with_items(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
-    """Yield (fault, item number) for every item whose scores come from a row with a fault, in the order of the items.
-    The scores of item i come from the rows numbers[starts[i]:starts[i + 1]].
+    """Yield (fault, item number) for every item whose scores depend on a row with a fault, in the order of the items.
+    The scores of item i depend on the rows numbers[starts[i]:starts[i + 1]].
     """
     by_row: dict[int, list[Fault]] = {}
     for fault in faults:

@@ -36,7 +36,7 @@ def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: MetricS
 
 
 def benchmark_header(bench: Benchmark) -> dict[str, Any]:
-    """Return the description of a benchmark in a run's document. If people judged items in a study, its field `checked`
+    """Return the description of a benchmark in a run's document. If people judged items in a study, the field `checked`
     counts these items.
     """
     judged = [name for name in bench.columns if name.startswith(f"{TAG_PREFIX}people.")]

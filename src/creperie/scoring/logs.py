@@ -224,8 +224,8 @@ def _key(target: Any) -> str:
 
 
 def likelihoods(pairs: Any) -> tuple[float, ...]:
-    """Return the log-likelihoods from a list of pairs [log-likelihood, is greedy]. Both values of a pair may be numbers
-    or text. Return an empty tuple if `pairs` is something else, such as a free-text answer.
+    """Return the log-likelihoods from a list of pairs [log-likelihood, is greedy], in which numbers may also be given
+    as text. Return an empty tuple if `pairs` is something else, such as a free-text answer.
     """
     try:
         return tuple(float(pair[0]) for pair in pairs if len(pair) == 2)

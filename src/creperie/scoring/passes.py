@@ -50,7 +50,7 @@ def _plain(driver: Driver, texts: Sequence[str], sheet: Sheet, forward: Callable
     separately.
 
     All captions are sorted by length and divided into batches; then those that already have a result are removed from
-    the batches. So a resumed run has the same batches.
+    the batches. A resumed run therefore has the same batches as an uninterrupted run.
     """
     order = np.argsort([-len(t) for t in texts], kind="stable")
     size = driver.pace.captions

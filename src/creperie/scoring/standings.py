@@ -173,8 +173,8 @@ def _aligned(run: Run, first: Run) -> Run:
 
 
 def _results(run: Run, name: str, settings: MetricSettings | None) -> dict[str, dict[str, Any]]:
-    """Return a run's results for a task, by subset. These are the stored ones; they are computed again if none are
-    stored, or if `settings` are given and differ from the run's.
+    """Return a run's results for a task, by subset. The stored results are used, unless there are none or `settings`
+    are given and differ from the run's; then the results are computed again.
     """
     stored = name in run.tasks and (settings is None or settings == run.settings)
     results = run.results if stored else [r.as_dict() for r in run.evaluate([name], settings)]

@@ -133,8 +133,8 @@ class ResultStore:
         self.root = self.home / "store"
 
     def shelf(self, fingerprint: Fingerprint, kind: str) -> VectorShelf:
-        """Return the shelf for the results of `kind` (an ability, such as "image") of a model. If the model's folder
-        has no description of the model yet, write one.
+        """Return the shelf with a model's results of one `kind`, that is, for one ability such as "image". If the
+        model's folder has no description of the model yet, write one.
         """
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)

@@ -53,7 +53,9 @@ class ExamResult:
 
 @dataclass(frozen=True)
 class TrainingStudy:
-    """The results of a study so far: one for each seed and each arm, that is, each type of training foils."""
+    """The results of a study so far, one for each finished training run. A study has one run for each seed and each arm
+    (type of training foils).
+    """
 
     preset: str
     arms: tuple[str, ...]

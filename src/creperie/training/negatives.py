@@ -76,7 +76,7 @@ def training_data(
 ) -> TrainSet:
     """Return the images and true captions of a benchmark with the foils that `negatives` names.
 
-    Makers write their foils on `engine`; the foils are the same on any engine.
+    If makers write the foils, they run on `engine`; the foils are the same on any engine.
     """
     data = train_set(bench)
     made = partial(_made, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)

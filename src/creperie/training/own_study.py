@@ -59,7 +59,7 @@ def study_of(
 
 
 class _OwnLab(StudyLab):
-    """The training and testing for a study on the user's data. The training data with a type of foils are made when
+    """The training and testing for a study on the user's data. The training data for each type of foils are made when
     they are first needed.
     """
 

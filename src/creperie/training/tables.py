@@ -116,8 +116,8 @@ def table_10(study: TrainingStudy) -> StudyTable:
 
 
 def gain_cell(study: TrainingStudy, arm: str, column: str) -> SeedCell:
-    """Return a table cell with the gains of training with the foils that `arm` names over training without foils, in
-    one column.
+    """Return a table cell: how much higher the accuracy in one column is after training with the foils that `arm` names
+    than after training without foils.
     """
     gains = study.gains(arm, column)
     return SeedCell(gains, bool(gains) and fmean(gains) > MARKED_GAIN, gain=True)

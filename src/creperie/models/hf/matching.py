@@ -72,7 +72,7 @@ class JointModel:
 @dataclass(eq=False)
 class MatchingHead(JointModel):
     """A pair scorer: how well captions match an image. `value` selects the score: "prob" (the probability of a match),
-    "logit" (its logit) or "margin" (its logit minus that of no match).
+    "logit" (the logit of a match) or "margin" (the difference between the logits of match and no match).
     """
 
     value: str = "prob"

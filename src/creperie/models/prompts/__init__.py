@@ -100,8 +100,8 @@ def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = 
     """Return the prompt that `name` selects: the id of a built-in prompt, a file (`my.toml`), or one prompt in a file
     (`my.toml#id`). Without `name` it is the prompt with the id `default`. Errors mention `where`.
 
-    `name` may also be a folder (`my/` or `my/#id`). If the prompt's id occurs in its files (caption.toml, choice.toml,
-    vqa.toml and yesno.toml), the prompt is taken from there, otherwise from the built-in ones. An empty `kind` accepts
+    `name` may also be a folder (`my/` or `my/#id`). If one of the folder's files (caption.toml, choice.toml, vqa.toml
+    and yesno.toml) has a prompt with this id, it is used instead of the built-in prompt. An empty `kind` accepts
     prompts of all kinds.
     """
     path, _, part = (name or default).partition("#")
