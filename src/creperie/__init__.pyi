@@ -2476,7 +2476,7 @@ def fill_table(
     partial: bool = False,
 ) -> _FilledTable:
     """Return a published table with the results of runs, one row per model. `rows` are further rows, from stages
-    of a recipe; `sets` are the headers of the benchmarks on which these rows were computed."""
+    of a recipe; `sets` describe the benchmarks on which these rows were computed."""
 
 # from creperie.bench.formats.registry import find_format as find_format
 def find_format(name: str) -> Format:

@@ -1,4 +1,4 @@
-"""`creperie annotate`: web pages where people check, correct, rate and compete."""
+"""`creperie annotate`: web pages where people check, correct and rate items, or answer the same questions as models."""
 
 from __future__ import annotations
 
@@ -222,7 +222,9 @@ def stop(study: str, db: Database) -> CommandResult:
 
 @study_command
 def close(study: str, db: Database) -> CommandResult:
-    """Close STUDY: nothing can be answered, withdrawn, adjudicated, excluded or set any more."""
+    """Close STUDY: from then on, no question can be answered or decided, no answer taken back, nobody invited or
+    excluded, and no setting changed.
+    """
     return _move(db, study, "closed")
 
 

@@ -244,8 +244,8 @@ def _why_rejected(reports: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(summary: Mapping[str, Any], model: str, task: str) -> str:
-    """Return, in brackets, what must be known to judge an accuracy: the number of items if it is not of all, the chance
-    level, and the number of ties, which count as wrong.
+    """Return, in brackets, what must be known to judge an accuracy: the number of items if some are not covered, the
+    chance level, and the number of ties, which count as wrong.
     """
     void, chance, ties = (summary.get(part, {}).get(model, {}).get(task) for part in ("void", "chance", "ties"))
     n = summary["items"] - (void or 0)

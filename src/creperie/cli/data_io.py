@@ -72,7 +72,7 @@ def import_(
         --negative foil,foil2 --subset kind --out out/mine
     creperie data import data/valse --format valse --out out/valse
 
-    Columns with plain names (image, caption, negative, foil, subset, id …) are recognised by themselves. Rows
+    Columns with common names (image, caption, negative, foil, subset, id …) are recognised without options. Rows
     without a caption are counted but not imported. An image may have a crop box: 7.jpg#xywh=10,20,64,48.
     """
 

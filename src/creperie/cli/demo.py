@@ -220,7 +220,7 @@ def _show_scores(scored: list[Row], absent: list[str]) -> None:
 
 
 def _show_task(scored: list[Row]) -> None:
-    """Print a table of accuracies with one row per kind of foil and one column per model."""
+    """Print a table of accuracies, with one row per kind of foil, one column per model, and a column for chance."""
     if not scored:
         return
     models = list(dict.fromkeys((s["model"], s["task"]) for s in scored))

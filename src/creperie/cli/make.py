@@ -219,7 +219,7 @@ def _show(document: dict[str, Any]) -> None:
 
 
 def _named(candidate: dict[str, Any]) -> str:
-    """Return the kind of a candidate, followed by ", simplified" if it belongs to a simplified item."""
+    """Return the kind of a candidate, followed by ", simplified" if its captions were shortened."""
     return candidate["kind"] + (", simplified" if candidate["group"].endswith("-simplified") else "")
 
 

@@ -39,7 +39,7 @@ class AnswerOptions:
 @options_of("matrix", ResponseOptions)
 @answers
 def import_(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOptions) -> CommandResult:
-    """Import the answers of other tools as runs: response matrices, logs of harnesses, files of two-option answers.
+    """Import the answers of other tools as runs: response matrices, logs of harnesses, answers to two-option questions.
 
     A response matrix is a CSV file with one row per model and one column per item. If its header begins with `item`, it
     has one row per item and one column per model instead. A cell is a score, or says whether the answer is right. Logs

@@ -119,7 +119,9 @@ def render(scene: str, out: Path, size: int, turn: float, studio: RenderOptions)
 @click.argument("bench")
 @answers
 def check(bench: str) -> CommandResult:
-    """Parse every caption again and check whether it is true of its scene, which the name of its picture identifies."""
+    """Parse the captions of a generated benchmark again, and check that each is true or false of its scene as the
+    benchmark says. The scene is found by the name of its picture.
+    """
 
     source = load(bench)
     findings = check_world(source, bar)

@@ -150,8 +150,8 @@ def _signed(points: float) -> str:
 
 
 def _paired(document: Mapping[str, Any], arm: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Return the test results of a way of training (`arm`), each together with the result for the same seed of training
-    without foils.
+    """Return pairs of test results with the same training seed: the result of a way of training (`arm`), and the result
+    of training without foils.
     """
     plain = {exam["seed"]: exam for exam in document["sat"] if exam["arm"] == "none"}
     return [(exam, plain[exam["seed"]]) for exam in document["sat"] if exam["arm"] == arm and exam["seed"] in plain]
@@ -206,7 +206,9 @@ def _end(row: Mapping[str, Any], end: str, column: str) -> float:
 
 
 def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Claim]:
-    """Yield one claim for each table row that comes from a run: one column is below another, as in the paper."""
+    """Yield one claim for each table row that comes from a run: its value in one column is lower than that in another,
+    as in the paper.
+    """
     file = stage / f"{paper}-{claim['table']}.json"
     document = read_json(file) if file.is_file() else {"rows": (), "columns": ()}
     rows = [row for row in document["rows"] if row["source"] == "run"]

@@ -83,9 +83,8 @@ def _state(
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return the expected input of a stage. If the stage joins its inputs, it is the sum of all inputs. If the stage
-    fits statistical models to runs, it is the items of all runs. For any other stage, it is the first input. The models
-    of all inputs are always counted.
+    """Return what a stage can expect as input: the sum of all inputs if it joins them, the items of all runs if it fits
+    statistical models to them, and the first input otherwise. The number of models is always that of all inputs.
     """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]
@@ -245,8 +244,8 @@ def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
 
 
 def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
-    """Return the expected cost of `n` captions, where `ones` holds the calls and cost of each question about one
-    typical caption. `model` answers the questions, and `items` items are expected as output.
+    """Return the expected cost of sending `n` captions to `model`. `ones` holds the calls and cost of each question
+    about one typical caption, and `items` is the number of items expected as output.
     """
     calls = n * sum(one["calls"] for one in ones)
     prices = [one["cost"] for one in ones]

@@ -277,8 +277,8 @@ def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def _written(folder: Path) -> list[str]:
-    """Return the files whose checksums show that a stage's output is intact: all but Markdown, audits, times and large
-    files.
+    """Return the files that are checked to see whether a stage's output is intact. Markdown, large files, and the files
+    with the audit and the stage's time are left out.
     """
     files = (p for p in folder.rglob("*") if p.is_file() and p.suffix != ".md" and p.name not in (AUDIT_FILE, TIME))
     return sorted(p.relative_to(folder).as_posix() for p in files if p.stat().st_size <= LARGE)
@@ -346,8 +346,8 @@ def output_digest(place: str, places: Sequence[str] = ()) -> str:
     """Return a digest of a stage's output. A benchmark is hashed with its images, and any other output as all files
     except the stage's records.
 
-    `places` are the spellings of the run's folder that files may contain. They are removed from the content before it
-    is hashed, so that the digest does not depend on the folder.
+    `places` are paths of the run's folder that the files may contain (relative, absolute, or from before it was moved).
+    They are removed from the content before it is hashed, so that the digest does not depend on where the folder is.
     """
     path = Path(place)
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():
@@ -363,8 +363,8 @@ def _folder_digest(folder: Path, places: Sequence[str] = ()) -> str:
 
 
 def without_folder(content: bytes, places: Sequence[str]) -> bytes:
-    """Return the content without the path of a run's folder. `places` are its spellings; paths quoted in a URI are
-    recognised too.
+    """Return the content without the path of a run's folder. `places` are the forms in which the path may occur; paths
+    quoted in a URI are recognised too.
 
     >>> without_folder(b"small:runs/a/08-student/model?shots=runs%2Fa%2Fs.toml, data/x", ["runs/a"])
     b'small:08-student/model?shots=s.toml, data/x'

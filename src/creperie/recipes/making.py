@@ -97,8 +97,8 @@ def run_world(job: StageJob) -> dict[str, Any]:
     """Save items of the built-in world, with the subset names of the papers. If the option `caption` names a tag, the
     text of that tag becomes the true caption of the items that have it.
 
-    For foils that add something, the tag `base` is the true caption without its own, true addition. With
-    `caption: base`, such a foil is the true caption with words added.
+    Some foils add a false detail to a caption, while the true caption has a true detail in its place. For these, the
+    tag `base` is the caption with neither, and with `caption: base` it becomes the true caption.
     """
     from creperie.world import World, make_world
 
@@ -212,7 +212,9 @@ def _without_captions(item: Item, bad: Sequence[int]) -> list[Item]:
 
 
 def _captions(place: str) -> Captions:
-    """Return the captions of an earlier stage. If they came from lines of text, they do not refer to a benchmark."""
+    """Return the captions of an earlier stage. The benchmark that the stage saved is left out if it holds only lines of
+    text: one caption per item and no images.
+    """
     from creperie.making import read_captions
 
     captions = read_captions(place)

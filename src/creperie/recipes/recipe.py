@@ -232,8 +232,8 @@ def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
 
 
 def _text(doc: Marked, entry: Mapping[str, Any], *path: str | int) -> str:
-    """Return the value of `entry` under the last key of `path`, which must be a valid name; otherwise raise a
-    DataError. The whole `path` locates the value in the document, for the error.
+    """Return the value of `entry` under the last key of `path`. If the value is missing or not a valid name, raise a
+    DataError, which uses the whole `path` to name its line in the document.
     """
     value = entry.get(str(path[-1]))
     if not isinstance(value, str) or not value or "/" in value or value.startswith("."):

@@ -150,8 +150,8 @@ def _is_repeated(row: Mapping[str, Any]) -> bool:
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (name, group, name of the printed row or None) for each row whose model or items are not those of a row of
-    the paper. `group` is the group of rows of the table to which the row belongs.
+    """Yield (name, group, name of the printed row or None) for each row of a run whose model is not the paper's or
+    whose items are not the published ones. `group` is the group of rows to which the row belongs.
     """
     ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
     return ((row["model"], row["group"], row["published"]) for row in ours)
@@ -215,8 +215,8 @@ def computed_words(whole: Mapping[str, int]) -> str:
 
 
 def runs_said(folders: Sequence[Path]) -> str:
-    """Return sentences that say which runs were given, each with its profile and number of stages, and of which recipes
-    none was.
+    """Return sentences that list the given runs, each with its profile and number of stages, and the recipes of which
+    no run was given.
     """
     cards = [(folder, read_card(folder)) for folder in folders]
     made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]

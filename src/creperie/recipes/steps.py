@@ -144,8 +144,8 @@ STEPS: dict[str, StageKind] = _read_steps()
 
 
 def models_of(options: Mapping[str, Any]) -> list[str]:
-    """Return the URIs of all models in a stage's options, including models named within other URIs, and in JSON files
-    that join two encoders.
+    """Return the URIs of all models in a stage's options. These include models named inside other URIs, and the two
+    encoders that a JSON file joins to one model.
     """
     named: list[str] = []
     for name in MODEL_OPTIONS:

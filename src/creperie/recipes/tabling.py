@@ -103,8 +103,8 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """Return the inputs by the names of the stages that wrote them. If one of `stages` was skipped and passed on its
-    own input, this is the name of the earlier stage that wrote that input.
+    """Return the path of each input, by the name of the stage that wrote it. That is usually the stage in `stages`; but
+    if this stage was skipped and passed on its own input, it is the earlier stage that wrote the passed input.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}
@@ -129,10 +129,10 @@ def write_results(runs: Sequence[Run], path: Path) -> None:
 
 
 def run_figure(job: StageJob) -> dict[str, Any]:
-    """Draw each figure as SVG. Each line of the option `figures` is `NUMBER: DRAWING STAGE…`; STAGE/PATTERN selects a
+    """Draw each figure as SVG. Each entry of the option `figures` is `NUMBER: DRAWING STAGE…`; STAGE/PATTERN selects a
     file or run of a stage.
 
-    A figure that cannot be drawn from these items is left out, and the reason is recorded.
+    A figure that cannot be drawn from the output of its stages is left out, and the reason is recorded.
     """
     places = dict(zip(job.sources, job.inputs, strict=True))
     options = job.settings(FigureOptions)

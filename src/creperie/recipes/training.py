@@ -35,7 +35,9 @@ def one_thread() -> Iterator[None]:
 
 @one_thread()
 def run_train(job: StageJob) -> dict[str, Any]:
-    """Train a model with foils of the items or of makers. Training that was interrupted resumes at its checkpoint."""
+    """Train a model, with the items' own foils or with foils that makers generate. Training that was interrupted
+    resumes at its checkpoint.
+    """
     from creperie.training import TrainingSettings, TrainOptions, train
 
     how = {"options": job.settings(TrainOptions), "settings": job.settings(TrainingSettings)}

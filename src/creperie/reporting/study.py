@@ -30,8 +30,8 @@ from creperie.training import (
 
 
 def study_in(places: Sequence[str | Path]) -> Path | None:
-    """Return the study file that `places` names, itself or by its folder; None if `places` are runs. Raise a
-    UsageError if something else is named besides the study.
+    """Return the study file in `places`, which may name the file or its folder; None if `places` are runs. Raise a
+    UsageError if anything else is named besides the study.
     """
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):

@@ -36,5 +36,7 @@ class ScriptedWriter:
 
 
 def language_model() -> ScriptedWriter:
-    """Return the scripted model. `lm:pkg:` calls this function if a module holds no weights."""
+    """Return the scripted model. A model URI `lm:pkg:MODULE` calls the function with this name if MODULE has no
+    weights.
+    """
     return ScriptedWriter()

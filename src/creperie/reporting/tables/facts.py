@@ -1,4 +1,5 @@
-"""Rows of published tables that runs cannot fill: counts, comparisons of foils, people's answers, trainings, effects.
+"""Rows of published tables that do not come from scoring a model: counts, comparisons of foils, people's answers, gains
+from training, and effects in statistical models.
 
 `RecipeFindings` holds what the stages of a recipe wrote; `fact_rows` turns it into rows like the printed ones.
 """
@@ -81,7 +82,9 @@ class RecipeFindings:
 
 
 def fact_rows(key: str, findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows for the table `key` that a recipe's findings give; none if the table is filled by runs."""
+    """Return rows for the table named `key`, made from a recipe's findings; none if this table is filled by runs
+    instead.
+    """
     makes = ROWS.get(key)
     return [row for row in makes(findings) if row.values] if makes else []
 
@@ -100,8 +103,8 @@ def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
 
 
 def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SugarCrepe's Table 4. Mean scores are given only if they are probabilities, as in the
-    paper.
+    """Return the rows of SugarCrepe's Table 4, which compares the foils of two benchmarks by scores such as grammar.
+    The mean scores are left out unless they are between 0 and 1, as the paper's are.
     """
     rows = []
     for stage, document in findings.pairwise.items():
@@ -383,8 +386,8 @@ def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float,
 
 
 def _sade_1(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SADE's Table 1: sizes and chance by branch, and people's ratings before and after
-    filtering.
+    """Return the rows of SADE's Table 1, whose columns are parts of SADE (branches): their sizes, their chance levels,
+    and people's ratings before and after filtering.
     """
     rows = []
     for stage, bench in findings.benches.items():
@@ -422,8 +425,9 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_2(findings: RecipeFindings) -> list[FactRow]:
-    """Return how many captions have each of the two constructions (passive and ditransitive), for each value of the tag
-    `source`. The value `world-as-cc` counts as `cc`. If a stage has only one source, no total is given.
+    """Return how many captions have each of the two constructions (passive and ditransitive), in total and by source,
+    which the tag `source` names. A source that stands in for a published one is counted under its name (`world-as-cc`
+    as `cc`). No total is given for a benchmark with a single source.
     """
     rows = []
     for stage, bench in findings.benches.items():
@@ -486,7 +490,9 @@ def _not_shorter(benches: Sequence[Benchmark], analysis: str) -> str:
 
 
 def _alone(sample: str) -> str:
-    """Return the paper's name for the model of a one-model sample; empty for the sample of all models."""
+    """Return the paper's name for the one model from which a statistical sample comes; empty for the sample `all
+    models`.
+    """
     if sample == "all models":
         return ""
     named = {"flava": "FLAVA", "locked-image": "LiT", "clip": "CLIP", "plain": "CLIP"}

@@ -1,5 +1,5 @@
-"""Published tables filled with runs: one row per model, with its difference from the printed row, and whether that may
-be chance.
+"""Published tables filled with runs: one row per model, with its difference from the printed row and whether the
+difference may be chance.
 """
 
 from __future__ import annotations
@@ -177,11 +177,11 @@ def fill_table(
     partial: bool = False,
 ) -> FilledTable:
     """Return a published table with the results of runs, one row per model. `rows` are further rows, from stages of a
-    recipe; `sets` are the headers of the benchmarks on which these rows were computed.
+    recipe; `sets` describe the benchmarks on which these rows were computed.
 
-    `same` maps a run's model URI to the name of a printed row; it is needed for models that come from another source
-    than the paper's. With `any_benchmark`, a run on a benchmark with another name is also used, if its subsets match. A
-    run that fills no column raises an error. With `partial`, such a run is left out with a note instead; if no run
+    `same` maps a run's model URI to the name of a printed row. It is needed if the model is the paper's but was loaded
+    from another place. With `any_benchmark`, a run on a benchmark with another name is also used, if its subsets match.
+    A run that fills no column raises an error. With `partial`, such a run is left out with a note instead; if no run
     fills a column, an error is still raised.
     """
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
@@ -444,9 +444,9 @@ def misplaced(table: PublishedTable, run: Run) -> str:
 def _said_of_sets(
     table: PublishedTable, ours: Sequence[OurRow], about: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[str]:
-    """Return notes on the benchmarks among our rows: that they stand in for published items, show other images, contain
-    items chosen by attackers' scores, or were checked by scripts. `about` maps the name of a benchmark to its
-    descriptions in our runs.
+    """Return notes on those benchmarks of our rows that stand in for published ones, were seen with other images than
+    their own, contain items chosen by attackers' scores, or were checked by scripts. `about` maps the name of a
+    benchmark to its descriptions in our runs.
     """
     said: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for row in ours for name in row.benchmarks):

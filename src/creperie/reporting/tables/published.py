@@ -40,11 +40,10 @@ Over = Literal["items", "subsets", "sd"]
 class Column:
     """A column of a table, and how it is computed from a run: by a task, on some subsets of a benchmark.
 
-    Of `tasks`, the first one for which the run has scores is used. With `itt` and `blind`, for instance, the column has
-    results of models that see images and of models that do not.
-    A column without tasks, such as sizes or ratings, cannot be filled by a run. `subsets` may hold patterns such as
-    `atom_*`. If it is empty, all items are used; but if the run's benchmark stands in for another one, only the subset
-    with the column's name is used.
+    Of `tasks`, the first for which a run has scores is used. The tasks `itt` and `blind`, for instance, let runs with
+    and without images fill the same column. A column without tasks, such as sizes or ratings, cannot be filled by a
+    run. `subsets` are names or patterns such as `atom_*`; without any, all items are used. There is one exception: in a
+    benchmark that stands in for another one, only the subset with the column's name is used then.
     """
 
     name: str
@@ -143,8 +142,8 @@ class PublishedTable:
         return list(dict.fromkeys(c.benchmark for c in self.columns if c.measured))
 
     def item_names(self, column: Column | None = None) -> set[str]:
-        """Return the names of the benchmarks with whose published items a column was measured or, without `column`, the
-        whole table.
+        """Return the names of the benchmarks whose published items were used to measure a column or, if no column is
+        given, the whole table.
 
         If the table is about other images in place of the benchmark's own, such as noise, the names with the suffix for
         these images (such as `~noise`) are included.
@@ -219,9 +218,9 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
 
 
 def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterator[str]:
-    """Yield a note for each column with printed percentages that no number of right items gives. Such a percentage
-    differs by more than 0.01 from every possible share of the items, whether the share is rounded or cut off after two
-    digits.
+    """Yield a note that lists, by column, the printed percentages that cannot be right: no number of right items gives
+    them. They differ by more than 0.01 from k/n for every k up to the number n of items, whether k/n is rounded or cut
+    off after two digits.
     """
     told = []
     for column in (c for c in columns if c.measured and c.n and c.over == "items" and c.unit == "%"):
@@ -294,8 +293,8 @@ def asked_alike(one: str, other: str) -> bool:
 
 
 def _options(uri: ModelURI) -> dict[str, str]:
-    """Return the options that change what a model computes. Files are replaced by the name of the prompt and the number
-    of demonstrations in them.
+    """Return the options that change what a model computes. A file with a prompt is replaced by the prompt's name, and
+    a file with demonstrations by their number.
     """
     own = {k: v for k, v in uri.options.items() if k not in NEUTRAL}
     own |= {"prompt": prompt_name(uri)[0]} if "prompt" in own else {}
