@@ -14,6 +14,7 @@ from typing import Any
 from creperie.lang import (
     dimension_of,
     in_one_group,
+    is_above,
     is_reciprocal,
     is_worn,
     kind_of,
@@ -100,7 +101,9 @@ def _are_sides(left: Any, right: Any) -> bool:
 def _names_colour(word: str) -> bool:
     """Return True if a noun also names a colour, as `teal` and `peach` do, and `table` does not."""
     net = open_wordnet()
-    return not kind_of(word) and any("color" in up.words for s in net.senses(word, "n") for up in net.above(s))
+    if kind_of(word) or topics(word)[:1] == (17,):
+        return False  # a lake
+    return any("color" in up.words for s in net.senses(word, "n") for up in net.above(s))
 
 
 def are_opposed(left: Any, right: Any) -> bool:
@@ -163,7 +166,8 @@ def _why_unfit(
     mixed = mixed or any(shaded)  # pink velvet
     dark = _DEPTHS & {left.lower_, right.lower_} and not all(topics(base_of(t))[:1] in ((6,), ()) for t in (one, other))
     grown = look_of(left) in ("size", "age") and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1
-    fits = all(_may_look(a, n, corpus) for a in (left, right) for n in (one, other))
+    shown = [n for t, n in ((left, one), (right, other)) if not _is_worn(t)]  # clothes have any colour
+    fits = all(_may_look(a, n, corpus) for a in (left, right) for n in shown)
     return "" if fits and not (mixed or dark or grown) else "they are not said of both things"
 
 
@@ -256,6 +260,10 @@ def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
         return False
     if look in ("material", "fabric", "pattern"):
         return made or sort_here(noun) == "place"
+    if look == "colour" and base in ("background", "backdrop"):
+        return True
+    if look == "colour" and (senses[:1] in ((15,), (17,)) or is_above("produce", base)):
+        return False  # a black landscape, white apples
     if look == "colour" and not made and senses[:1] not in ((13,), (20,), ()):
         return False  # a blue field
     return look in ("colour", "shape", "") or attribute.tag_ in ("JJR", "JJS") or may_be(attribute.lower_, noun, corpus)

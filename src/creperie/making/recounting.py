@@ -37,14 +37,14 @@ _AMID = frozenset(("through", "among", "amongst", "amid", "amidst", "between"))
 
 
 def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that change a number, or that turn one thing into two or three."""
+    """Yield edits that change a number, or that turn one thing into several."""
     said = {t.lower_ for t in doc}
     for number in (t for t in doc if t.dep_ == "nummod" and t.head.tag_ == "NNS" and not is_divided(doc, t)):
         count, noun = number_of(number), number.head
         paired = not set(frames()["of_pairs"]).isdisjoint(said)
-        if 1 < count < 13 and not paired and not _is_tied(noun):
+        if 1 < count < 13 and not paired and not is_uncounted(noun):
             words = dict(zip(COUNTS.values(), COUNTS)) if number.text.isalpha() else {k: str(k) for k in range(13)}
-            near = dict.fromkeys((count - 1, count + 1, count - 2, count + 2, 2 * count))
+            near = dict.fromkeys((count - 1, count + 1, count - 2, count + 2, 2 * count, 3 * count))
             for new in (words[k] for k in near if 1 < k < 13 and words[k] not in said):
                 change = f"{number.text} {noun.text} → {new} {noun.text}"
                 yield replace(replaced(doc, [number], new), change=change)
@@ -54,13 +54,13 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for noun in objects(doc):
         if (alone := _made_alone(doc, noun)) is not None:
             yield alone
-        changes = _made_several(doc, noun)
+        changes = made_several(doc, noun)
         if changes is None:
             continue
         article = next((c for c in noun.lefts if c.lower_ in _ONE), None)
         place = article.i if article is not None else noun.left_edge.i
         rest = "" if article is not None else f" {changes.get(place) or plain(doc[place])}"
-        for word in ("two", "three") if _is_acting(noun) else ("two",):
+        for word in ("two", "three", "four") if _is_acting(noun) else ("two", "three"):
             if word not in said:
                 first = word.capitalize() if doc[place].text[:1].isupper() else word
                 edit = f"{article or ''} {noun.text} → {word} {changes[noun.i]}".strip()
@@ -77,7 +77,12 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
             noun, span = dependent(of, "pobj"), doc[word.left_edge.i : of.i + 1]
         elif word.lower_ not in frames()["some"] or word.dep_ != "amod":
             continue
-        if noun is None or noun.tag_ != "NNS" or noun.left_edge.i not in (span.start, span.end) or _is_tied(noun):
+        if (
+            noun is None
+            or noun.tag_ != "NNS"
+            or noun.left_edge.i not in (span.start, span.end)
+            or is_uncounted(noun, word)
+        ):
             continue
         if dependents(noun, "conj") or in_number(noun.lower_, True) != noun.lower_:
             continue  # young men and women, cattle
@@ -88,16 +93,19 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
         yield CaptionEdit(reworded(doc, changes), change, first.i, told="two, not more", old=first)
 
 
-def _is_tied(noun: Any) -> bool:
-    """Return True for things whose number is not changed by itself: parts, pairs, times, what somebody is among."""
+def is_uncounted(noun: Any, group: Any = None) -> bool:
+    """Return True for things whose number is not changed by itself: parts, pairs, times, what somebody is among, and
+    what another noun groups or measures, except for `group`.
+    """
+    if base_of(noun) in ("clock", "face", "dial", "side") and any(t.lower_ == "tower" for t in noun.doc):
+        return True  # there may be more behind
     fixed = {*frames()["parts"], *frames()["paired"]}
     if noun.dep_ == "pobj" and outer(noun).head.lower_ in _AMID:
         return True
-    grouped = outer(noun) is not noun and outer(noun).lower_ not in frames()["groups"]
-    return grouped or base_of(noun) in fixed or topics(base_of(noun))[:1] in MEASURES
+    return outer(noun) not in (noun, group) or base_of(noun) in fixed or topics(base_of(noun))[:1] in MEASURES
 
 
-def _made_several(doc: Any, noun: Any) -> dict[int, str] | None:
+def made_several(doc: Any, noun: Any) -> dict[int, str] | None:
     """Return the changes of words that make a noun and its verbs plural; None if other words require the singular."""
     base, acts = base_of(noun), _is_acting(noun)
     articles = [c for c in noun.lefts if c.dep_ in ("det", "nummod", "poss", "predet")]
@@ -170,6 +178,7 @@ def _may_do_together(noun: Any) -> bool:
         return False
     plurals = [t for t in doc[noun.i + 1 :] if t.tag_[:2] == "NN" and t.lower_.endswith("s")]
     stray = [t for t in plurals if t.nbor(-1).tag_ in ("NN", "CC") or t.nbor(-1).dep_ == "compound"]
+    stray += [t for t in plurals if t.nbor(-1).tag_ == "JJ" and t.nbor(-2).lower_ == "in" and not is_worn(base_of(t))]
     if any(knows_verb(lemma(t.text, "VBZ")) for t in stray):
         return False  # `leaps into the circle and shoots`, as some parsers tag it
     return not dependents(noun, "conj") and noun.dep_ != "conj"
@@ -294,6 +303,18 @@ def _made_one(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
     """Return the edit that turns several things that are counted (`two dogs`) into one; None if other words need more
     than one.
     """
+    changes = singled(doc, number, noun)
+    if changes is None:
+        return None
+    changes[number.i] = "One" if number.text[:1].isupper() else "one" if number.text.isalpha() else "1"
+    change = f"{number.text} {noun.text} → one {changes[noun.i]}"
+    return CaptionEdit(reworded(doc, changes), change, number.i, told="one, not several", old=number)
+
+
+def singled(doc: Any, number: Any, noun: Any) -> dict[int, str] | None:
+    """Return the changes of words that make a counted noun and its verbs singular; None if other words need more than
+    one. The number itself stays.
+    """
     acts = _is_acting(noun)
     if number.i != noun.left_edge.i or noun.dep_ in ("attr", "npadvmod", "appos") or _needs_several(doc, noun):
         return None
@@ -303,10 +324,7 @@ def _made_one(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
     if any(t.lower_ == "one" for t in doc):
         return None
     listed = noun.dep_ == "conj" or dependents(noun, "conj")
-    changes = {noun.i: in_number(plain(noun), False)} | ({} if listed else dict(reagreed(noun, False)))
-    changes[number.i] = "One" if number.text[:1].isupper() else "one" if number.text.isalpha() else "1"
-    change = f"{number.text} {noun.text} → one {changes[noun.i]}"
-    return CaptionEdit(reworded(doc, changes), change, number.i, told="one, not several", old=number)
+    return {noun.i: in_number(plain(noun), False)} | ({} if listed else dict(reagreed(noun, False)))
 
 
 def _needs_several(doc: Any, noun: Any) -> bool:

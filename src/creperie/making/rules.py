@@ -37,7 +37,6 @@ from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, di
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
 from creperie.making.contrasts import swapped_attributes
 from creperie.making.corpus import WordCounts, corpus_of
-from creperie.making.counting import swapped_counts
 from creperie.making.edits import CaptionEdit, other_attributes, other_objects, replaced
 from creperie.making.judges import NOT_VOUCHED
 from creperie.making.options import MakerOptions
@@ -49,6 +48,7 @@ from creperie.making.relating import is_vouched_relation, other_relations
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import absurd_swaps, swapped_objects, swapped_phrases
 from creperie.making.taste import distasteful
+from creperie.making.trading import exchanged_counts
 from creperie.models import TextScorer, load_model
 
 #: The kind of swaps that nobody would expect, and the ending of other kinds that rules do not vouch for: made only on
@@ -91,7 +91,7 @@ PROPOSERS: Mapping[str, Propose] = {
     "swap-object": swapped_objects,
     "swap-attribute": swapped_attributes,
     "swap-phrase": swapped_phrases,
-    "swap-count": swapped_counts,
+    "swap-count": exchanged_counts,
     ABSURD: absurd_swaps,
     "add-object": added_objects,
     "add-attribute": added_attributes,

@@ -213,13 +213,14 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
     if "" in sorts and not links:
         return NO_SWAP
     if links:
-        turned = all((is_beside(f.name) or f.name in UPRIGHT) and _is_bare(scene, f) for f, *_ in links)
+        driven = sorts == ("vehicle", "vehicle")  # whatever they do behind or in front of each other
+        turned = all((is_beside(f.name) or f.name in UPRIGHT) and (driven or _is_bare(scene, f)) for f, *_ in links)
         alone = all(
             f in [g for g, *_ in links] or not f.is_relation for t in (left, right) for f, _ in scene.facts_of(t)
         )
         ends = [base_of(t) for t in (left, right)]
         fixed = any(is_above("structure", end) or is_above("framework", end) for end in ends)  # a window
-        loose = sorts == ("vehicle", "vehicle") or not fixed  # WordNet's other bus is a structure
+        loose = driven or not fixed  # WordNet's other bus is a structure
         made = is_made(left) and is_made(right) and all(is_beside(f.name) for f, *_ in links)
         alike = sorts[0] == sorts[1] and sorts[0] in (*MADE, "food")
         if turned and alone and loose and (alike or made):
