@@ -154,7 +154,9 @@ def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
 
 
 def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:
-    """Return the engine to use. Unless the number of workers is given, it uses all cores if there are many captions."""
+    """Return the engine to use. If there are many captions and the user does not set the number of workers, the engine
+    uses all cores.
+    """
     if where.engine == "ray" and isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
         what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
         raise UsageError(what, hint=f"{hint}; to send more requests at a time, add &concurrency=N to the model")

@@ -114,8 +114,9 @@ def _refinements(stage: Path) -> Iterator[Claim]:
 
 
 def _gains(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per type of training foils (SugarCrepe, Table 5). The claim is that training on foils of this
-    type, compared with training without foils, gains more on rule-made test foils of the type than on SugarCrepe's.
+    """Yield one claim per type of training foils (SugarCrepe, Table 5). A gain is the increase in accuracy over
+    training without foils. The claim is that training on foils of one type gains more on rule-made test foils of this
+    type than on those of SugarCrepe.
     """
     document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
     for arm, form in MATCHED.items() if "sizes" in document else ():

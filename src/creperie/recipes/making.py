@@ -85,8 +85,8 @@ def run_load(job: StageJob) -> dict[str, Any]:
 
 
 def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
-    """Return the subsets that match one of the patterns (all without patterns), each with at most `limit` items: the
-    first ones or, with a `seed`, a random sample.
+    """Return the subsets that match one of the patterns, or all if there are no patterns. Each has at most `limit`
+    items: the first ones or, if `seed` is not negative, a random sample.
     """
     if patterns:
         bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
@@ -290,7 +290,7 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
 
 def _without_dropped(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
     """Return the benchmark without the subsets whose new name in `names` is empty; the provenance lists the subsets
-    that were left out. An item whose id is in `homes` is treated as if it belonged to the subset that `homes` gives.
+    that were left out. `homes` maps ids of items to the subset to which they count in place of their own.
     """
     own = [homes.get(id) or subset for subset, id in bench.item_keys]
     lost = Counter(subset for subset in own if not _new_name(subset, names))

@@ -132,8 +132,8 @@ def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
 
 
 def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
-    """Yield a pair for each result that a run computed on the published items: the printed number of the same model,
-    and ours.
+    """Yield an AgreedCell for each result of a run with the paper's model on the published items. It pairs the printed
+    number with ours, and says whether they are equal.
     """
     published = {(row["group"], row["model"]): row for row in document["rows"] if row["source"] == "published"}
     for row in filter(_is_repeated, document["rows"]):
@@ -186,7 +186,8 @@ DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
     """Return counts of results: how many the tables print, how many of these were computed, and how many of the
-    computed ones agree. Computed and agreeing results are counted in total and for each way of computing (`BY`).
+    computed ones agree. Computed and agreeing results are counted in total and for each way of computing: by a model,
+    from released files, or from released answers.
     """
     cells = [cell for part in parts for cell in part.agreed if not part.repeats]
     whole = {"printed": sum(p.printed for p in parts)} | _computed(cells)

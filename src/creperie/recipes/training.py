@@ -141,9 +141,9 @@ def run_tune(job: StageJob) -> dict[str, Any]:
     """Tune a model in the ways of Table 13 of SugarCrepe++ (not at all, all weights, LoRA), and test it on held-out
     items.
 
-    The paper does not name its objective, only that sentence transformers are trained with the same one. The objective
-    `triple` is therefore the multiple-negatives ranking loss of sentence-transformers over all three captions. It uses
-    P2, the second true caption; the objective `negclip` does not.
+    The paper does not name the training objective; it only says that sentence transformers are trained with the same
+    one. The objective `triple` is therefore the multiple-negatives ranking loss of sentence-transformers over all three
+    captions. It uses P2, the second true caption; the objective `negclip` does not.
     """
     from creperie.training import TrainingSettings, TuneOptions, tune
 

@@ -195,7 +195,8 @@ def comparison_table(
 ) -> Markup:
     """Return a table of paired tests. `names` are short names of models; `label` must be unique on the page.
 
-    With `pair`, the table is about one task and two models, which the page has already named.
+    If `pair` is set, all tests are of the same two models on one task. The page has named these already, so the columns
+    for them are left out.
     """
     a, b = names.values() if pair else ("A", "B")
     columns = ["task", "subset", "A", "B", "n", f"{a}, %", f"{b}, %", "A − B, points", "p", "p (Holm)"]

@@ -118,7 +118,9 @@ def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbn
 
 
 def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
-    """Return (id, heading, HTML) for each section before the items. If there are several benchmarks, each has a tab."""
+    """Return (id, heading, HTML) for each section that the page shows above the list of items. If there are several
+    benchmarks, each has a tab.
+    """
     sections = [("summary", "Summary", _summary(groups, contents.audits))]
     if len(groups) == 1:
         return [*sections, *_of_benchmark(groups[0], contents, progress)]
@@ -259,8 +261,8 @@ def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
 
 
 def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
-    """Return an audit of a benchmark as a document. A saved audit comes first, so that a report gives the same verdict
-    as `creperie audit`. If there is none, a quick audit is made and cached; it loads no language model.
+    """Return an audit of a benchmark as a document. If an audit was saved, it is used, and a report gives the same
+    verdict as `creperie audit`. If not, a quick audit is made and cached; it loads no language model.
     """
     if saved := _saved_audit(bench):
         return saved

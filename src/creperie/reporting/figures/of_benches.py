@@ -227,8 +227,8 @@ def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Return, for each super-category of COCO (of things or stuff), the number of items whose captions name something
-    in it. `captions` has one list of captions per item.
+    """Return, for each super-category of COCO, the number of items whose captions name a thing of this category (or
+    stuff, such as grass). `captions` has one list of captions per item.
 
     >>> named_categories([["A dog on the grass."], ["Two dogs and a train."]])
     {'animal': 2, 'plant (stuff)': 1, 'vehicle': 1}

@@ -128,5 +128,5 @@ def item_map(study: ItemStudy) -> Figure:
 
 
 def ranks_by_choice(robustness: Robustness) -> Figure:
-    """Return a figure of every model's rank under each analysis choice."""
+    """Return a figure of every model's rank under each choice in the analysis, such as the rule for ties."""
     return rank_changes(robustness.choices, [replace(row, name=model_tail(row.name)) for row in robustness.ranks])

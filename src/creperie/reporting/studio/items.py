@@ -64,7 +64,9 @@ class ItemAnswers:
 
 
 class ItemIndex:
-    """The items of one benchmark, with cached answers of quick attackers."""
+    """The items of one benchmark, with cached answers of quick attackers (those that need about a second for 100,000
+    items).
+    """
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
@@ -224,7 +226,9 @@ class ItemIndex:
         return np.array([places[key] for key in wanted])
 
     def answers(self, shelf: Shelf, named: str = "", *, people: bool = False) -> ItemAnswers:
-        """Return how many models are right on each item (with `people`: how many people), on the task `named`."""
+        """Return how many models answered each item on the task `named`, and how many of them are right. With `people`,
+        people are counted instead of models.
+        """
         runs = [run for run, _ in self.labelled(shelf) if run.model.startswith(HUMAN) is people]
         runs = [run for run in runs if not run.model.endswith(COMBINED)]
         tasks = [name for run in runs for name in tasks_by_item(run)]

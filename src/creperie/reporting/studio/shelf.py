@@ -110,7 +110,8 @@ class Shelf:
 
     @contextmanager
     def new(self, name: str, ending: str) -> Iterator[Path]:
-        """Yield an unused folder for a benchmark derived from this one: `name-ending`, with a number if that is taken.
+        """Yield an unused folder for a benchmark derived from the benchmark `name`: `name-ending`, with a number if
+        that is taken.
 
         Only one such folder is open at a time, so that two simultaneous requests write two folders.
         """

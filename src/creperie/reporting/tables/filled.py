@@ -256,8 +256,8 @@ def _our_row(
 def _with_changes(
     table: PublishedTable, row: OurRow, runs: Sequence[Run], made: Sequence[tuple[OurRow, Sequence[Run]]]
 ) -> OurRow:
-    """Return the row with additional columns, which show by how much the results differ from those of the same model in
-    another group of rows. The difference is paired by item. `made` are the rows made so far, each with its runs.
+    """Return the row with its columns of changes filled. A change is the difference, paired by item, from the result of
+    the same model in another group of rows. `made` are the rows made so far, each with its runs.
     """
     changes = {
         c.name: change(row.figures[c.change_of], runs[0], theirs[0])
