@@ -59,9 +59,9 @@ ci_options = options_of("ci", CiOutputs)
 
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
-    """Write the files that `ci` asks for, and return the result of an audit, `answer`. With a baseline, the exit code
-    of the result says whether the audit is worse than the baseline. `place` is the path of the audited benchmark, which
-    some of the files name.
+    """Write the files that `ci` asks for, and return `answer`, the result of an audit. If `ci` names a baseline, the
+    exit code of the returned result says whether the audit is worse than the baseline. Some of the files contain
+    `place`, the path of the audited benchmark.
     """
     from creperie.reporting import against_baseline, badge_svg, junit_xml, markdown_summary, sarif_log
 

@@ -236,8 +236,8 @@ def _show_task(scored: list[Row]) -> None:
 
 
 def _short(uri: str) -> str:
-    """Return a short label for a model: what it was trained with if the demo trained it, else the package it comes
-    from.
+    """Return a short label for a model. A model that the demo trained is labelled by how it was trained, any other
+    by its package.
     """
     kind, _, name = uri.partition(":")
     return f"small CLIP ({Path(name).parts[-2]})" if kind == "small" else name.removeprefix("pkg:")

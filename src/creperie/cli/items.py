@@ -48,9 +48,9 @@ def items(
     A model that does not know an answer is assumed to guess, and a guess is right with a probability equal to the
     chance level of the task. The difficulty of an item is the ability at which half of the models know the answer. An
     item is suspicious if models, above all the better ones, get it wrong more often than guessing would: its label is
-    wrong, or it is right but misleading. With fewer than eight runs, an item is suspicious if it correlates negatively
-    with the other items. If every model also has a run without the real images (`score --image noise`), items are
-    divided into those that models know from the text and those that need the picture.
+    wrong, or its label is right but the item misleads. With fewer than eight runs, an item is suspicious if models that
+    get it right do worse on the other items. If every model also has a run without the real images (`score --image
+    noise`), items are divided into those that models know from the text and those that need the picture.
 
     The short form is a small selection of items that should rank models as the whole benchmark does. The quality of
     this ranking is measured on models that were not used to choose the items, and compared with that of as many random

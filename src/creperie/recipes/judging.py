@@ -150,7 +150,7 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
 
 def scored(runs: Sequence[Run]) -> dict[str, Any]:
     """Return a summary of the runs: their number, the number of items and, for each model and task, the accuracy, the
-    number of ties, the number of items that it does not cover, and the chance level.
+    chance level, and the numbers of ties and of items without an outcome.
     """
     whole = {run.model: [r for r in run.results if r["subset"] == "all"] for run in runs}
     parts = {"results": "accuracy", "ties": "ties", "void": "void", "chance": "chance"}

@@ -201,7 +201,9 @@ def _same_parts(bench: Benchmark, other: Benchmark) -> list[str]:
 
 
 def _sample_of(bench: Benchmark, each: int, seed: int) -> Benchmark:
-    """Return a sample of `each` items per subset. If it leaves out items, it has a name of its own."""
+    """Return a sample of `each` items per subset. If items are left out, the sample gets another name than the
+    benchmark.
+    """
     part = limited(bench, each, seed)
     return part if len(part) == len(bench) else replace(part, name=f"{len(part)}-of-{bench.name}")
 

@@ -411,8 +411,8 @@ def entries_report(
 
 
 def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progress: Progress = silent) -> dict[str, int]:
-    """Write the leaderboard, the matrix and one report per benchmark as files; return the size of each file in
-    bytes.
+    """Write these HTML files: the leaderboard, a table of all models and benchmarks, and one report per benchmark.
+    Return the size of each file in bytes.
     """
     board = RunsFolder(folder).look()
     pages = {"index.html": board_site(board, folder), "matrix.html": matrix_page(board, folder)}

@@ -101,8 +101,8 @@ def make_studio(
     @app.get("/report")
     @app.get("/share")
     def report(request: Request, run: str = "", bench: str = "") -> HTMLResponse:
-        """Send a self-contained page, which has a content security policy of its own: at /share the audit of a
-        benchmark, at /report the report on a run or on all runs on a benchmark.
+        """Send a self-contained page: at /share the audit of a benchmark, at /report the report on a run or on all runs
+        on a benchmark. The page has a content security policy of its own.
         """
         shared = request.url.path == "/share"
         page = studio.share(StudioQuery(request.query_params)) if shared else studio.report(run, bench)

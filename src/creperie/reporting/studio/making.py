@@ -60,7 +60,7 @@ class Proposed:
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
     """Return three things: the candidates of all makers for these captions; a note for each maker that could not run;
-    and the number of each caption of which nothing was made, with the reason.
+    and, by its index, the reason why a caption has no candidate.
     """
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")

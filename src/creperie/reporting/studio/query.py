@@ -12,7 +12,7 @@ class StudioQuery(dict[str, str]):
         raise UsageError(f"the request lacks {name!r}", hint="open the page again and use its buttons")
 
     def number(self, name: str) -> int:
-        """Return a value as a whole number; 0 if it is missing, which is allowed here."""
+        """Return a value as a whole number. A missing value is 0; any other value that is no number is refused."""
         text = self.get(name) or "0"
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise UsageError(
