@@ -1905,7 +1905,8 @@ class MakerOptions:
 
     @property
     def model_checks(self) -> tuple[_Check | _BatchCheck, ...]:
-        """The checks by models that the options name."""
+        """The checks that ask a model: by entailment if the options name a classifier (`nli`), and by a judge if
+        they name one (`judge`)."""
 
 # from creperie.metrics.settings import MetricSettings as MetricSettings
 @dataclass(frozen=True)

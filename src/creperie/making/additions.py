@@ -1,8 +1,8 @@
 """Edits that add something that the caption does not say: an object with its location, or an attribute.
 
-An addition makes a caption longer, so something else is removed: an adjective if an adjective is added, and what
-somebody wears if an object is added beside them, but never the place of the scene. The remaining words are still true
-of the picture; of the added words it is only known that they do not follow from the caption.
+An addition makes a caption longer, so something else is removed: for an attribute, another adjective; for an object,
+clothing, two adjectives or a second phrase that says where a thing is. The remaining words are still true of the
+picture; of the added words it is only known that they do not follow from the caption.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 @cache
 def attributes_of(base: str) -> tuple[str, ...]:
-    """Return the attributes that may be added to a noun, from the table in things.json. They are easy to see, and few
-    things with this name have such an attribute.
+    """Return the attributes that may be added to the noun `base`, from the table in things.json. Each is easy to see,
+    and few of the things that the noun names have it.
     """
     return tuple(attribute for attribute, bases in things()["added"].items() if base in bases)
 
@@ -73,8 +73,8 @@ def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _description(noun: Any) -> list[Any]:
-    """Return the words after a noun that say what somebody wears or has, or else the noun's two removable adjectives;
-    empty if it has neither.
+    """Return the words after a noun that say what somebody wears (`in a red coat`). If there are none, return the
+    noun's adjectives if it has exactly two and both can be removed, else an empty list.
     """
     for child in noun.rights:
         inside = list(child.subtree)
@@ -104,8 +104,8 @@ def _second_place(link: Any) -> list[Any]:
 
 @cache
 def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
-    """Return the (preposition, noun) pairs that can be added to a thing of this kind. Pairs with `with` are included
-    only if the thing can carry something (`carries`).
+    """Return the (preposition, noun) pairs that can be added after a noun, such as `beside` and `tent`. `kind` is the
+    kind of thing that the noun names. Pairs with `with` are included only if it can carry something (`carries`).
     """
     table = things()["companions"]
     by_link = [(place, by) for places, by in table.items() for place in places.split("|")]
@@ -130,8 +130,8 @@ def _is_removable(adjective: Any) -> bool:
 
 @cache
 def _is_quality(word: str) -> bool:
-    """Return True if a word is a descriptive adjective, unlike `fellow`, `oven` or `haired`, which change what the noun
-    means.
+    """Return True if a word is an adjective that only describes (`small`), and False if it is part of what the noun
+    means (`fellow`, `oven`, `haired`).
     """
     net = open_wordnet()
     known = not word.endswith("ed") and bool(net.senses(word, "a")) and not net.senses(word, "n")

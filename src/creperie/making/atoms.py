@@ -90,7 +90,7 @@ def actions(doc: Any) -> list[Any]:
 
 
 def prepositions(doc: Any) -> list[Any]:
-    """Return the prepositions that have an object. They say where a thing is."""
+    """Return the prepositions that have an object, such as `on` in `on a table`."""
     return [t for t in doc if t.tag_ == "IN" and t.dep_ == "prep" and dependents(t, "pobj")]
 
 

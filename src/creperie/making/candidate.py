@@ -18,7 +18,9 @@ IN_ANOTHER = "in the item of another caption"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A caption that a maker proposes for a source caption. The candidates of one group become one item."""
+    """A caption that a maker proposes for a source caption. A source's candidates with the same `subset` become one
+    item.
+    """
 
     source: str  #: the id of its source
     text: str

@@ -86,8 +86,8 @@ def _bag(text: str) -> Counter[str]:
 
 
 def truth_of(source: SourceCaption, text: str) -> Truth:
-    """Return whether `text` is true of the picture that the source describes, as judged by `truth`. The verdict is
-    unknown if the packages of the truth layer are not installed.
+    """Return whether `text` is true of the picture that the source describes, as judged from the captions by
+    `creperie.lang.truth`. The verdict is "unknown" if the packages that this needs are not installed.
     """
     try:
         return truth(source.text, text, source.others)
@@ -112,7 +112,9 @@ def true_too(source: SourceCaption, text: str) -> str:
 
 
 def not_true_too(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Reject a replacement that, according to `truth`, may be true of the picture of its source."""
+    """Return why a replacement is rejected, which is that it may be true of the same picture as its source; None if
+    nothing suggests that.
+    """
     return true_too(source, candidate.text) or None
 
 

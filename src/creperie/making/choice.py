@@ -2,15 +2,15 @@
 
 For every caption and kind, a maker proposes several foils. In a first round every caption takes the foil with the
 lowest cost; in further rounds it may change to another. The cost is low if the edit is rarely taken, if each word of
-the edit is added about as often as removed, if the corpus supports the foil, and if the foil helps to keep foils on
-the whole from being longer, rarer or less likely than captions. So edits are taken about equally often, and few foils
-must be left out because their edit is too frequent.
+the edit is added about as often as removed, if the corpus supports the foil, and if the foil helps to keep a balance:
+foils should not, on the whole, be longer than their captions, less likely, or of rarer words. So edits are taken about
+equally often, and few foils must be left out because their edit is too frequent.
 
-From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the
-foils; from 1,000 on, no single edit makes up more than 2 %. With fewer foils an edit is used three times or for 20 %
-of the foils, whichever is more. Swaps add and remove no words, so fewer than 200 of them are not limited. If a kind
-has more than 100 foils, at most 55 % of them are less likely than their captions. Longer and shorter foils differ in
-number by at most 10 or, if that is more, 10 % of the foils. More captions never give fewer foils.
+From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
+from 1,000 on, no single edit makes up more than 2 %. With fewer foils, an edit makes up at most three of them or, if
+that is more, 20 %. Swaps add and remove no words, so fewer than 200 of them are not limited. If a kind has more than
+100 foils, at most 55 % of them are less likely than their captions. Longer and shorter foils differ in number by at
+most 10 or, if that is more, 10 % of the foils. More captions never give fewer foils.
 """
 
 from __future__ import annotations
@@ -59,13 +59,14 @@ class Option:
 
     @property
     def length(self) -> int:
-        """The sign of the difference in length."""
+        """1 if the foil is longer than its caption, −1 if it is shorter, 0 if they are equally long."""
         return self.signs[0]
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
     """Choose among the accepted foils. Yield every outcome; accepted foils that were not chosen are now rejected, each
-    with a reason. If the `maker` does not choose, the outcomes stay as they are.
+    with a reason. If the `maker` does not propose more foils than needed (`chooses` is not set), the outcomes are
+    yielded unchanged.
 
     `outcomes` is called twice, because the choice needs two passes over the outcomes.
     """
@@ -115,7 +116,9 @@ def _chosen(rows: Iterable[Sequence[Option]], kind: str, options: MakerOptions) 
 
 
 def _few(kind: str) -> int:
-    """Return the number of foils that a kind must have before the share of its most frequent edits is limited."""
+    """Return the number of foils of this kind from which on the most frequent edits together may make up only a certain
+    share of the foils.
+    """
     return FEW if kind.endswith("relation") else SOME
 
 
@@ -123,7 +126,9 @@ class _Choice:
     """The foils chosen for one kind, and the counts from which their costs and limits are computed."""
 
     def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]]) -> None:
-        """Choose from `rows`; the captions with the likeliest foils come first."""
+        """Choose from `rows`, each of which holds the possible foils of one caption. Captions that come first choose
+        first.
+        """
         self.kind, self.options = kind, options
         self.total = self.unlikely = 0
         self.limit = max(2, int(MOST_OF_ALL * len(rows)))  #: how often one edit may be taken
@@ -153,7 +158,9 @@ class _Choice:
         return UNEVEN.format("longer" if option.length > 0 else "shorter") if self._is_uneven(option) else TOO_OFTEN
 
     def _choose_again(self, row: Sequence[Option], fits: Callable[[Option], bool] = lambda _: True) -> None:
-        """Put back the foils of a caption, and take those with the lowest cost among the ones that fit."""
+        """Choose anew for one caption: give up the foils chosen before, and take those with the lowest cost for which
+        `fits` returns True.
+        """
         for option in self.taken.pop(row[0].caption, []):
             self._count(option, -1)
         own: list[Option] = []
@@ -197,23 +204,26 @@ class _Choice:
         return max(int(LESS_LIKELY / (1 - LESS_LIKELY) * likely), FEW - likely)
 
     def _is_uneven(self, option: Option) -> bool:
-        """Return True if, with one more foil of this length, too many foils are longer than their captions, or too many
-        shorter.
+        """Return True if, with this foil added, the foils longer than their captions would outnumber the shorter ones
+        too much, or the reverse.
         """
         more = (self.sums[0] + option.length) * option.length
         return self.options.matched and more > max(ANY_MORE, MORE_OF_A_LENGTH * (self.total + 1))
 
     def _largest_limit(self) -> int:
-        """Return the largest number of times that an edit may be taken if frequent edits are to stay within limits."""
+        """Return how often a single edit may be taken: the highest number with which the most frequent edits keep
+        within their limits (see `_is_within`).
+        """
         counts = sorted(self.edits.values(), reverse=True)
         most = max([1, *counts[:1]])
         limits = range(most, 0, -max(1, most // 100))
         return next((n for n in limits if self._is_within(cut := [min(n, k) for k in counts], n, sum(cut))), 1)
 
     def _is_within(self, counts: Sequence[int], most: int, total: int) -> bool:
-        """Return True if frequent edits stay within their limits among `total` foils. `counts` says how often edits are
-        taken, the most frequent ones first, and `most` is the largest count. Without the option `matched`, there are no
-        limits if the foils are few.
+        """Return True if the most frequent edits have no more than their allowed share of `total` foils. `counts` says
+        how often each edit is taken, in descending order, and `most` is the highest of these counts. If there are fewer
+        foils than `_few` says, the limit is only on each single edit, and there is none for swaps or without the option
+        `matched`.
         """
         if total < _few(self.kind):
             free = not self.options.matched or self.kind.startswith("swap")

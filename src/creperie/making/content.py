@@ -90,7 +90,9 @@ def content_phrases(doc: Any) -> list[str]:
 
 
 def content_maker(name: str, options: MakerOptions, captions: Captions) -> ContentMaker:
-    """Return the maker `content`. Without `--others`, the fluent foils come from the source captions themselves."""
+    """Return the maker `content`. Its fluent foils are captions from the file that `options.others` names or, if it
+    names none, from the source captions.
+    """
     others = read_captions(options.others) if options.others else captions
     pool = tuple((s.text, s.images) for s in others.sources)
     return ContentMaker(name, options, pool, others.digest)

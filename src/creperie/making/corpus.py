@@ -1,7 +1,7 @@
 """Word statistics of a caption corpus: which words are neighbours, and which occur in the same captions.
 
-They rank the foils of a caption (foils whose words occur together in the corpus come first), and they are the evidence
-for foils that no rule finds plausible.
+They rank the foils of a caption (foils whose words occur together in the corpus come first), and if no rule says that a
+foil is plausible, they are the evidence for it.
 """
 
 from __future__ import annotations
@@ -135,7 +135,9 @@ def count_words(texts: Iterable[str]) -> WordCounts:
 
 
 def corpus_of(options: MakerOptions, captions: Captions) -> WordCounts:
-    """Return the word counts of the corpus named in the options, or else of all captions before sampling."""
+    """Return the word counts of the corpus that the options name. If they name none, count the words of all captions,
+    even if only a sample of these are sources.
+    """
     sources = read_captions(options.corpus).sources if options.corpus else captions.drawn_from or captions.sources
     step = max(1, -(-len(sources) // MOST_COUNTED))
     return count_words(s.text for k, s in enumerate(sources) if k % step == 0)

@@ -1,8 +1,9 @@
 """Facts about annotated photographs as sentences: positions, sizes, counts, attributes, relations.
 
-Annotations are read in the published formats: COCO instances, Visual Genome, VRD and GQA. Two facts about the same
-things with different states exclude each other, so two photographs that show them are twins. Places and sizes are those
-in the picture, and every sentence says so (never "left" from a person's point of view).
+Annotations are read in the published formats: COCO instances, Visual Genome, VRD and GQA. Facts that say something
+different about the same things (a cat left of a dog, a cat right of a dog) exclude each other, and two photographs that
+show one of them each are twins. Places and sizes are those in the picture, and every sentence says so (never "left"
+from a person's point of view).
 """
 
 from __future__ import annotations

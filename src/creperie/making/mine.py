@@ -3,7 +3,7 @@ images.
 
 P1 is a caption. P2 is a true caption of the same image with subject and object exchanged or, if there is none, the
 converse of P1. N are the three captions most similar to P1 (Jaccard) among all captions of other images. The published
-method does no more: experts choose and correct. By default a triplet must also be decidable without the image
+method ends here, and experts then choose and correct. By default a triplet must also be decidable without the image
 (`lang/logic.py`): P1 entails P2 and contradicts N.
 """
 
@@ -148,9 +148,9 @@ class CaptionPool:
 
 
 def may_contradict(one: Spatial, other: Spatial) -> bool:
-    """Return whether two spatial captions may contradict each other: both their things are the same, or one thing
-    differs and the relation of `other` follows from that of `one`. This quickly rules out most pairs; `truth` decides
-    about the others.
+    """Return whether two spatial captions may contradict each other: they name the same two things, or they differ in
+    one thing and the relation of `other` follows from that of `one`. This quickly rules out most pairs of captions;
+    `truth` decides about the others.
     """
     if one.things == other.things:
         return True

@@ -97,6 +97,8 @@ class MakerOptions:
 
     @property
     def model_checks(self) -> tuple[Check | BatchCheck, ...]:
-        """The checks by models that the options name."""
+        """The checks that ask a model: by entailment if the options name a classifier (`nli`), and by a judge if they
+        name one (`judge`).
+        """
         by_entailment = (NotEntailed(self.nli),) if self.nli else ()
         return (*by_entailment, JudgedByModel(self.judge, self.prompts)) if self.judge else by_entailment

@@ -38,8 +38,8 @@ class Phrase:
         return cls(glued(words), glued([t for t in words if t.i in core]), noun.lower_, is_plural(noun))
 
     def said(self, simple: bool, subject: bool = False) -> tuple[str, ...]:
-        """Return the words of the phrase or, if `simple`, only its determiner and head. A pronoun has the case of a
-        subject or of an object.
+        """Return the words of the phrase or, if `simple`, only its determiner and head. A pronoun takes its form as a
+        subject if `subject` is True, else as an object.
         """
         words = self.short if simple else self.words
         return (in_case(words[0], subject),) if len(words) == 1 and words[0] in PRONOUNS else words

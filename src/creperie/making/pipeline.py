@@ -129,8 +129,8 @@ def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
 
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
-    """Return the verdicts, with duplicates within an item rejected. If `whole`, a group is kept only as a whole: if one
-    of its candidates is rejected, all of them are.
+    """Return the verdicts, with a candidate also rejected if it repeats another one of its item. If `whole`, all
+    candidates of an item are rejected if one is.
     """
     keys = [(v.candidate.subset, word_key(v.candidate.text)) for v in verdicts]
     accepted = [k for k, v in enumerate(verdicts) if not v.reason]
@@ -268,12 +268,14 @@ class Maker:
 
 
 def with_source(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return one item for each group of candidates. It begins with the caption of the source."""
+    """Return one item for each subset that the candidates have. Every item begins with the caption of the source."""
     return [_item(source, name, (source.text,), members) for name, members in grouped(accepted).items()]
 
 
 def without_source(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return one item for each group that has a true candidate. It does not contain the caption of the source."""
+    """Return one item for each subset in which there is a true candidate. The items do not contain the caption of the
+    source.
+    """
     groups = grouped(accepted).items()
     return [_item(source, name, (), members) for name, members in groups if any(c.role == "positive" for c in members)]
 

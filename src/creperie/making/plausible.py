@@ -46,11 +46,11 @@ def is_vouched(kind: str, old: Any, change: str) -> bool:
 
 
 def _is_vouched_thing(old: Any, new: str) -> bool:
-    """Return True if the noun `new` can replace the noun `old` in any caption of this form.
+    """Return True if rules alone find it plausible to replace the noun `old` by the noun `new`.
 
-    That holds for people who differ only in age, sex or family role. It also holds for two things of one kind, if the
-    caption says only that the thing is held, carried or washed, that it stands somewhere, or that it is beside
-    something.
+    That is so for people who differ only in age, sex or family role, and for things that are used alike. It is also so
+    for two things of one kind if the caption says only that the thing is held, carried or washed, that it stands
+    somewhere, or that it is beside something.
     """
     base, kind = base_of(old), kind_of(base_of(old))
     singular = lemma(new, "NNS")
@@ -211,8 +211,9 @@ def _is_plain_quality(adjective: Any) -> bool:
 
 
 def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str], *, direct: bool = False) -> bool:
-    """Return True if each of two people or animals could do to the other what the verbs say. With `direct`, one of them
-    does it to the other in the caption, so people are known to do it to people.
+    """Return True if each of two people or animals could do to the other what the verbs say. `sorts` are their two
+    kinds. With `direct`, the caption says that one does it to the other, so the verbs need not be in the list of what
+    people do to each other.
     """
     both = {standing(t, s) for t, s in zip((left, right), sorts)}
     if "" in both:

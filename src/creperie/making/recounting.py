@@ -94,8 +94,8 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
 
 
 def is_uncounted(noun: Any, group: Any = None) -> bool:
-    """Return True for things whose number is not changed by itself: parts, pairs, times, what somebody is among, and
-    what another noun groups or measures, except for `group`.
+    """Return True if the number of a thing cannot be changed by itself: it is a part, one of a pair or a time,
+    something is among it, or another noun than `group` groups or measures it (`a bowl of plums`).
     """
     if base_of(noun) in ("clock", "face", "dial", "side") and any(t.lower_ == "tower" for t in noun.doc):
         return True  # there may be more behind
@@ -328,7 +328,9 @@ def singled(doc: Any, number: Any, noun: Any) -> dict[int, str] | None:
 
 
 def _needs_several(doc: Any, noun: Any) -> bool:
-    """Return True if other words say that there are several of the things that a noun names, or what each has."""
+    """Return True if other words show that a noun names several things, such as `together` or `wrestle`, or if they
+    name what each of these has: `bikes` in `two men on bikes`.
+    """
     if _tells_several(doc):
         return True
     if any(c.tag_ in ("JJR", "JJS", "PDT") or c.dep_ in ("appos", "acl:relcl") for c in noun.children):
@@ -355,8 +357,8 @@ def _is_distributed(noun: Any) -> bool:
 
 
 def _may_do_alone(noun: Any) -> bool:
-    """Return True if the verb of the plural subject `noun` can become singular: it agrees with the noun, it is nothing
-    that only several do together, and no plural suggests one thing per person (`men in hats ride horses`).
+    """Return True if the verb of the plural subject `noun` can become singular: the verb agrees with the noun, a single
+    one can do what it says, and no other plural suggests one thing per person (`men in hats ride horses`).
     """
     verb, agrees = noun.head, {t.i for t in agreeing(noun)}
     finite = [

@@ -1,6 +1,4 @@
-"""Replacements of a relation: another preposition, a verb that excludes the first, another posture, `without` for
-`with`.
-"""
+"""Replacements of a relation by one that excludes it: another preposition, verb or posture, or `without` for `with`."""
 
 from __future__ import annotations
 

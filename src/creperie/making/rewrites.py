@@ -183,8 +183,8 @@ def _goes_with(token: Any, word: str) -> bool:
     """Return True if the synonym `word` can replace a token here. In a fixed name (`big wheel`, `ocean liner`) it
     cannot.
 
-    `little` and `small` do not replace each other if they describe people or stand after `is`. A verb of motion is
-    replaced only beside words that the table lists for it.
+    An adjective is replaced only directly before its noun, and `little` and `small` not if this is a person. Some
+    synonyms, such as `leap`, are used only beside the words that paraphrases.json lists for them.
     """
     fixed = read_data("paraphrases")["fixed"].get(word)
     after = token.nbor(1) if token.i + 1 < len(token.doc) else None

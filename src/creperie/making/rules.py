@@ -248,10 +248,10 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
     """Return the verdict of `truth` on the foil that an edit makes. `own` is the reading of the source caption.
 
-    If one word is replaced, the foil's parse is the source's with that word replaced; otherwise the foil is parsed
-    anew. If this shows neither entailment nor contradiction, an edit with a reason in `told` counts as contradicted, or
-    as unknown if it has a `pair`. For other swaps, the two things are exchanged in the reading of the source, and the
-    verdict on that is returned, unless it is "entailed" and that of the parse is "compatible".
+    The foil is parsed; if only one word is replaced, the source's parse is kept with the new word in it. If `truth`
+    then finds neither entailment nor contradiction, an edit with a reason in `told` counts as contradicted, or as
+    unknown if it exchanges a `pair`. For other swaps, the pair is also exchanged in the reading of the source. The
+    verdict on the result is returned, unless it is "entailed" and the verdict on the parsed foil is "compatible".
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)

@@ -253,7 +253,9 @@ def finish(
 def _fill(
     maker: Maker, captions: Captions, outcomes: Iterable[SourceOutcome], draft: Path, name: str
 ) -> dict[str, Any]:
-    """Write items, candidates and the files beside them in one pass over the outcomes; return the report."""
+    """Write the items, the candidates and the files that describe the benchmark, in one pass over the outcomes; return
+    the report.
+    """
     spool, tally = ItemSpool(draft / "spool"), Tally()
     candidates = CandidateFile(draft / CANDIDATES_FILE)
     for source, outcome, own in _tallied(maker, captions, outcomes, tally):

@@ -37,7 +37,9 @@ Twin = tuple[SourceCaption, SourceCaption]
 
 
 def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMiner:
-    """Return the maker `mine:scenes`, which pairs facts about the same things with different states."""
+    """Return the maker `mine:scenes`, which pairs facts of two photographs that say something different about the same
+    things.
+    """
     check_annotated(name, captions)
     candidates: dict[str, list[Candidate]] = {}
     sources = [s for s in captions.sources if LEVELS.index(str(s.tags["evidence"])) <= LEVELS.index(options.evidence)]
@@ -62,8 +64,8 @@ def contrast(one: SourceCaption, two: SourceCaption) -> str:
 
 
 def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
-    """Return random pairs of facts about the same things in different states: as many pairs as possible, each fact in
-    only one of them.
+    """Return random pairs of facts that say something different about the same things (tags `state` and `about`). There
+    are as many pairs as possible, and each fact is in only one of them.
     """
 
     def topic(source: SourceCaption) -> tuple[str, str]:
@@ -84,8 +86,8 @@ def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
 
 
 def capped(pairs: Sequence[Twin]) -> list[Twin]:
-    """Return as many of the pairs as the limits allow. No contrast, counted or compared thing, or photograph may occur
-    too often. Pairs with rare contrasts are kept first.
+    """Return as many of the pairs as the limits allow. Limits hold for each contrast, for each photograph, and for each
+    thing whose number or size is told. Pairs with rare contrasts are kept first.
     """
     times = Counter(contrast(*pair) for pair in pairs)
     kept = sorted(pairs, key=lambda pair: (times[contrast(*pair)], pair[0].id))

@@ -152,7 +152,9 @@ class ShardOnDisk(NamedTuple):
 
 
 def _checked(shard: ShardOnDisk) -> Path:
-    """Return the file of outcomes; raise a DataError if it is missing or has another checksum."""
+    """Return the file of outcomes; raise a DataError if it is missing, or if its checksum is not the one that the shard
+    records.
+    """
     path = shard.folder / OUTCOMES
     try:
         damaged = "checksum mismatch: the file is damaged" if sha256_of(path) != shard.digest else ""

@@ -81,7 +81,7 @@ SHUFFLES = (
 
 
 class WordSlot(NamedTuple):
-    """A word between blanks with its tag, and the punctuation and blanks around it."""
+    """A word of a caption with its tag, and with the punctuation and blanks before and after it."""
 
     word: str
     tag: str = ""

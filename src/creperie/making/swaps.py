@@ -1,10 +1,10 @@
 """Swaps by the reading of a caption, that is, its things and facts: two things change places, or only their names do.
 
 Two things can change places if they have different roles in the reading: who does something and to whom, who is given
-it, what is where. They also can if each is in a relation of its own of the same name (`books on a bed, shirts on a
-desk`) or, for people, does something of its own. The verdict of `truth` decides later which swaps are false. A swap is
-plausible if both things are of one sort and of equal rank; any other swap is absurd, and made only if the options ask
-for it.
+it, what is where. They also can if both are in the same relation but to different things (`books on a bed, shirts on a
+desk`), or if they are people and each does something of their own. The verdict of `truth` decides later which swaps are
+false. A swap is plausible if both things are of one sort and of equal rank; any other swap is absurd, and made only if
+the options ask for it.
 """
 
 from __future__ import annotations
@@ -189,8 +189,8 @@ def _are_apart(left: Any, right: Any) -> bool:
 
 def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> str:
     """Return why it would be absurd for two things to exchange their places in the caption. The reason is empty if the
-    exchange is plausible, and `NO_SWAP` if the caption says nothing about the two that could be exchanged. `links` are
-    the facts that connect them; with `names`, only their names are exchanged.
+    exchange is plausible, and `NO_SWAP` if the caption says nothing of these things that an exchange would change.
+    `links` are the facts that connect them; with `names`, only their names are exchanged.
     """
     sorts = sort_here(left), sort_here(right)
     told = f"*{named(left)}* and *{named(right)}* could change places, but"
@@ -235,7 +235,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
     """Return the verbs of the facts that connect two people (`links`), such as `chase`, or `be` if a fact says only
-    where one of them is. Without `links`, return the verbs for what either does, if they are listed as acts of adults.
+    where one of them is. Without `links`, return the verbs for what either person does, but only those that the word
+    lists give as acts of adults.
     """
     chosen = [f for f, *_ in links] or [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"]
     events = {f.token: f.name for f in scene.reading.facts if not f.is_relation}

@@ -165,8 +165,8 @@ class TwinSearch:
         return one == two
 
     def _joined(self) -> list[tuple[int, int, int]]:
-        """Return the pairs of neighbouring captions, each as the numbers of its left and right caption and the kind of
-        the key that they share. Pairs from the same image are still included, and are excluded later.
+        """Return the pairs of captions that differ little, each as (left number, right number, `ORDER` or `PHRASE`):
+        they differ in word order, or in a few neighbouring words. Captions of the same image are not yet excluded.
         """
         pairs = {(left, right): kind for left, right, kind in reversed(neighbours(self._texts()))}
         return [(*pair, kind) for pair, kind in sorted(pairs.items())]  # once, even if joined by order and by a phrase
@@ -205,9 +205,9 @@ class TwinSearch:
                 self.true_captions.setdefault(source.images[0], {})[source.text] = words
 
     def _screened(self, left: int, right: int, kind: int) -> TwinPair:
-        """Return the pair, judged by its words alone. It gets a contrast or an edit if its captions may be twins, and a
-        reason if they are not. If it has neither a contrast nor a reason, the captions must be parsed to decide. `kind`
-        is the kind of key that they share.
+        """Return the pair, judged by the words of its captions alone. It gets a contrast if two differing words exclude
+        each other, and a reason if the captions are not twins. If it has neither, they must be parsed to decide. `kind`
+        is `ORDER` or `PHRASE` (see `_joined`).
         """
         one, two = self.sources[left], self.sources[right]
         if one.images[0] == two.images[0]:

@@ -38,7 +38,9 @@ class CrossedCell:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A level of evidence and its basis, or the reason why two captions are not twins."""
+    """How certain it is that each of two captions is false of the other's image (`level`), and what shows that
+    (`basis`). If one of them may be true of it, only the `reason` is given.
+    """
 
     level: str = ""
     basis: str = ""
@@ -46,7 +48,8 @@ class Evidence:
 
 
 def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Collection[str] = ()) -> Evidence:
-    """Return the evidence from the two crossed cells (right caption on left image, then left caption on right image).
+    """Return the evidence that each of two captions is false of the other's image. The first of the `cells` combines
+    the right caption with the left image, the second the left caption with the right image.
 
     `shared` are the words that occur in both captions.
     """
@@ -102,7 +105,9 @@ def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class Edge:
-    """A pair of twins as an edge between its two images. `rank` 0 is the best evidence."""
+    """A pair of twins as an edge between its two images. The better the evidence for the twins, the lower the `rank`; 0
+    is the best.
+    """
 
     left: Hashable
     right: Hashable

@@ -44,9 +44,9 @@ class Contrast:
 
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
-    """Return the table word → exclusion class → (kind, groups). Words of different groups of a class exclude each
-    other. `kind` is the kind of the items made of two captions that differ in such words; `groups` are those groups of
-    the class that contain the word.
+    """Return, for each word, its exclusion classes (word → class → (kind, groups)). Words in different groups of a
+    class exclude each other. `groups` are the groups that contain the word; `kind` is the kind of items whose captions
+    differ in words of this class.
     """
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in read_data("twins")["classes"].items():
@@ -195,7 +195,9 @@ def difference(left: Words, right: Words) -> Difference:
 
 
 def contrast_of(differing: Difference) -> Contrast | str:
-    """Return the contrast between the two words that exclude each other, or the reason why there is none."""
+    """Return the contrast between the differing words of two captions, if the words exclude each other; else the reason
+    why there is none.
+    """
     if not differing.left or not differing.right:
         return "one caption says more than the other"
     one, two = differing.left[-1].base, differing.right[-1].base

@@ -91,8 +91,8 @@ class ItemSpool:
         return items
 
     def _read(self) -> pa.Table:
-        """Return all items, memory-mapped. A tag whose values differ in type from file to file becomes text, just as it
-        would if all items were in one table.
+        """Return all items, memory-mapped. A tag whose values differ in type between the stored tables becomes text,
+        just as it would in a single table of all items.
         """
         mixed = [name for name, kinds in self._kinds.items() if len(kinds) > 1]
         tables = []
@@ -107,8 +107,8 @@ class ItemSpool:
 
 
 class CandidateFile:
-    """The file of all candidates, accepted or not, one row each. If a source has no candidates, or none of some kind of
-    foil, a row gives the reason.
+    """The file of all candidates, accepted or not, one row each. A source that has no candidates gets a row with the
+    reason, and so does a kind of foil for which a source has none.
     """
 
     def __init__(self, path: Path) -> None:

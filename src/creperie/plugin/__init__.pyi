@@ -53,7 +53,8 @@ class Attacker(Protocol):
 # from creperie.making.candidate import Candidate as Candidate
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A caption that a maker proposes for a source caption. The candidates of one group become one item."""
+    """A caption that a maker proposes for a source caption. A source's candidates with the same `subset` become
+    one item."""
 
     source: str
     text: str

@@ -10,5 +10,5 @@ from typing import Any
 
 @cache
 def read_data(name: str) -> Any:
-    """Return the data of a table, a file in this folder with the given name."""
+    """Return the content of a table: the JSON file `name`.json in this folder."""
     return json.loads((files(__name__) / f"{name}.json").read_text(encoding="utf-8"))

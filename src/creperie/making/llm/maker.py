@@ -74,7 +74,7 @@ class LLMMaker(Maker):
 
     @property
     def sampling(self) -> str:
-        """The sampling settings of a local model; empty for servers, and for scripted models, which do not sample."""
+        """The sampling settings of a local model; empty for a model that is on a server or gives scripted answers."""
         draws = not self.options.model.startswith("api:") and "creperie.testing" not in self.options.model
         return f"temperatures of the prompt's steps, min_p {LOCAL_MIN_P:g}" if draws else ""
 

@@ -280,7 +280,8 @@ def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
     """Return the verdict on a pair, given P(first entails second) as `forth` and P(second entails first) as `back`.
 
     A caption counts as entailed from a probability of `SURE`. Captions that should mean the same must entail each
-    other. Otherwise the first must not entail the second or, for a `crossed` pair, neither may entail the other.
+    other. If they should differ, the first must not entail the second. In a `crossed` pair, neither may entail the
+    other.
 
     >>> entailed(CaptionPair("s", "1", "a dog runs", "an animal runs", "different"), 0.97, 0.2).code
     'negative-equivalent'
@@ -292,7 +293,7 @@ def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
 
 def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
     """Write `validation.json` and `verdicts.parquet` (one row per pair). If the items have a tag `evidence`, also write
-    the benchmark to `weighed/`, with less evidence for the items that failed.
+    to `weighed/` a copy of the benchmark, in which this tag is one level lower for the items that failed.
     """
     rows = [{**asdict(v), **asdict(v.pair), "valid": not v.is_fault} for v in validation.verdicts]
     schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])

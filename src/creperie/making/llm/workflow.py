@@ -179,9 +179,9 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
     """Run Algorithms 1 and 2 of SugarCrepe++ for a limited number of rounds, and return the proposal. The proposal also
     contains every refused attempt with its reason, and the validator's corrections as alternatives.
 
-    If an answer repeats the caption, Algorithm 1 asks the first question again, followed by this answer (M{P1; P2} in
-    the paper). With `duplicates="again"` it asks the first question alone (M{P1}). After unrelated output or a refusal
-    by the validator, it always asks the first question alone.
+    If an answer repeats the caption, Algorithm 1 asks again and shows the model this answer (M{P1; P2} in the paper).
+    With `duplicates="again"`, it repeats only the question (M{P1}), as it always does after unrelated output or a
+    refusal by the validator.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
     kept: list[Candidate] = []
@@ -212,9 +212,9 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
 
 def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Proposal]:
     """Ask the validator (Algorithm 2 of SugarCrepe++) about a text. If it accepts the text, return an empty proposal.
-    Otherwise the proposal holds the reason in `skipped` and, as its candidate, the validator's correction. It has no
-    candidate if the correction is missing or unusable. If the answer cannot be parsed, the whole answer is the
-    candidate.
+    Otherwise the proposal holds the reason in `skipped` and, as its candidate, the validator's correction. If the
+    correction is missing or unusable, there is no candidate. If the validator's answer cannot be parsed, its whole text
+    is the candidate.
     """
     step = maker.validator
     reply = (yield [Ask(step, {"first": source.text, "second": text})])[0]
