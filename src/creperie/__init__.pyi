@@ -2847,8 +2847,8 @@ def train(
 def training_pairs(
     n: int, seed: int = 0, split: str = "train", *, size: int = 64, kinds: Sequence[str] = ...
 ) -> Iterator[_WorldExample]:
-    """Yield `n` training examples, always the same for the same seed and split. Twins follow each other, so that
-    most batches contain both."""
+    """Yield `n` training examples; the same arguments always give the same ones. Twins (the caption of one is
+    the foil of the other) follow each other, so that most batches contain both."""
 
 # from creperie.lang.logic import truth as truth
 def truth(

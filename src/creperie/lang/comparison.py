@@ -96,7 +96,7 @@ class ReadingComparison:
 
     @property
     def left(self) -> str:
-        """The first phrase of the first caption to which nothing in the second corresponds; empty if there is none."""
+        """The first phrase of the first caption that matches nothing in the second; empty if there is none."""
         facts = [f.words for k, f in enumerate(self.own.facts) if k not in self.used and f.denied < 0]
         things = [thing.words for k, thing in self.own.entities.items() if k not in self._reversed]
         more = (self.own.entities[o].attributes - self.other.entities[t].attributes for t, o in self.aligned.items())
@@ -119,8 +119,8 @@ class ReadingComparison:
         return None
 
     def _exchanges(self) -> bool:
-        """Return whether the aligned things have exchanged their names: the names that differ between aligned things
-        occur in both captions, but for different things.
+        """Return whether the captions differ in which thing has which name: among the aligned things whose names
+        exclude each other, both captions have the same names.
         """
         pairs = [(self.own.entities[o].head, self.other.entities[t].head) for t, o in self.aligned.items()]
         apart = [pair for pair in pairs if noun_likeness(*pair) == "apart"]

@@ -136,7 +136,7 @@ class _Grammar:
 
 
 def _tag(label: str) -> str:
-    """Return the part-of-speech tag at the end of a label that chains several.
+    """Return the part-of-speech tag that a label contains: of several labels joined by `+`, the last is the tag.
 
     >>> _tag("NP^<S>+NNS"), _tag("NN^<NP>")
     ('NNS', 'NN')

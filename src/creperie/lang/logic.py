@@ -82,8 +82,8 @@ def _reading(caption: str, doc: Any) -> Reading:
 
 
 def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
-    """Return the verdict on a caption in which `left` and `right` are exchanged. `exchange` is "names", "phrases" or
-    "attributes".
+    """Return whether a caption stays true if `left` and `right` are exchanged in it, as a verdict with a reason.
+    `exchange` says what is exchanged: the "names" of two things, their whole "phrases", or two "attributes".
     """
     own = read(doc)
     things = (left.head.i, right.head.i) if exchange == "attributes" else (left.i, right.i)

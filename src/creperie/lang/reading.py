@@ -456,7 +456,7 @@ class _Reader:
         return f"is {name}" if f"is {name}" in relations() else name
 
     def _compared(self, adjective: Any, grounds: list[Any], token: Any) -> None:
-        """Read comparisons such as `bigger than` and `smaller than`. Opposites give the same relation with the sides
+        """Read a comparison such as `bigger than`. `smaller than` is read as `bigger than`, with the two sides
         exchanged.
         """
         verb = adjective.head

@@ -50,9 +50,9 @@ Spoil = Callable[[Shown, Dice], tuple[str, str] | None]
 
 @dataclass(frozen=True, slots=True)
 class BiasedKind:
-    """A kind of biased foil. `family` is the benchmark whose foils it imitates, and `source` lists the clean kinds
-    whose captions are used. The function `spoil` returns a caption and its biased foil. `says` describes how the foil
-    differs from the caption, and `cue` describes what gives the foil away.
+    """A kind of biased foil. `family` is the benchmark whose foils it imitates, and `source` lists the kinds of
+    unbiased foils whose captions are used. The function `spoil` returns a caption and its biased foil. `says` describes
+    how the foil differs from the caption, and `cue` describes what gives the foil away.
     """
 
     family: str
@@ -188,7 +188,7 @@ BIASED = {f.__name__: BiasedKind(spoil=f, **TABLES["biased"][f.__name__]) for f 
 
 
 def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
-    """Yield items of one biased kind; the iterator never ends."""
+    """Yield items with foils of one biased kind (a name in `BIASED`); the iterator never ends."""
     dice = Dice(seed, key_of(f"{kind} {split}"))
     rule = BIASED[kind]
     seen: set[tuple[str, str]] = set()

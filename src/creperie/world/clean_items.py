@@ -1,5 +1,5 @@
-"""Items made from twins. A coin toss decides which of the two scenes is shown, and everything else that could be a cue
-is random.
+"""Items made from twins: two scenes, each with a claim that is false of the other. A coin toss decides which scene is
+shown, and everything else that could give a foil away is random.
 """
 
 from __future__ import annotations

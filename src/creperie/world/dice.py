@@ -65,7 +65,7 @@ class Dice:
 
 
 class UnfitError(Exception):
-    """Raised when random choices leave nothing to work with; the caller draws again."""
+    """Raised when random choices do not lead to usable scenes; the caller then draws again."""
 
 
 class TapeEnd(UnfitError):  # noqa: N818
@@ -73,8 +73,8 @@ class TapeEnd(UnfitError):  # noqa: N818
 
 
 class Tape(Dice):
-    """Recorded random numbers. If two scenes are laid out with the same tape, they differ only where their drafts
-    differ.
+    """Recorded random numbers. If two scenes are laid out with the same tape, they differ only where the things and
+    relations that they are to show differ.
     """
 
     def __init__(self, values: list[int]) -> None:

@@ -1,6 +1,4 @@
-"""The stage of drawings (see `sample.Stage`): the looks that drawn things can have, and drawn scenes laid out from
-drafts.
-"""
+"""Drawings as a kind of world (see `sample.Stage`): which looks a drawn thing can have, and how scenes are laid out."""
 
 from __future__ import annotations
 
@@ -36,8 +34,8 @@ _BIG = {"inside": (1,)}
 
 
 class Drawings(Stage):
-    """The stage of drawings. A drawn thing has a colour and a pattern, and is big or small if the scene shows both
-    sizes; a sign has a word.
+    """The kind of world that consists of drawings. A drawn thing has a colour and a pattern, and is big or small if the
+    scene shows both sizes; a sign has a word.
     """
 
     name = "2d"

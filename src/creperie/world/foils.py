@@ -1,8 +1,8 @@
-"""The clean kinds of foil, for drawings and rooms. Each kind is a way in which two scenes, and so their captions,
-differ.
+"""The clean kinds of foil, which nothing in their text gives away, for drawings and rooms. Each kind is a way in which
+two scenes, and so their captions, differ.
 
-Each function proposes a draft, or raises an UnfitError if the random choices leave nothing to work with. Certification
-(twins.py) decides afterwards, so a proposal need not be valid, only promising.
+Each function proposes a draft, or raises an UnfitError if its random choices do not lead to usable scenes.
+Certification (twins.py) decides afterwards, so a proposal need not be valid, only promising.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Propose = Callable[[Sampler], Draft]
 
 @dataclass(frozen=True, slots=True)
 class CleanKind:
-    """A kind of clean foil. `family` is the benchmark that introduced it, `says` describes the difference, `propose`
-    makes a draft, `forms` lists the forms of item that it can have, and `worlds` says whether it exists in drawings
-    ("2d") and in rooms ("3d").
+    """A kind of clean foil, that is, one that nothing in its text gives away. `family` is the benchmark that introduced
+    it, `says` describes the difference, `propose` makes a draft, `forms` lists the forms of item that it can have, and
+    `worlds` says whether it exists in drawings ("2d") and in rooms ("3d").
     """
 
     family: str
@@ -61,9 +61,9 @@ def replace_obj(s: Sampler) -> Draft:
 
 
 def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
-    """Return the looks of thing `k` in the two scenes, which differ in the attribute `field`; None if there are not
-    enough values. The first look is unchanged if captions mention its value, and the second has a new value. A new
-    colour is never that of another thing.
+    """Return the looks of thing `k` in the two scenes. They differ in the attribute `field`, in which the second has a
+    new value. The first keeps its value if captions mention that, else it gets another one. A new colour is never that
+    of another thing. None if there are not enough values.
     """
     look = slots[k][0]
     used = [x.colour for x, _ in slots] if field == "colour" else [getattr(look, field)]

@@ -41,7 +41,7 @@ class SceneDraft:
 
     @property
     def arity(self) -> int:
-        """The number of things that take part in the relation; 0 for a crowd."""
+        """The number of things that take part in the relation; 0 for `crowd`, which is no relation between things."""
         return {"crowd": 0, "depth": 3}.get(self.relation, 3 if self.relation in GIVING else 2)
 
 

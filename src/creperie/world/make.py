@@ -272,8 +272,8 @@ class WorldExample:
 def training_pairs(
     n: int, seed: int = 0, split: str = "train", *, size: int = 64, kinds: Sequence[str] = tuple(CLEAN)
 ) -> Iterator[WorldExample]:
-    """Yield `n` training examples, always the same for the same seed and split. Twins follow each other, so that most
-    batches contain both.
+    """Yield `n` training examples; the same arguments always give the same ones. Twins (the caption of one is the foil
+    of the other) follow each other, so that most batches contain both.
 
     >>> first, second = training_pairs(2, seed=1)
     >>> first.image.shape, first.caption == second.foil

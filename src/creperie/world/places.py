@@ -71,8 +71,8 @@ def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, action: st
 def _apart(a: Box, b: Box, gap_x: int, gap_y: int) -> str:
     """Return where `a` is relative to `b`, for two things that do not touch. It is LEFT or RIGHT if their vertical
     extents overlap by at least half of the smaller height, ABOVE or BELOW if their horizontal extents overlap by at
-    least half of the smaller width, and a diagonal direction otherwise. It is UNCLEAR for things above each other that
-    both stand on the ground.
+    least half of the smaller width, and a diagonal direction otherwise. If the things would be above each other but
+    both stand on the ground, one is only farther away, and the result is UNCLEAR.
     """
     if gap_x >= 6 and -2 * gap_y >= min(a[3] - a[1], b[3] - b[1]):
         return "LEFT" if a[2] <= b[0] else "RIGHT"

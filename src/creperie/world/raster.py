@@ -16,14 +16,16 @@ Ints = np.ndarray
 
 
 def sample_points(count: int, span: int, start: int) -> Ints:
-    """Return the centres of `count` equal intervals that together cover `span` steps, beginning at `start`."""
+    """Return the middles of `count` equal intervals that together cover the range from `start` to `start + span`, as
+    whole numbers.
+    """
     at = np.arange(count, dtype=np.int64)
     return start + ((2 * at + 1) * span) // (2 * count)
 
 
 def ellipse(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Return the mask of an ellipse at the points (`x`, `y`): True inside it. `args` holds the centre's two coordinates
-    and the two radii; `grow` is the number of steps by which the ellipse is enlarged.
+    """Return the mask of an ellipse: True for each of the points (`x`, `y`) inside it. `args` holds the centre's two
+    coordinates and the two radii; `grow` is added to the radii, in steps (`UNIT` steps are one unit of `args`).
     """
     cx, cy, rx, ry = (a * UNIT for a in args)
     a, b = rx + grow, ry + grow
@@ -65,7 +67,9 @@ def _segment(x: Ints, y: Ints, ends: Sequence[int]) -> Ints:
 
 
 def path_distance(x: Ints, y: Ints, points: Sequence[int]) -> Ints:
-    """Return the squared distance, in steps, of each point to the path through `points`."""
+    """Return, for each point (`x`, `y`), the square of its distance to the path through `points`; the distance is in
+    steps.
+    """
     distance = _segment(x, y, points[:4])
     for k in range(2, len(points) - 2, 2):
         distance = np.minimum(distance, _segment(x, y, points[k : k + 4]))

@@ -23,14 +23,14 @@ _ARITY = {"crowd": 0, **dict.fromkeys(("depth", "between", *GIVING), 3)}
 
 
 def arity_of(relation: str) -> int:
-    """Return the number of things that take part in a relation; 0 for a crowd."""
+    """Return the number of things that take part in a relation; 0 for `crowd`, which is no relation between things."""
     return _ARITY.get(relation, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Two scenes without positions, and a claim about each. The first slots are the things in each scene's relation;
-    the others are bystanders.
+    """Two scenes without positions, and a claim about each. A slot holds the looks that one thing has in the two
+    scenes. The first slots are those of the things that take part in the relation; the others are bystanders.
 
     Each claim is meant to be true of its own scene and false of the other. `note` describes how the scenes differ.
     """
@@ -91,7 +91,7 @@ class Stage:
         raise NotImplementedError
 
     def at_place_of(self, look: Any, other: Any) -> Any:
-        """Return the look that a thing has when it takes the place of the thing with the look `other`."""
+        """Return the look that a thing gets when it takes the place of another thing, whose look is `other`."""
         return look
 
     def said(self, look: Any, field: str) -> str:
@@ -108,8 +108,8 @@ class Stage:
         return pools is not None and all(kind in pool for kind, pool in zip(kinds, pools))
 
     def unposed(self, look: Any, crowded: bool) -> Any:
-        """Return the look simplified so that the thing can also be shown in other relations; `crowded` if there are
-        many things.
+        """Return the look simplified so that the thing can also be shown in other relations. `crowded` says that the
+        scene has many things.
         """
         return look
 
@@ -136,7 +136,9 @@ class Sampler:
     seen: bool
 
     def relation(self, group: str) -> str:
-        """Return a random relation from a group of relations of this world."""
+        """Return a random relation from a list of relations in tables.toml, such as `either` or `sided`. Drawings and
+        rooms have lists of their own.
+        """
         return self.dice.pick(self.stage.tables[group])
 
     def setting(self, relation: str) -> str:
@@ -170,8 +172,8 @@ class Sampler:
         return [(look, look) for look in self.stage.looks(kinds, relation, setting, self)]
 
     def mentions(self, looks: Sequence[Any], *relations: str) -> list[list[str]]:
-        """Return the attributes to mention of each thing, at most two. If both main things are of one kind, their
-        colours are mentioned. The state of a container with something in it is never mentioned.
+        """Return the attributes to mention of each thing, at most two. If the first two things are of one kind, their
+        colours are mentioned. The state of a container in which there is something is never mentioned.
         """
         odds: dict[str, int] = self.stage.tables["mentioned"]
         sized = {look.size for look in looks[:2]} == {"small", "big"}
@@ -198,8 +200,8 @@ class Sampler:
         return [f for f in fields if f in alike and (f != "colour" or "pattern" in alike)]
 
     def claim(self, relation: str, looks: Sequence[Any], says: Sequence[Sequence[str]]) -> LogicalForm:
-        """Return the claim that the first things are in a relation, each described by the attributes that `says` lists
-        for it.
+        """Return the claim that things are in a relation. Its things are as many of the first `looks` as the relation
+        needs, each described by the attributes that `says` lists for it.
         """
         n = arity_of(relation)
         things = tuple(self.describe(look, fields) for look, fields in zip(looks[:n], says))

@@ -191,8 +191,8 @@ def pixels_from_sums(sums: np.ndarray, area: int, pad: int) -> Sprite:
 def coverage(
     kind: str, pattern: str, px: int, canvas: int, mirrored: bool, front: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels of the paints in a drawing, and how many samples of each pixel each paint covers. The colour of
-    the thing does not matter here.
+    """Return the labels of the paints in a drawing, and how many samples of each pixel each paint covers. Both are the
+    same for all colours of a thing.
     """
     word = pattern if pattern in WORDS else ""
     labels = label_map(kind, word, front, px, canvas)

@@ -50,8 +50,9 @@ def _planned(
     """Return the plan `style` with a random construction in which both claims can be written. If possible, the
     construction differs from that of the plan `taken`.
 
-    If `turned` is None, no construction is preferred. Otherwise those in `wanted` are or, if it is empty, those that
-    mention the things in reverse order (`turned` is True) or in the usual order (False).
+    If `turned` is None, no construction is preferred. Otherwise the constructions in `wanted` are preferred. If
+    `wanted` is empty, `turned` decides: with True, those that mention the things in reverse order are preferred; with
+    False, those in the usual order.
     """
     options = [c for c in sayable(twins.forms[0]) if c in sayable(twins.forms[1])]
     fresh = [c for c in options if taken is None or c != taken.construction] or options

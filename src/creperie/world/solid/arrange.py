@@ -263,8 +263,8 @@ def _row(relation: str, hulls: Sequence[Box], gap: float, shift: float, left: bo
 def _free_spot(
     setting: str, slot: Sequence[Solid], hull: Box, placed: Sequence[Sequence[Solid]], tape: Tape
 ) -> Spot | None:
-    """Return a position for a bystander that is free in both scenes; None if there is none. Of all free positions, it
-    is the one at which the bystander hides little of the other things and the picture can be narrowest.
+    """Return a position for a bystander that is free in both scenes and at which it hides little of the other things;
+    None if there is none. If there are several, the one that makes the picture narrowest is returned.
     """
     wide, near, far, low, high = _GROUND[setting]
     taken = [box_of(thing) for things in placed for thing in things] or [(0.0, (near + far) / 2, 0.0) * 2]

@@ -125,7 +125,9 @@ def _radiator(x0: float, x1: float, back: float) -> Patches:
 
 
 def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surface]]:
-    """Return what stands at the wall where no thing hides it: nothing that captions name."""
+    """Return the parts of a decoration that stands at the wall, in a place where no thing hides it; empty if there is
+    no such place. Captions never name it.
+    """
     back, (eye, aim) = WALL[room.setting], camera_of(room)
     names = [name for name, piece in DRESSING.items() if piece["setting"] == room.setting]
     name = names[(room.aim_x + room.ground) % len(names)]
@@ -147,7 +149,7 @@ def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surf
 
 
 def _outline(points: np.ndarray, room: Room) -> np.ndarray:
-    """Return the lowest and highest positions of points in the picture."""
+    """Return the rectangle in the picture that contains the points: its two smallest coordinates, then its two largest."""
     places, _ = project(points, room)
     return np.stack([places.min(1), places.max(1)])
 

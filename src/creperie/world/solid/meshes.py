@@ -289,8 +289,8 @@ def _blade(numbers: Numbers) -> Patches:
 
 
 def _bloom(numbers: Numbers) -> Patches:
-    """Return the petals of a flower. `numbers` are its middle (x, y, z), its radius, and by how many degrees it faces
-    away from straight up: towards the camera.
+    """Return the petals of a flower. `numbers` are its middle (x, y, z), its radius, and the angle in degrees by which
+    it is tilted from straight up towards the camera.
     """
     radius, tilt = numbers[3:]
     rings = [(10, 0.0, radius, 0.55), (8, 20.0, 0.75 * radius, 0.9)]

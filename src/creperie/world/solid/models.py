@@ -52,8 +52,9 @@ def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
 
 @cache
 def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) -> tuple[tuple[str, Patches], ...]:
-    """Return the parts of a thing as pictures show them: smoother than those of `parts_of`, from which relations are
-    computed, and with details. `number` picks one of the letters that blocks have; patterned things have no label.
+    """Return the parts of a thing as pictures show them: with details, and smoother than those of `parts_of`, from
+    which relations are computed. `number` selects one of several letters on a toy block. If `patterned`, parts such as
+    labels are left out.
     """
     model = _MODELS[kind]
     rows = [*model.get("parts", ()), *(model.get(state, ()) if state else ())]
@@ -65,7 +66,7 @@ def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) ->
 
 
 def dressing_of(name: str) -> tuple[tuple[str, Patches], ...]:
-    """Return the parts of a piece of dressing as (paint, patches) pairs, with the wall at y = 0."""
+    """Return the parts of a decoration at the wall as (paint, patches) pairs, with the wall at y = 0."""
     return _assembled({}, "", DRESSING[name]["parts"], True)
 
 

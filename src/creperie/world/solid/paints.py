@@ -147,8 +147,8 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
 
 
 def large_look(table: str, number: int, tiles: float) -> Surface:
-    """Return the look with this number in the table "walls", "grounds" or "rugs". Its image repeats after `tiles` times
-    4 cm.
+    """Return the look with this number in the table "walls", "grounds" or "rugs". Its image is repeated every 4 ×
+    `tiles` cm.
     """
     rgb, style, roughness = _TABLES[table][number]
     return Surface(tuple(rgb), roughness, texture=f"large {style}", tiles=tiles)

@@ -78,7 +78,7 @@ LEANING = 18  #: turn of a thing that leans to the left; to the right it is the 
 
 
 def leans(thing: Solid) -> bool:
-    """Return whether a thing of this kind leans instead of standing upright."""
+    """Return whether a thing leans instead of standing upright, as a ladder and a closed umbrella do."""
     return thing.kind == "ladder" or (thing.kind, thing.state) == ("umbrella", "closed")
 
 

@@ -1,4 +1,4 @@
-"""The stage of rooms (see `sample.Stage`): the looks that solid things can have, and rooms laid out from drafts."""
+"""Rooms as a kind of world (see `sample.Stage`): which looks a solid thing can have, and how scenes are laid out."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def novel_colour(kind: str, colour: str) -> bool:
 
 
 class Rooms(Stage):
-    """The stage of rooms. A solid thing has a colour (of its paint, wood, metal or glass), a pattern, and a state such
-    as open, full or lit.
+    """The kind of world that consists of rooms. A solid thing has a colour (of its paint, wood, metal or glass), a
+    pattern, and a state such as open, full or lit.
     """
 
     name = "3d"
