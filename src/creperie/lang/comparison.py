@@ -376,8 +376,10 @@ class ReadingComparison:
     def _holds_turned(self, own: Stated) -> bool:
         """Return whether a relation may also hold with its two things exchanged.
 
-        That is always so for `with` and `against`. It may be so for `in front of`, if both things have a front of their
-        own: a person may be in front of another as the viewer sees it, or as the other person does.
+        That is so for `with`, `against`, and relations that are their own converse, such as `near`. It is so for `in
+        front of` if only one of the things has a front of its own: if a man is in front of a house, the house may be in
+        front of him. It also counts as so if another relation of this name leads to the first thing (`in high grass in
+        a wooded area`).
         """
         fronted = {kind_of(self.own.entities[i].head) in ("person", "animal", "vehicle") for _, i in own.roles}
         if own.name in _EITHER_WAY or (own.name in ("is in front of", "is ahead of") and len(fronted) > 1):

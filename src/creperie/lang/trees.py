@@ -83,7 +83,7 @@ def read_linkage(brackets: str) -> Tree:
     pre-terminal labelled with its word class.
 
     The class is the suffix of the word in the output (`n`, `v`). Without a suffix it is `left-out` for a word in braces
-    or brackets, which the parser ignored, `det` for a determiner, and else `word`.
+    or brackets, which the parser ignored, `det` for a determiner, and `word` for all others.
 
     >>> print(read_linkage("(S (NP a player.n) (VP hits.v (NP {the} ball.s)) .)"))
     (S (NP (det a) (n player)) (VP (v hits) (NP (left-out the) (s ball))) (. .))

@@ -136,8 +136,8 @@ def are_opposed(left: Any, right: Any) -> bool:
 def _why_unfit(
     scene: ParsedScene, left: Any, right: Any, spans: tuple[tuple[int, int], tuple[int, int]], corpus: WordCounts
 ) -> str:
-    """Return why two attributes cannot change places; empty if they can. They can if they describe different things,
-    and each could be said of the other thing.
+    """Return why two attributes cannot change places; empty if they can. They can if they describe two things that can
+    be told apart, and if each attribute could describe the other thing.
     """
     one, other = described(left), described(right)
     if one is None or other is None or one == other or any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
@@ -178,7 +178,7 @@ def _is_worn(colour: Any) -> bool:
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
     """Return True if the caption tells two things of the same name apart without their attributes: by their number, by
-    the words after them, or by something that one does to the other and that is not mutual.
+    the words after them, or by a relation between them that is not mutual: one chases the other.
     """
     if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True

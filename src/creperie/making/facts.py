@@ -261,8 +261,9 @@ Group = Sequence[AnnotatedThing]
 
 
 def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) -> Iterator[SceneFact]:
-    """Yield facts about the positions of two groups, the things with one name and the things with another: everything
-    in one group is to the left of everything in the other, or above it.
+    """Yield facts about the positions of two groups of things, such as all cats and all dogs: the first is to the left
+    of the second, or above it. Neither group may reach beyond the middle of the other, and their middles must be far
+    enough apart.
     """
     phrases = _the(names[0], len(groups[0])), _the(names[1], len(groups[1]))
     for kind, side, extent in (("left", 0, image.width), ("above", 1, image.height)):

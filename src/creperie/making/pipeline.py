@@ -237,7 +237,7 @@ class Maker:
 
     @property
     def tidies(self) -> bool:
-        """True if, at the end, all captions of an item are normalised to one surface style."""
+        """True if the captions of each finished item are punctuated and capitalised alike."""
         return self.normalises and self.options.tidy and (self.whole or not self.options.as_published)
 
     @property

@@ -157,8 +157,8 @@ def make_folder(
 
 
 def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
-    """Return the description of a job: everything on which its outcomes depend, with the contents of files that it
-    names.
+    """Return the description of a job: everything on which its outcomes depend, with the contents of the files that its
+    options name.
     """
     named = {name: str(getattr(maker.options, name, "")) for name in NAMES_FILES}
     return {

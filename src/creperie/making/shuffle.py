@@ -173,7 +173,7 @@ def aro_caption(text: str) -> str:
 
 
 def _as_published_items(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Return items with ARO's cleaning. Foils that equal the caption after it are left out."""
+    """Return items whose captions are cleaned as ARO does. Foils that then equal their caption are left out."""
     items = []
     for item in with_source(source, accepted):
         cleaned = [aro_caption(c) for c in item.captions]

@@ -164,7 +164,7 @@ class Maker:
 
     @property
     def tidies(self) -> bool:
-        """True if, at the end, all captions of an item are normalised to one surface style."""
+        """True if the captions of each finished item are punctuated and capitalised alike."""
 
     @property
     def checks(self) -> Sequence[_Check | _BatchCheck]: ...

@@ -51,8 +51,8 @@ def render(scene: Scene, size: int = 64) -> np.ndarray:
 
 
 def unsupported(scene: Scene) -> list[Thing]:
-    """Return the things that need a stand to be drawn: those above the ground that neither float nor rest on another
-    thing.
+    """Return the things under which a stand must be drawn: those above the ground that neither float nor rest on
+    another thing.
     """
     places, _ = pair_places(scene.things, scene.action)
     return [

@@ -107,8 +107,8 @@ class Validation:
 
     @property
     def undecided(self) -> set[tuple[str, str]]:
-        """The (subset, item id) of every item that has not failed, but has a pair of captions about which `truth`
-        cannot decide.
+        """The (subset, item id) of every item that has not failed, but has a pair of captions about which the rules of
+        `creperie.lang.truth` cannot decide.
         """
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code == UNDECIDED} - self.failed
 

@@ -56,7 +56,9 @@ def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Propo
 
 
 def _choose(maker: LLMMaker, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
-    """Return the concepts to work on, drawn at random. Each is used once before any is used again."""
+    """Return as many concepts as the option `foils` asks for, drawn at random. None is drawn a second time before all
+    have been drawn once.
+    """
     different = list(dict.fromkeys(concepts))
     rng = dice_for(maker.options.seed, maker.name, source.id)
     chosen: list[str] = []

@@ -44,7 +44,9 @@ def expose(light: np.ndarray) -> np.ndarray:
 
 
 def _film(light: np.ndarray) -> np.ndarray:
-    """Return how bright film shows an amount of light: dark parts keep their detail, and bright ones never clip."""
+    """Return the brightness that film gives to an amount of light: dark parts keep their detail, and bright ones never
+    clip.
+    """
     return np.asarray(1 - np.exp(-(light**1.08)))
 
 

@@ -149,7 +149,7 @@ def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surf
 
 
 def _outline(points: np.ndarray, room: Room) -> np.ndarray:
-    """Return the rectangle in the picture that contains the points: its two smallest coordinates, then its two largest."""
+    """Return the rectangle that contains points in the picture: its two smallest coordinates, then its two largest."""
     places, _ = project(points, room)
     return np.stack([places.min(1), places.max(1)])
 
