@@ -286,6 +286,13 @@ def test_very_bright_things_glow() -> None:
     assert np.abs(bright[:8, :8] - dull[:8, :8]).max() <= 3
 
 
+def test_flames_keep_their_hue() -> None:
+    light, guide = np.full((24, 24, 3), 0.5), np.full((24, 24, 7), 0.1)
+    light[8:16, 8:16] = 170, 90, 16
+    red, green, blue = studio.expose(studio.smooth(light, guide))[12, 12].astype(int)
+    assert red > green + 15 > blue + 60
+
+
 def test_dark_pictures_are_exposed_longer_and_white_things_keep_their_shades() -> None:
     dark, middle, bright = (studio.expose(np.full((24, 24, 3), value)).mean() for value in (0.1, 0.5, 1.2))
     assert middle < 2.2 * dark

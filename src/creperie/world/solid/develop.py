@@ -14,7 +14,8 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
     albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
     albedo = np.clip(albedo, 0.04, 1)
-    light = _despeckled(np.minimum(light / albedo, 60))
+    light = light / albedo
+    light = _despeckled(light / np.maximum(light.max(2, keepdims=True) / 150, 1))
     likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)], 2)
     for step in (1, 2, 4, 8):
         light = _averaged(light, likeness, step)
@@ -36,7 +37,8 @@ def expose(light: np.ndarray) -> np.ndarray:
     grey = light.mean(2)
     middle, bright = np.exp(np.log(grey + 0.01).mean()), np.percentile(grey, 98)
     time = min(float(np.clip(math.sqrt(0.48 / middle), 0.8, 1.35)), max(0.9, 1.6 / bright))
-    seen = 1.0 * time * ((light + 0.25 * glow) / np.maximum(level / 4, 1)) * (1 - 0.1 * (x**2 + y**2))[..., None]
+    total = light + 0.25 * glow
+    seen = time * total / np.maximum(total.max(2, keepdims=True) / 3, 1) * (1 - 0.1 * (x**2 + y**2))[..., None]
     peak = np.maximum(seen.max(2, keepdims=True), 1e-6)
     mapped = (_film(seen) + seen / peak * _film(peak)) / 2  # half of each, so that flames keep their hue
     coded = np.where(mapped <= 0.0031308, 12.92 * mapped, 1.055 * np.maximum(mapped, 1e-6) ** (1 / 2.4) - 0.055)

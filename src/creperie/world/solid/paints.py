@@ -136,6 +136,8 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
         return Surface(NATURAL["wood"], 0.45, texture="wood", tiles=3.5)
     if paint == "flame":
         return Surface((255, 240, 220), light=(1, 1, 1), texture="flame", tiles=1.2)
+    if paint == "bulb":
+        return Surface((255, 236, 206), light=(110, 92, 66))
     if paint not in ("main", "lit"):
         rgb, roughness, metallic = _TABLES["fixed"][paint]
         return Surface(tuple(rgb), roughness, metallic)

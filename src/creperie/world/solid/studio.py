@@ -181,9 +181,9 @@ def _light_in(
     for patches, look in parts:
         if look.light:
             lamps.setdefault(look, []).append(patches)
-    for k in range(2 - len(lamps)):  # always as many lights: another number would be compiled anew
+    for k in range(3 - len(lamps)):  # always as many lights: another number would be compiled anew
         lamps[Surface((k, 0, 0), light=(0, 0, 0))] = [plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))]
-    dull = mi.load_dict({"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.05}})
+    dull = mi.load_dict({"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.1}})
     for k, (look, patches_of) in enumerate(lamps.items()):
         made[f"light{k}"] = _glowing_mesh(mi, look, joined(patches_of), dull)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
