@@ -274,7 +274,8 @@ def test_settings_are_saved_and_wrong_ones_are_refused(browser: Callable[..., An
     form = {"cap": "5", "platform": "prolific", "pay": "1.5", "instructions": "Look well.", "revision": "1"}
     assert owner.post("/owner/studies/s/settings", form).status_code == 303
     assert owner.post("/owner/studies/s/crowd", {"ids": "w1\nw2"}).status_code == 303
-    assert "/crowd/" in owner.post("/owner/studies/s/crowd").text
+    shared = owner.post("/owner/studies/s/crowd").text
+    assert "?PROLIFIC_PID={{%PROLIFIC_PID%}}</code>" in shared  # as the platform wants it
     for wrong in ({"cap": "x"}, {"completion_url": "javascript:1"}, {"max_attention_failures": "7"}):
         assert owner.post("/owner/studies/s/settings", {**wrong, "revision": "3"}).status_code == 400
     with db.read() as session:

@@ -35,6 +35,7 @@ from creperie.annotation.quality import agreement as agreement
 from creperie.annotation.quality import answers_missing as answers_missing
 from creperie.annotation.quality import overview as overview
 from creperie.annotation.server import serve as serve
+from creperie.annotation.settings import PLACEHOLDER as PLACEHOLDER
 from creperie.annotation.settings import WORKER_PARAMETER as WORKER_PARAMETER
 from creperie.annotation.settings import StudySettings as StudySettings
 from creperie.annotation.settings import settings_of as settings_of

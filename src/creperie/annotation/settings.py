@@ -11,6 +11,8 @@ from creperie.core import UsageError
 
 #: The query parameter in which a platform passes the worker's id, by platform; without one it is `id`.
 WORKER_PARAMETER = {"": "id", "prolific": "PROLIFIC_PID", "mturk": "workerId"}
+#: What a platform replaces by the worker's id in the shared address.
+PLACEHOLDER = {"prolific": "{{%PROLIFIC_PID%}}"}
 LONGEST_TEXT = 20_000
 #: Bounds of the numbers; all of them but `pay` may also be None.
 BOUNDS: dict[str, tuple[type, float, float]] = {

@@ -134,6 +134,7 @@ def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str,
     from urllib.parse import urlencode
 
     from creperie.annotation import (
+        PLACEHOLDER,
         SIGNATURE,
         WORKER_PARAMETER,
         crowd_address,
@@ -155,9 +156,10 @@ def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str,
     with db.read() as session:
         stored = study_named(session, study)
         base = f"{(url or served_at(session)).rstrip('/')}/crowd/{token}" if token else ""
-    parameter = WORKER_PARAMETER[settings_of(stored.settings).platform]
+    platform = settings_of(stored.settings).platform
+    parameter = WORKER_PARAMETER[platform]
     signed = [f"{base}?{urlencode({parameter: one, SIGNATURE: signature(stored, one)})}" for one in workers if sign]
-    shared = f"{base}?{parameter}=" + ("{{%PROLIFIC_PID%}}" if parameter == "PROLIFIC_PID" else "…") if base else None
+    shared = f"{base}?{parameter}={PLACEHOLDER.get(platform, '…')}" if base else None
 
     def show() -> None:
         if listed:

@@ -52,6 +52,6 @@ def robust_part(robustness: Robustness, names: Mapping[str, str]) -> Markup:
 
 
 def _ranked(row: Ranking, k: int) -> HtmlCell:
-    moved = f" ({row.gains[k]:+d})" if row.gains[k] else ""
+    moved = f" ({row.gains[k]:+d})".replace("-", "−") if row.gains[k] else ""
     shown = part("bold", percent(row.values[k]), f"place {row.ranks[k]}{moved}")
     return HtmlCell(shown, row.values[k], "sure" if moved else "")

@@ -19,7 +19,7 @@ from creperie.annotation.outcome import Judged, disagreements, judged, settle
 from creperie.annotation.people import exclude, exclude_by_rules, include, withdraw
 from creperie.annotation.quality import FEWEST_COMPARED, overview
 from creperie.annotation.schema import ADJUDICATOR, OWNER, Event
-from creperie.annotation.settings import BOUNDS, NAMES, WORKER_PARAMETER, changed, settings_of
+from creperie.annotation.settings import BOUNDS, NAMES, PLACEHOLDER, WORKER_PARAMETER, changed, settings_of
 from creperie.annotation.state import (
     STUDY_MOVES,
     OldRevisionError,
@@ -244,7 +244,9 @@ def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] 
         list_workers(here.site.db, here.name, ids.splitlines(), here.who.actor)
         return here.redirect("/settings?saved=true")
     token = crowd_address(here.site.db, here.name, here.who.actor)
-    return _settings_page(here, link=f"{base_url(here.request)}/crowd/{token}")
+    platform = settings_of(here.study.settings).platform
+    query = f"?{WORKER_PARAMETER[platform]}={PLACEHOLDER[platform]}" if platform in PLACEHOLDER else ""
+    return _settings_page(here, link=f"{base_url(here.request)}/crowd/{token}{query}")
 
 
 # -- adjudication ----------------------------------------------------------------------------------------------------
