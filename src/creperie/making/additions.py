@@ -139,7 +139,9 @@ def _is_quality(word: str) -> bool:
 
 
 def _is_plain(noun: Any) -> bool:
-    """Return True if a noun has no modifier after its article."""
+    """Return True if an adjective can be added directly before a noun: nothing else stands between it and its article.
+    A plural needs no article.
+    """
     first = noun.doc[noun.i - 1] if noun.i else None
     if dependents(noun, "amod", "compound", "nmod", "nummod") or first is None:
         return False

@@ -27,8 +27,8 @@ def word_key(text: str) -> tuple[str, ...]:
 
 
 def not_identical(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return why a candidate is rejected if it has the same words as its source (case, punctuation and blanks may
-    differ) or none at all; otherwise None.
+    """Return why a candidate is rejected if it is empty, or if its words are those of its source (case, punctuation and
+    blanks may differ); otherwise None.
 
     >>> not_identical(SourceCaption("1", "a dog"), Candidate("1", "A dog.", "negative", "swap", "m", ""))
     'identical to the source'
@@ -39,7 +39,7 @@ def not_identical(source: SourceCaption, candidate: Candidate) -> str | None:
 
 
 def not_another_caption(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Reject a foil that equals a known true caption of the same image."""
+    """Return why a foil is rejected if it equals a known true caption of the same image; otherwise None."""
     if candidate.role == "negative" and word_key(candidate.text) in {word_key(o) for o in source.others}:
         return "a known true caption of the image"
     return None
@@ -75,7 +75,7 @@ def stem(word: str) -> str:
 
 
 def vocabulary_extended(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Reject an addition that drops a word of its source or adds no word."""
+    """Return why an addition is rejected if it drops a word of its source or adds no word; otherwise None."""
     missing = _bag(source.text) - _bag(candidate.text)
     more = _bag(candidate.text) - _bag(source.text)
     return None if more and not missing else "not an addition to the source"
@@ -120,7 +120,7 @@ def not_true_too(source: SourceCaption, candidate: Candidate) -> str | None:
 
 @dataclass(frozen=True)
 class EditSize:
-    """A check that at most `most` words of the source were added, removed or replaced."""
+    """A check that a candidate differs from its source by at most `most` added, removed or replaced words."""
 
     most: int
 

@@ -119,7 +119,9 @@ def said_second(event: TwoComplements, simple: bool) -> str:
 
 
 def _body(doc: Any) -> tuple[list[Any], str]:
-    """Return the words of a caption without its final punctuation mark, and this mark."""
+    """Return the words of a caption without its final full stop or exclamation mark, and this mark as text (empty if
+    there is none).
+    """
     tokens = [t for t in doc if not t.is_space]
     end = tokens[-1].text if tokens and tokens[-1].text in (".", "!") else ""
     return (tokens[:-1] if end else tokens), end

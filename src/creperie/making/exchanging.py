@@ -143,8 +143,8 @@ def sort_here(noun: Any) -> str:
 
 
 def _names_somebody(noun: Any) -> bool:
-    """Return True if a noun is the last word of a person's name: there is no article or word of place before it, and
-    WordNet has no other meaning for the words.
+    """Return True if a noun is the last word of a person's name: no article and no word of place (such as `in`) stands
+    before it, and its words are not known as common nouns.
     """
     doc, start = noun.doc, span_of(noun)[0]
     before = doc[start - 1].lower_ if start else ""

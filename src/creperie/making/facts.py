@@ -227,7 +227,9 @@ def check_annotated(name: str, captions: Captions) -> None:
 
 
 def facts_of(image: AnnotatedImage) -> Iterator[SceneFact]:
-    """Yield the facts of a photograph. Things are left out if their name could also mean another thing in it."""
+    """Yield the facts of a photograph. Things are left out if their name could also mean another thing in the
+    photograph.
+    """
     by_name: dict[str, list[AnnotatedThing]] = {}
     for thing in image.things.values():
         by_name.setdefault(thing.name, []).append(thing)

@@ -65,8 +65,8 @@ def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) ->
 def negate_relation(doc: Any, rng: Random, as_published: bool) -> Negated | None:
     """Return the caption with `not` before a verb or a preposition; None if it has neither, or is already negated.
 
-    Unless `as_published`, the main verb (or the participle in `a dog running`) is negated, with an auxiliary, as
-    English requires: not `splashes not in the water`.
+    Unless `as_published`, the main verb (or the participle in `a dog running`) is negated, with an auxiliary as English
+    requires: `does not splash in the water`.
     """
     if any(t.dep_ == "neg" for t in doc):
         return None
@@ -185,7 +185,9 @@ def _there_is_no(noun: Any) -> str:
 
 
 def append_absence(doc: Any, rng: Random, as_published: bool) -> Negated | None:
-    """Return the caption followed by a sentence that denies one of its things; None if it names no thing."""
+    """Return the caption followed by a sentence that says that one of its things is not there; None if it names no
+    thing.
+    """
     nouns = objects(doc)
     return _with_absence(doc.text, rng.choice(nouns)) if nouns else None
 

@@ -92,7 +92,7 @@ def _relations(doc: Any) -> Iterator[Replacement]:
 
 
 def other_verbs(doc: Any) -> Iterator[Replacement]:
-    """Yield VL-CheckList's replacements of relations: every other frequent verb for each verb with an object."""
+    """Yield VL-CheckList's replacements of relations: for each verb with an object, all frequent verbs but itself."""
     for verb in actions(doc):
         if not dependents(verb, "dobj"):
             continue

@@ -237,8 +237,8 @@ def finish(
     out: Path,
     ledger: Mapping[str, Any] | None = None,
 ) -> Made:
-    """Write the benchmark folder from the outcomes for all captions, and return the result. `ledger` is what the model
-    calls cost, if other processes made them; by default it is the maker's own ledger.
+    """Write the benchmark folder from the outcomes for all captions, and return the result. `ledger` holds the cost of
+    the calls to a model, if other processes made these calls; by default it is the maker's own ledger.
     """
     paid = maker.ledger if ledger is None else ledger
     cost = {"ledger": dict(paid)} if paid else {}

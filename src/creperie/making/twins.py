@@ -59,7 +59,9 @@ SWAPS = {
 
 @dataclass(frozen=True, slots=True)
 class TwinPair:
-    """Two captions that were compared, and the result."""
+    """Two captions that were compared, and the result: what their difference is and how certain, or the reason why they
+    are not twins.
+    """
 
     left: int  #: index of the first caption's source
     right: int  #: index of the second caption's source

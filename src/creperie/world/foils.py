@@ -85,8 +85,8 @@ def replace_att(s: Sampler) -> Draft:
 
 
 def _other_relation(s: Sampler, relation: str, others: Sequence[str]) -> Draft:
-    """Propose the same things in another relation, one of `others`. Their looks are simplified so that they suit both
-    relations.
+    """Propose twins that show the same things, first in the relation `relation` and then in one of `others`. The looks
+    of the things are simplified, because they must suit both relations.
     """
     setting = s.setting(relation)
     slots = s.slots(relation, setting)
@@ -111,7 +111,7 @@ def replace_rel(s: Sampler) -> Draft:
 
 
 def spatial(s: Sampler) -> Draft:
-    """Propose the same things in two different spatial relations, usually opposite ones."""
+    """Propose twins that show the same things in two different spatial relations, usually opposite ones."""
     relation = s.relation("sided")
     if relation in CONVERSE and s.dice.chance(40):
         return s.exchanged(relation, (1, 0))
@@ -137,9 +137,7 @@ def depth(s: Sampler) -> Draft:
 
 
 def swap_att(s: Sampler) -> Draft:
-    """Propose twins in which the two main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a
-    red dog".
-    """
+    """Propose twins in which two things swap an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
     relation, setting, slots = _random_relation(s)
     field = s.relation("swapped")
     a, b = (slot[0] for slot in slots[:2])

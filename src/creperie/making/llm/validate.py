@@ -102,7 +102,9 @@ class Validation:
 
     @property
     def failed(self) -> set[tuple[str, str]]:
-        """The items with a pair of captions that is wrong or has no readable answer, as (subset, item)."""
+        """The (subset, item id) of every item with a pair of captions that is at fault, or on which the model's answer
+        could not be parsed.
+        """
         return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.is_fault}
 
     @property

@@ -68,8 +68,8 @@ def _choose(maker: LLMMaker, source: SourceCaption, concepts: Sequence[str]) -> 
 
 
 def swap(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Ask in one question whether two phrases can be swapped, and for the caption with the swap; return the
-    proposal.
+    """Ask the model one question: can two phrases of the caption be swapped, and how does the caption then read? Return
+    the proposal.
     """
     asked = Ask(maker.template["swap"], {"caption": source.text}, objection=_contradicts_itself)
     reply = (yield [asked])[0]

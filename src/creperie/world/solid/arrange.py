@@ -72,8 +72,8 @@ def lay_out(draft: Draft, tape: Tape) -> tuple[Room, Room] | None:
 
 
 def backdrops(rooms: Sequence[Room]) -> list[tuple[int, int]]:
-    """Return the best pairs of wall and ground, by number. The first pair is the one whose colours differ most from
-    those of the things.
+    """Return the best backdrops as (number of the wall, number of the ground). The colours of the first one differ most
+    from those of the things.
     """
     things = np.array([lab(surface("main", x.colour, x.material, "").rgb) for room in rooms for x in room.things])
     pairs = [((rooms[0].wall + k // GROUNDS) % WALLS, (rooms[0].ground + k) % GROUNDS) for k in range(WALLS * GROUNDS)]
