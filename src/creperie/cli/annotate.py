@@ -222,8 +222,8 @@ def stop(study: str, db: Database) -> CommandResult:
 
 @study_command
 def close(study: str, db: Database) -> CommandResult:
-    """Close STUDY: from then on, no question can be answered or decided, no answer taken back, nobody invited or
-    excluded, and no setting changed.
+    """Close STUDY to answers and changes. From then on, no question can be answered or decided, no answer taken back,
+    nobody invited or excluded, and no setting changed.
     """
     return _move(db, study, "closed")
 

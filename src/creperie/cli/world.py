@@ -119,8 +119,8 @@ def render(scene: str, out: Path, size: int, turn: float, studio: RenderOptions)
 @click.argument("bench")
 @answers
 def check(bench: str) -> CommandResult:
-    """Parse the captions of a generated benchmark again, and check that each is true or false of its scene as the
-    benchmark says. The scene is found by the name of its picture.
+    """Check generated captions against their scenes. Each caption is parsed again, and must be true or false of its
+    scene as the benchmark says. The scene is found by the name of its picture.
     """
 
     source = load(bench)
