@@ -50,7 +50,7 @@ def grammaticality(perplexity: float, acceptability: float) -> float:
 
 
 def redundancy(parts: Sequence[str]) -> float:
-    """Return the redundancy score: −0.1 for every sign of repetition between two sentences.
+    """Return the redundancy score: −0.1 for every sign of repetition in each pair of sentences.
 
     >>> redundancy(["I am a boy.", "I am a boy.", "I am a boy."]), redundancy(["One sentence only."])
     (-1.2000000000000002, 0.0)

@@ -1,4 +1,4 @@
-"""The types that makers and checks exchange: candidates, proposals, and the interface of checks."""
+"""The types that makers and checks share: candidates, proposals, and the interface of a check."""
 
 from __future__ import annotations
 

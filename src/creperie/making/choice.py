@@ -126,9 +126,7 @@ class _Choice:
     """The foils chosen for one kind, and the counts from which their costs and limits are computed."""
 
     def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]]) -> None:
-        """Choose from `rows`, each of which holds the possible foils of one caption. Captions that come first choose
-        first.
-        """
+        """Choose from `rows`, one after the other; each holds the possible foils of one caption."""
         self.kind, self.options = kind, options
         self.total = self.unlikely = 0
         self.limit = max(2, int(MOST_OF_ALL * len(rows)))  #: how often one edit may be taken

@@ -1,5 +1,5 @@
-"""An HTML page for looking through captions and the candidates made from them, with the differing words marked and any
-images.
+"""An HTML page that shows captions and the candidates made from them. The words that differ are marked, and images are
+shown if there are any.
 """
 
 from __future__ import annotations

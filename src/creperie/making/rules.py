@@ -1,9 +1,10 @@
 """Makers by rule: edits are proposed generously, judged by the rules of `creperie.lang.truth`, and ranked by a language
 model.
 
-Each kind of foil has one function that proposes edits of a parsed caption. `truth` must find a replacement contradicted
-by the caption, a swap contradicted or unknown, and an addition compatible. A language model must find the foil about as
-likely as the caption. `choose` then selects among the foils of all captions, so that no edit occurs too often.
+Each kind of foil has one function that proposes edits of a parsed caption. The verdict of `truth` must be
+"contradicted" for a replacement, "contradicted" or "unknown" for a swap, and "compatible" for an addition. A language
+model must find the foil about as likely as the caption. `choose` then selects among the foils of all captions, so that
+no edit occurs too often.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Rules against foils that degrade people. Such foils are not made; the short lists are in taste.json, each with its
-reason.
+"""Rules against foils that degrade people. Such foils are not made. The rules are short lists of words in taste.json,
+each with its reason.
 """
 
 from __future__ import annotations

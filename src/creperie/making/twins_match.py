@@ -7,7 +7,8 @@ used twice within a kind. The evidence is `certain`, `likely` or `unchecked`. It
 
 - labels: people labelled the caption false of the image (VSR), or true, which rejects the pair;
 - exclusion: the two words cannot both be true (colours, numbers, opposites, disjoint classes);
-- other captions of the image: none has the twin's word (*silent*), and some have the caption's own (*confirmed*).
+- other captions of the image: none has the other caption's word (*silent*), and some have the caption's own word
+  (*confirmed*).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a parse does not tell about verbs and nouns: passives, particles, recipients, animacy, names of two words."""
+"""What a parse does not tell about verbs and nouns: passives, particles, recipients, animacy, names that consist of two
+words.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from creperie.world.wording import one_wording, say, two_wordings
 
 @dataclass(frozen=True, slots=True)
 class MadeItem:
-    """An item that has no id yet and holds scenes instead of images."""
+    """An item without an id. It holds scenes in place of images."""
 
     scenes: tuple[Scene | Room, ...]
     captions: tuple[str, ...]

@@ -126,8 +126,8 @@ class World:
             raise UsageError(f"none of these kinds can have the form {forms}", hint=hint)
 
     def _kinds(self) -> tuple[str, ...]:
-        """Return the kinds of foil selected by the option `kinds`; a group's name stands for all its kinds that exist
-        in this world.
+        """Return the kinds of foil selected by the option `kinds`; the name of a group stands for all of its kinds that
+        exist for the drawings or rooms of this world.
         """
         if self.render == "2d":
             return kinds_named(self.kinds)
@@ -225,8 +225,8 @@ INFO = Info(
 
 
 def check_world(bench: Benchmark, progress: Progress = silent) -> list[Finding]:
-    """Check every caption against every image of its item. Return a finding for each caption whose truth contradicts
-    the match matrix, and for each image or caption that cannot be read.
+    """Check every caption against every image of its item. Return a finding for each caption that is true although the
+    match matrix says false, or the reverse, and for each image or caption that cannot be read.
     """
     findings: list[Finding] = []
     with progress("check the world", len(bench), "items") as advance:

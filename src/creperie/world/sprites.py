@@ -121,8 +121,8 @@ def paint_parts(parts: tuple[Part, ...], extent: tuple[int, int], px: int, canva
 
 
 def pattern_marks(pattern: str, shape: tuple[int, int], canvas: int) -> np.ndarray | None:
-    """Return the mask of a pattern's stripes or spots, one value per sample; None for a plain thing. Their size depends
-    on the canvas.
+    """Return the mask of a pattern's stripes or spots, one value per sample; None for a plain thing. The size of
+    stripes and spots depends on the canvas.
     """
     if pattern == "plain":
         return None
