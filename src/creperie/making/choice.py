@@ -110,9 +110,12 @@ def _chosen(rows: Iterable[Sequence[Option]], kind: str, options: MakerOptions) 
     """Choose up to `options.foils` foils of a kind from each row, that is, from the foils of one caption."""
     order = sorted(rows, key=lambda row: max((o.gap, o.text) for o in row), reverse=True)
     choice, few = _Choice(kind, options, order), _few(kind) - 1
+    others = []
     if choice.total < few < len(order):  # so few that the limits of many foils need not hold
-        return max(choice, _Choice(kind, options, order[:few]), key=lambda c: c.total)
-    return choice
+        others.append(_Choice(kind, options, order[:few]))
+    if choice.total < MANY <= len(order):  # an edit made often among few must not keep them from becoming many
+        others.append(_Choice(kind, options, order, most=int(MOST_OF_ALL * MANY)))
+    return max([choice, *others], key=lambda c: c.total)
 
 
 def _few(kind: str) -> int:
@@ -125,9 +128,11 @@ def _few(kind: str) -> int:
 class _Choice:
     """The foils chosen for one kind, and the counts from which their costs and limits are computed."""
 
-    def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]]) -> None:
-        """Choose from `rows`, one after the other; each holds the possible foils of one caption."""
-        self.kind, self.options = kind, options
+    def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]], most: int = 0) -> None:
+        """Choose from `rows`, one after the other; each holds the possible foils of one caption. With `most`, no edit
+        is taken more often than that while there are fewer than MANY foils.
+        """
+        self.kind, self.options, self.most = kind, options, most
         self.total = self.unlikely = 0
         self.limit = max(2, int(MOST_OF_ALL * len(rows)))  #: how often one edit may be taken
         self.taken: dict[int, list[Option]] = {}  #: caption → its foils
@@ -226,7 +231,8 @@ class _Choice:
         if total < _few(self.kind):
             free = not self.options.matched or self.kind.startswith("swap")
             return free or most <= max(3, MOST_OF_FEW * total)
-        return sum(counts[:TOP]) <= OF_SOME * total and (total < MANY or most <= MOST_OF_ALL * total)
+        share = max(self.most, MOST_OF_ALL * total) if self.most or total >= MANY else total
+        return sum(counts[:TOP]) <= OF_SOME * total and most <= share
 
     def _leave_out(self) -> None:
         """Leave out foils, the least likely ones first, until all limits are kept."""

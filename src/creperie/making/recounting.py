@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -68,7 +68,7 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
-    """Yield edits that put a number in place of words such as `several` or `a group of`."""
+    """Yield edits that put a number in place of words such as `several`, `a group of` or `a couple of`."""
     if is_divided(doc) or any(base_of(t) in frames()["of_crowds"] or t.lower_ in frames()["of_crowds"] for t in doc):
         return
     for word in doc:
@@ -86,11 +86,16 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
             continue
         if dependents(noun, "conj") or in_number(noun.lower_, True) != noun.lower_:
             continue  # young men and women, cattle
+        if set(topics(base_of(noun))[:1]) & _UNCOUNTED or any(t.lower_ == "pair" and t not in span for t in doc):
+            continue  # a choice of colours, a pair of skis
         first = span[0]
         changes = dict.fromkeys((t.i for t in span), "") | (dict(reagreed(word, True)) if word != first else {})
-        changes[first.i] = "Two" if first.text[:1].isupper() else "two"
-        change = f"{span.text} {noun.text} → two {noun.text}"
-        yield CaptionEdit(reworded(doc, changes), change, first.i, told="two, not more", old=first)
+        new = "five" if word.lower_ in ("couple", "pair") else "two"
+        changes[first.i] = new.capitalize() if first.text[:1].isupper() else new
+        change = f"{span.text} {noun.text} → {new} {noun.text}"
+        yield CaptionEdit(reworded(doc, changes), change, first.i, told=f"{new}, not so many", old=first)
+        if word == first and not is_divided(doc) and (single := _made_one(doc, word, noun)) is not None:
+            yield single
 
 
 def is_uncounted(noun: Any, group: Any = None) -> bool:
@@ -331,7 +336,7 @@ def _needs_several(doc: Any, noun: Any) -> bool:
     """Return True if other words show that a noun names several things, such as `together` or `wrestle`, or if they
     name what each of these has: `bikes` in `two men on bikes`.
     """
-    if _tells_several(doc):
+    if _tells_several([t for t in doc if t.lower_ not in frames()["some"] or t.head != noun]):
         return True
     if any(c.tag_ in ("JJR", "JJS", "PDT") or c.dep_ in ("appos", "acl:relcl") for c in noun.children):
         return True
@@ -342,11 +347,11 @@ def _needs_several(doc: Any, noun: Any) -> bool:
     return any(_is_distributed(t) for t in after)
 
 
-def _tells_several(doc: Any) -> bool:
-    """Return True if a caption has a word such as `together` or `their`, which takes several people or things."""
+def _tells_several(words: Sequence[Any]) -> bool:
+    """Return True if there is a word such as `together` or `their`, which takes several people or things."""
     many = {*frames()["of_many"], *frames()["plural_words"]}
-    beside = any(t.lower_ == "side" and t.nbor(-1).lower_ == "by" for t in doc[1:])
-    return beside or any(t.lower_ in many or lemma(t.text, "VBG") in many for t in doc)
+    beside = any(t.lower_ == "side" and t.i and t.nbor(-1).lower_ == "by" for t in words)
+    return beside or any(t.lower_ in many or lemma(t.text, "VBG") in many for t in words)
 
 
 def _is_distributed(noun: Any) -> bool:

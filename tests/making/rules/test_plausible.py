@@ -271,9 +271,12 @@ def test_what_rules_do_not_vouch_for_needs_a_corpus_or_is_called_unsure(previewe
 @pytest.mark.parametrize(
     ("caption", "foils"),
     [
-        ("A farmer inspects a tractor.", {"Two farmers inspect a tractor.", "A farmer inspects two tractors."}),
+        (
+            "A farmer inspects a tractor.",
+            {"Two farmers inspect a tractor.", "Four farmers inspect a tractor.", "A farmer inspects two tractors."},
+        ),
         ("Firefighters climb a ladder.", {"A lone firefighter climbs a ladder."}),
-        ("Silk tie in a box.", {"Two silk ties in a box."}),
+        ("Silk tie in a box.", {"Two silk ties in a box.", "Four silk ties in a box."}),
         ("A man in a red coat holds his hat.", set()),  # his would be theirs
         ("A man wears a hat.", set()),  # two men do not share it
         ("A cook drinks tea from a green mug.", set()),  # nor a mug,
@@ -284,7 +287,10 @@ def test_what_rules_do_not_vouch_for_needs_a_corpus_or_is_called_unsure(previewe
         ("A boy tries to catch a beach ball.", set()),
         ("Players form a circle.", set()),  # one player forms none
         ("Two guards flank a door.", set()),  # nor do four
-        ("A dog is running along a beach.", {"Two dogs are running along a beach."}),
+        (
+            "A dog is running along a beach.",
+            {"Two dogs are running along a beach.", "Four dogs are running along a beach."},
+        ),
     ],
 )
 def test_counts_change_with_the_verbs_that_agree(
@@ -458,6 +464,22 @@ def test_foils_grow_with_captions_and_keep_the_limits() -> None:
         assert made.total() < 1000 or max(made.values()) <= 0.02 * made.total()
         before = made.total()
     assert before >= most_that_fit(outcomes)
+
+
+def test_an_edit_made_often_does_not_keep_foils_from_becoming_many() -> None:
+    """From 1,000 foils on, an edit is 2 % of them at most: 999 were made, as one edit was taken more than 20 times."""
+    rng, outcomes = Random(4), []
+    for k in range(1500):
+        longer, foils = rng.random() < 0.7, []
+        for _ in range(2):
+            edit = f"{longer} {int(rng.paretovariate(0.65) * 3)}"
+            tags = {"edit_kind": "replace-count", "frequency_gap": 0.0, "lm_gap": rng.gauss(-0.3, 2)}
+            tags |= {"length_gap": 1 if longer else -1}
+            foils.append(Candidate(str(k), f"{k} {edit}", "negative", "replace-count", "m", edit, tags=tags))
+        outcomes.append(SourceOutcome(str(k), verdicts=tuple(map(CandidateVerdict, foils))))
+    made = chosen(outcomes)
+    assert made.total() > 1000
+    assert max(made.values()) <= 0.02 * made.total()
 
 
 def most_that_fit(outcomes: list[SourceOutcome]) -> int:

@@ -56,6 +56,9 @@ def made_of(previewed: Callable[..., Made], parser: str, maker: str, caption: st
         ("Two goats and a pony graze.", "One goat and a pony graze."),
         ("Several nuns wait outside.", "Two nuns wait outside."),
         ("A group of young welders is waiting.", "Two young welders are waiting."),
+        ("Several nuns wait outside.", "One nun waits outside."),
+        ("A couple of goats are grazing.", "Five goats are grazing."),
+        ("A nun carries a bag.", "Four nuns carry a bag."),
         ("A cat sits in front of a crowd of tourists.", "A cat sits in front of two tourists."),
     ],
 )
@@ -117,6 +120,7 @@ def test_what_rules_vouch_for(caption: str, foil: str, previewed: Callable[..., 
         ("Children ride through several tourists.", "Children ride through two tourists."),
         ("A group of young men and women wait.", "Two young men and women wait."),
         ("Several nuns sit in a circle.", "Two nuns sit in a circle."),
+        ("A couple of nuns ride a pair of skis.", "Five nuns ride a pair of skis."),
         ("A tower with two clocks.", "A tower with three clocks."),  # on its other sides
         ("A clock tower with clock faces on two sides.", "A clock tower with clock faces on four sides."),
         ("A flock of five geese waits.", "A flock of one goose waits."),
