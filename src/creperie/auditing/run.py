@@ -253,9 +253,8 @@ class Attack:
         repaired captions (see `repaired`).
 
         Slow attackers are run again only in subsets in which the repair stops all leaks of quick attackers. In other
-        subsets, the fix depends on the share of items that would remain if some were removed to balance the rest (see
-        `balanced_share`). The ensemble is not trained again: its leak counts as repairable if all other leaks of the
-        subset are.
+        subsets, the fix is to remove items, if enough of them would remain (see `balanced_share`). The ensemble is not
+        trained again: its leak counts as repairable if all other leaks of the subset are.
         """
         leaking = [row for row in rows if row.leaks and row.view != IMAGES]
         styled = repaired(bench) if leaking else bench

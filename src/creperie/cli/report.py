@@ -38,7 +38,7 @@ def report(
     """Write RUN… as one HTML page that opens from disk: results, figures, comparisons, the audit and every item.
 
     A folder that holds runs stands for all of them. The folder of a `creperie train study` becomes a page of its own,
-    with Tables 5 and 10, the gains, and a chart of the gains.
+    with Tables 5 and 10 of SugarCrepe, the gains, and a chart of the gains.
     """
     from creperie.reporting import Contents, report_document, study_in
 

@@ -59,7 +59,7 @@ class Joined(Pieces):
 
 
 def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
-    """Return the captions that `spec` names as pieces with the columns id, text and image.
+    """Return the captions in the files that `spec` names, in pieces with the columns id, text and image.
 
     Each line of `spec` is a file, a folder or a pattern.
     """

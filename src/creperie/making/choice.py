@@ -126,7 +126,9 @@ def _few(kind: str) -> int:
 
 
 class _Choice:
-    """The foils chosen for one kind, and the counts from which their costs and limits are computed."""
+    """The foils chosen for one kind, with the counts that say how dear a further foil is, and which edits are taken too
+    often.
+    """
 
     def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]], most: int = 0) -> None:
         """Choose from `rows`, one after the other; each holds the possible foils of one caption. With `most`, no edit

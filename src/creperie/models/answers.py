@@ -152,7 +152,7 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
 
 def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
     """Parse an answer that names no option. "none" gives `NONE`, and "all" gives `SEVERAL`; any other answer is
-    unparsable, also one that only says which options are wrong (`denied`).
+    unparsable, even if it says which options are wrong (`denied`).
 
     If the question asks which option does not fit (`asks` is "odd"), an answer about the options that do fit is
     reversed: "all match" gives `NONE`, and "none match" gives `SEVERAL`.

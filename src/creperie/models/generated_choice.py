@@ -28,7 +28,9 @@ from creperie.models.thoughts import GeneratedText, joined, reply_of
 
 
 def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
-    """Return a scorer that asks a generator: a chooser or, with the option `score=yesno`, a yes/no scorer."""
+    """Return a scorer that puts its questions to a generator: which caption fits or, with the option `score=yesno`,
+    whether each caption fits.
+    """
     way = options["score"]
     if options["shots"] and way != "choice":
         raise UsageError(f"option 'shots' does not apply to score={way}", where=uri, hint="leave out shots=")

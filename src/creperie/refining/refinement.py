@@ -263,8 +263,8 @@ class _Chooser:
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
         """Return the chosen items. If any of the attackers (`seen`) learns from items, the items of each of the two
-        `halves` are chosen separately, by gaps for which the attackers learned from that half only. Otherwise all items
-        are chosen together.
+        `halves` are chosen separately, by the margins of attackers that learned from that half only. Otherwise all
+        items are chosen together.
         """
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))

@@ -102,8 +102,9 @@ def seeing(uri: str) -> str:
 
 
 def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -> dict[str, Any]:
-    """Return a forecast of the work: the items, the pairs to ask about that are not stored yet (`questions`), the
-    tokens to send to a server (`tokens_in`), the cost if the server charges, and the seconds if known.
+    """Return what asking the model about every image will take: the items, the pairs to ask about that are not stored
+    yet (`questions`), the tokens to send to a server (`tokens_in`), the cost if the server charges, and the seconds if
+    known.
     """
     (plan,) = forecast_all([bench], [seeing(uri)], ScoreOptions(), progress=progress)
     cells = plan.pairs.missing or plan.images.missing

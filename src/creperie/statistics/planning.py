@@ -293,8 +293,8 @@ class _Common:
         return last_look(looks_of(self.items)) if entry.sampled and not self.plan.attackers else 1.0
 
     def answers(self, entry: AttackerEntry) -> AttackerMargins:
-        """Return an attacker's simulated answers. The accuracy of a learned attacker varies by more than chance, so
-        this accuracy is drawn at random first.
+        """Return the margins of an attacker's simulated answers. Accuracies of learned attackers vary by more than a
+        fair coin's, so for these the accuracy itself is drawn at random first.
         """
         plan, rng = self.plan, self.rng
         n = self.items if plan.attackers else min(self.items, entry.sampled or self.items)

@@ -172,8 +172,8 @@ class Sampler:
         return [(look, look) for look in self.stage.looks(kinds, relation, setting, self)]
 
     def mentions(self, looks: Sequence[Any], *relations: str) -> list[list[str]]:
-        """Return the attributes to mention of each thing, at most two. If the first two things are of one kind, their
-        colours are mentioned. The state of a container in which there is something is never mentioned.
+        """Return, for each thing, the attributes to mention, at most two. If the first two things are of one kind,
+        their colours are mentioned. The state of a container in which there is something is never mentioned.
         """
         odds: dict[str, int] = self.stage.tables["mentioned"]
         sized = {look.size for look in looks[:2]} == {"small", "big"}

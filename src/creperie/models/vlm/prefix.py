@@ -25,7 +25,8 @@ Seen = Mapping[str, np.ndarray]
 class PrefixJob:
     """A prefix that the model reads once: an image, and the tokens that all of its lines begin with.
 
-    `sequence` has one value per token (ids, masks); the last `shared` tokens come from the lines. `places` are the
+    `sequence` has the tokens' ids and masks, one per token; the last `shared` of them are the beginning of the lines.
+    `places` are the
     (image, line) indices at which the results belong. `query` is the input of a query former; None if the model has
     none. `states` is the cached output of the vision tower; None if nothing is cached.
     """

@@ -6,7 +6,7 @@ from creperie.core import UsageError
 
 
 class StudioQuery(dict[str, str]):
-    """The values of an address or a form, by name."""
+    """The parameters of a URL, or the fields of a form, by name."""
 
     def __missing__(self, name: str) -> str:
         raise UsageError(f"the request lacks {name!r}", hint="open the page again and use its buttons")

@@ -1,7 +1,7 @@
 """Geometry of a room: where things are, what the camera sees of them, and which relations hold.
 
-The camera looks along y, so x points to the viewer's right. Left, right, in front and behind are meant from the
-viewer's position. Every verdict is True, False or None; it is None where people might disagree.
+The camera looks along y, so x points to the viewer's right. Left, right, in front and behind are
+as the viewer sees them. Every verdict is True, False or None; it is None where people might disagree.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
 
 
 def _outside_light_fur(hair: Patches, bear: Solid) -> Patches:
-    """Return the hairs, except those that would grow through a bear's parts of light fur, such as its muzzle."""
+    """Return the hairs without those that would pierce the bear's light parts, such as its muzzle."""
     light = dict(drawn_of(bear.kind, bear.state))["cream"].points.reshape(
         -1, len(build("ball", (0, 0, 0, 1, 1, 1)).points) * 4, 3
     )
