@@ -286,10 +286,13 @@ def test_a_direction_says_how_many_items_its_columns_share(tmp_path: Path) -> No
     row = {"source": "run", "model": "m", "uri": "x", "released": False, "benchmarks": ["b"], **cell, **ends}
     write_json(tmp_path / "recipe.json", {"recipe": "hit-or-be-hit", "profile": "small", "stages": ["02-table"]})
     inputs = [{"place": "01-make"}]
+    columns = [{"name": "passive_1", "title": "Act/pass 1"}, {"name": "passive_simplified_1", "title": "Short 1"}]
     write_json(tmp_path / "02-table" / "stage.json", {"does": "table", "summary": {}, "inputs": inputs})
-    write_json(tmp_path / "02-table" / "hit-or-be-hit-4.json", {"rows": [row], "columns": []})
+    write_json(tmp_path / "02-table" / "hit-or-be-hit-4.json", {"rows": [row], "columns": columns})
     (claim,) = directions(tmp_path)
-    assert claim.numbers.endswith("; 1 of 4 items have the same captions in both")
+    assert claim.numbers == (
+        "Act/pass 1 40.0 [35.0, 45.0], Short 1 60.0 [55.0, 65.0]; 1 of 4 items have the same captions in both"
+    )
 
 
 def test_the_digest_of_a_run_changes_with_its_results(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def test_the_page_of_figures_that_cannot_be_matched_counts_them() -> None:
             fits = shares_of(228, table.key, c.name)
             odd |= {(model, cell) for (model, cell), fit in zip(cells.items(), fits, strict=True) if not fit}
     assert odd == {("ViLT", "35.23"), ("NegCLIP", "55.25")}
-    assert "all figures but two (ViLT, NegCLIP) fit 228 items" in page
+    assert "all figures of models but two (ViLT, NegCLIP) fit 228 items" in page
     released = dict(zip(FIVE, (245, 666, 1652, 788, 1406), strict=True))
     cells = [
         (name, row.cells[name])

@@ -92,7 +92,9 @@ def _orders(says: str, stage: Path) -> Iterator[Claim]:
             worst = min(shuffles, key=lambda row: row["above"] / row["n"])
             low, high = wilson(worst["above"], worst["n"])
             share = with_interval(worst["above"] / worst["n"], low, high)
-            numbers = f"{share} % of {worst['n']} true captions above {worst['kind']}, the hardest of {len(shuffles)}"
+            alike = sum(row["above"] / row["n"] == worst["above"] / worst["n"] for row in shuffles) > 1
+            place = f"{'one of ' * alike}the hardest of {len(shuffles)}"
+            numbers = f"{share} % of {worst['n']} true captions above {worst['kind']}, {place}"
             yield says, model_label(model), numbers, held(low > 0.5, high < 0.5)
 
 
@@ -213,15 +215,16 @@ def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Clai
     file = stage / f"{paper}-{claim['table']}.json"
     document = read_json(file) if file.is_file() else {"rows": (), "columns": ()}
     rows = [row for row in document["rows"] if row["source"] == "run"]
+    titles = {column["name"]: column["title"] for column in document["columns"]}
     if claim.get("blind"):
-        yield from _blind(claim, rows, [column["name"] for column in document["columns"]])
+        yield from _blind(claim, rows, list(titles))
         return
     shared = _shared(stage, claim["subsets"]) if "subsets" in claim else ""
     for row in rows:
         lower, higher = _cell(row, claim["lower"]), _cell(row, claim["higher"])
         if lower and higher:
             below, above = lower[2] < higher[1], higher[2] < lower[1]
-            numbers = f"{lower[0]}, {higher[0]}{shared}"
+            numbers = f"{titles[claim['lower']]} {lower[0]}, {titles[claim['higher']]} {higher[0]}{shared}"
             yield claim["says"], row["model"], numbers, held(below, above, evidence=row["released"])
 
 
@@ -245,4 +248,4 @@ def _cell(row: Mapping[str, Any], column: str) -> tuple[str, float, float] | Non
         return None
     cell = (row[column], row["low"][column], row["high"][column])
     value, low, high = (math.nan if part is None else part / 100 for part in cell)
-    return f"{column} {with_interval(value, low, high)}", 100 * low, 100 * high
+    return with_interval(value, low, high), 100 * low, 100 * high

@@ -228,7 +228,7 @@ def _misfits(columns: Sequence[Column], rows: Sequence[PublishedRow]) -> Iterato
         if odd := [model for model, cell in cells.items() if cell and not _fits(cell, column.n or 0)]:
             told.append(f"{column.title} ({column.n:,} items) {', '.join(odd)}")
     if told:
-        yield f"Printed figures that are within 0.01 of no share of the items: {'; '.join(told)}."
+        yield f"Printed figures of models that are within 0.01 of no share of the items: {'; '.join(told)}."
 
 
 def _fits(cell: str, n: int) -> bool:
