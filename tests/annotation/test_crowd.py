@@ -273,7 +273,8 @@ def test_settings_are_saved_and_wrong_ones_are_refused(browser: Callable[..., An
     assert owner.get("/owner/studies/s/settings").status_code == 200
     form = {"cap": "5", "platform": "prolific", "pay": "1.5", "instructions": "Look well.", "revision": "1"}
     assert owner.post("/owner/studies/s/settings", form).status_code == 303
-    assert owner.post("/owner/studies/s/crowd", {"ids": "w1\nw2"}).status_code == 303
+    assert "Added: 2 new ids." in owner.post("/owner/studies/s/crowd", {"ids": "w1\nw2"}).text
+    assert "Added: 1 new id." in owner.post("/owner/studies/s/crowd", {"ids": "w1\nw3"}).text
     shared = owner.post("/owner/studies/s/crowd").text
     assert "?PROLIFIC_PID={{%PROLIFIC_PID%}}</code>" in shared  # as the platform wants it
     for wrong in ({"cap": "x"}, {"completion_url": "javascript:1"}, {"max_attention_failures": "7"}):

@@ -134,7 +134,7 @@ def admitted(session: Session, study: StudyRow, query: Mapping[str, str]) -> tup
     own = select(Annotator).where(Annotator.study_id == study.id)
     known = session.scalar(own.where(Annotator.worker == worker))
     if known is not None:
-        if known.excluded or known.withdrawn:
+        if known.excluded:  # or withdrawn, which excludes
             raise EntryError("you have already taken part in this study")
         if entry != SIGNED or known.entry == UNVERIFIED:
             raise EntryError("you have already taken part in this study; use your personal link to go on")

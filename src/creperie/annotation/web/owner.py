@@ -44,7 +44,7 @@ from creperie.annotation.web.site import (
     base_url,
     page,
 )
-from creperie.core import CreperieError
+from creperie.core import CreperieError, counted
 
 router = APIRouter(prefix="/owner", include_in_schema=False, dependencies=CSRF)
 
@@ -178,7 +178,7 @@ def run_rules(here: OwnerHere) -> Response:
 @router.get("/studies/{name}/settings")
 def settings_page(here: OwnerHere, saved: bool = False) -> Response:
     """Show the form for the study's instructions, consent text, crowd and exclusion rules."""
-    return _settings_page(here, saved=saved)
+    return _settings_page(here, notice="Saved." * saved)
 
 
 def _settings_page(here: StudyVisit, status: int = 200, typed: Mapping[str, str] = {}, **more: Any) -> Response:
@@ -190,7 +190,7 @@ def _settings_page(here: StudyVisit, status: int = 200, typed: Mapping[str, str]
     settings = settings_of(study.settings)
     shown = asdict(settings) | {"instructions": study.instructions, "revision": study.revision} | dict(typed)
     own = {"study": study, "settings": shown, "platforms": WORKER_PARAMETER}
-    news: Json = {"wrong": {}, "link": "", "both": {}, "saved": False} | more
+    news: Json = {"wrong": {}, "link": "", "both": {}, "notice": ""} | more
     return here.page("settings.html", status, **own, **news, parameter=WORKER_PARAMETER[settings.platform])
 
 
@@ -241,8 +241,8 @@ def _read_settings(typed: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
 def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] = "") -> Response:
     """Add ids to the list of workers or, without ids, create the address that all workers share."""
     if ids.strip():
-        list_workers(here.site.db, here.name, ids.splitlines(), here.who.actor)
-        return here.redirect("/settings?saved=true")
+        new = list_workers(here.site.db, here.name, ids.splitlines(), here.who.actor)
+        return _settings_page(here, notice=f"Added: {counted(new, 'new id')}.")
     token = crowd_address(here.site.db, here.name, here.who.actor)
     platform = settings_of(here.study.settings).platform
     query = f"?{WORKER_PARAMETER[platform]}={PLACEHOLDER[platform]}" if platform in PLACEHOLDER else ""
