@@ -264,7 +264,7 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
 
 
 def _plain_jpeg(data: bytes) -> bool:
-    """Return True for a JPEG without EXIF data, so that nothing in the file can say that it has to be rotated."""
+    """Return True for a JPEG without EXIF data, and therefore without a note that it has to be rotated."""
     return data[:2] == b"\xff\xd8" and b"Exif\0" not in data[:65536]
 
 
@@ -345,7 +345,7 @@ def _grey(picture: Image.Image, mode: str) -> Image.Image:
 
 
 def crop(picture: Image.Image, box: Box) -> Image.Image:
-    """Return the region of an image inside a box, which is rounded to whole pixels and limited to the image.
+    """Return the part of an image inside a box, after rounding the box to whole pixels and clipping it to the image.
 
     Raise an ImageError if the region is empty.
     """

@@ -15,9 +15,7 @@ from creperie.core import DataError, cut
 
 
 class _NoPandas:
-    """An import hook that makes every import of pandas fail, as if pandas were not installed, so that pyarrow does not
-    import it.
-    """
+    """An import hook that makes every import of pandas fail, so that pyarrow works as if pandas were not installed."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name == "pandas":

@@ -40,8 +40,8 @@ class PartOptions(ImageOptions):
 
     @property
     def typed(self) -> str:
-        """The options for images and subsets as text, to be appended to a command that is suggested next. The limit is
-        left out, so that this command uses all items.
+        """The options for images and subsets as text, to be appended to a suggested command. The limit is left out, so
+        that the command uses all items.
 
         >>> PartOptions(subsets=("swap", "add"), limit=9).typed
         ' --subset swap,add'
@@ -67,8 +67,8 @@ class NamingOptions:
     )
 
     def named(self, bench: Benchmark) -> Benchmark:
-        """Return a copy of the benchmark with the name and the licence in these options. Where one is not given, the
-        copy keeps that of the benchmark.
+        """Return a copy of the benchmark with the name and the licence in these options. If one of them is not given,
+        the benchmark's own is kept.
         """
         title = "" if self.name else bench.info.title  # of the published set, which a part under another name is not
         info = replace(bench.info, licence=self.licence or bench.info.licence, title=title)

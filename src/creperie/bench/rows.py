@@ -80,7 +80,8 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
 
 
 def owners(offsets: np.ndarray) -> np.ndarray:
-    """Return the row that each flat value of a list column belongs to, given the offsets of the rows.
+    """Return, for each flat value of a list column, the index of the row to which it belongs. `offsets` are the
+    positions in the flat values at which the rows begin, and the end of the last row.
 
     >>> owners(np.array([0, 2, 2, 3])).tolist()
     [0, 0, 2]

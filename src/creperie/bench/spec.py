@@ -37,7 +37,9 @@ BenchmarkSpec = Any
 
 
 def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
-    """Return a benchmark unchanged, a result's benchmark, and for anything else what `load` returns."""
+    """Return a benchmark unchanged. For a result that holds a benchmark, return that benchmark; for anything else,
+    return what `load` returns.
+    """
     return held_benchmark(bench) or load(bench)
 
 
@@ -47,8 +49,8 @@ def load(spec: BenchmarkSpec, *, images: str | Path | None = None, roles: Roles)
     of captions, or from anything that `from_pandas` takes.
 
     `images` is the folder, zip or Parquet file with the images, if they are not part of the benchmark. For a table
-    (.csv, .tsv, .jsonl, .parquet), `positive`, `negative` and so on name its columns: `load("my.csv", image="file",
-    positive="caption", negative=["foil", "foil2"])`.
+    (.csv, .tsv, .jsonl, .parquet), the fields of `Roles` are keywords that name its columns: `load("my.csv",
+    image="file", positive="caption", negative=["foil", "foil2"])`.
     """
     if not isinstance(spec, (str, Path)):
         from creperie.bench.frames import from_pandas

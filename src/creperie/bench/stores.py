@@ -31,7 +31,7 @@ _SMALLER = f"save it smaller: at most {MAX_BYTES:,} bytes are read"
 
 
 def pictures_in_memory() -> Path:
-    """Return the cache folder for images that were given in memory; its files are named after their content."""
+    """Return the cache folder for images that were given in memory. Each file is named by a hash of its content."""
     folder = cache_home() / "images"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

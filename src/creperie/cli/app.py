@@ -1,7 +1,7 @@
 """The command `creperie`: its subcommands, and how errors become exit codes.
 
 Exit codes: 0 done; 1 the answer is no (a failed check); 2 a mistake in the call, the data or the installation, which is
-reported in one line; 3 not shown (a check that was incomplete). A traceback is a defect of creperie; with
+reported in one line; 3 no verdict (a check that is incomplete). A traceback is a defect of creperie; with
 CREPERIE_TRACEBACK=1, tracebacks are always shown.
 """
 

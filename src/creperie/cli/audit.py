@@ -59,9 +59,9 @@ ci_options = options_of("ci", CiOutputs)
 
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
-    """Write the files that `ci` asks for, and return `answer`, the result of an audit. If `ci` names a baseline, the
-    exit code of the returned result says whether the audit is worse than the baseline. Some of the files contain
-    `place`, the path of the audited benchmark.
+    """Write the files that `ci` asks for. Return `answer`, the result of an audit, with the exit code for continuous
+    integration: if `ci` names a baseline, the code says whether the audit is worse than the baseline. Some of the files
+    contain `place`, the path of the audited benchmark.
     """
     from creperie.reporting import against_baseline, badge_svg, junit_xml, markdown_summary, sarif_log
 

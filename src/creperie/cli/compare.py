@@ -43,8 +43,8 @@ def compare(
 
     The interval and the p-value of a difference take into account that items share images; McNemar's test is exact if
     items are independent. Holm's method corrects for all tests of a task. A folder as an argument means all runs in
-    this folder. Unless --details is given, more than six runs are ranked, and models that do not differ significantly
-    are grouped.
+    this folder. If there are more than six runs, they are ranked, and models that do not differ significantly are
+    grouped. With --details, they are compared in pairs instead.
     """
     from creperie.reporting import runs_in
 
@@ -65,7 +65,9 @@ def compare(
 def _standings(
     places: list[Path], tasks: tuple[str, ...], settings: MetricSettings, output: TableOutput
 ) -> CommandResult:
-    """Return the comparison of many runs: ranks and groups on every benchmark, from a joint test of all pairs."""
+    """Rank many runs on every benchmark, and group models that do not differ significantly in a joint test of all pairs
+    of models. Return the result.
+    """
     ranked = rank_runs([load_run(path) for path in places], tasks=tasks, settings=settings)
 
     def show() -> None:

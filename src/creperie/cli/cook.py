@@ -45,9 +45,10 @@ def cook(
     """Run the recipe of a paper: captions, generation, checks, people, refinement, audits, scores, tables, figures.
 
     RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status --use FOLDER…` shows
-    which tables and figures of the papers these recipe runs reproduce; `creperie cook verify A B` compares two recipe
-    runs stage by stage. Before anything runs, packages, model names, data, keys and disk space are checked. The results
-    of stages whose inputs and options have not changed are reused, so an interrupted run continues where it stopped.
+    which tables and figures of the papers the recipe runs in these folders reproduce; `creperie cook verify A B`
+    compares two recipe runs stage by stage. Before anything runs, packages, model names, data, keys and disk space are
+    checked. The results of stages whose inputs and options have not changed are reused, so an interrupted run continues
+    where it stopped.
 
     With --engine and --workers, generation, validation, audits and scoring run on that engine.
     """
@@ -111,8 +112,8 @@ def _list_answer() -> CommandResult:
 
 
 def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
-    """Return the status of every table and figure, according to the given recipe runs or, if there are none, all runs
-    under out/cook.
+    """Return the status of every table and figure of the papers, according to the recipe runs in `folders` or, if none
+    are given, all recipe runs under out/cook.
     """
     from creperie.core import write_text
     from creperie.recipes import directions, paper_status, runs_said, status_page, totals

@@ -85,7 +85,7 @@ def import_(
 
 
 def _images_not_found(bench: Benchmark) -> str:
-    """Return an error message if none of the first hundred images can be found, else an empty text."""
+    """Return an error message if none of the first hundred images can be found, else an empty string."""
 
     keys = sorted(image_keys(bench))
     if not keys:
@@ -196,10 +196,11 @@ class ExportOptions(PartOptions):
 def export(bench: str, options: ExportOptions) -> CommandResult:
     """Write a benchmark in a published format.
 
-    The formats of the five papers and of Winoground, and tables, contain no images; `data import` reads them back. The
-    formats for other tools contain the images. `datasets` writes Parquet for `datasets.load_dataset`, and `webdataset`
-    writes tar files. `lmms-eval` and `inspect` write a folder with a task for these tools, which asks one question for
-    every image and every order of its captions; `runs import` reads the logs that they write.
+    Tables, and the formats of Winoground and of the five papers that creperie reproduces, contain no images; `data
+    import` reads them back. The formats for other tools contain the images. `datasets` writes Parquet for
+    `datasets.load_dataset`, and `webdataset` writes tar files. `lmms-eval` and `inspect` write a folder with a task for
+    these tools, which asks one question for every image and every order of its captions; `runs import` reads the logs
+    of such tasks.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe

@@ -49,12 +49,13 @@ def items(
     chance level of the task. The difficulty of an item is the ability at which half of the models know the answer. An
     item is suspicious if models, above all the better ones, get it wrong more often than guessing would: its label is
     wrong, or its label is right but the item misleads. With fewer than eight runs, an item is suspicious if models that
-    get it right do worse on the other items. If every model also has a run without the real images (`score --image
-    noise`), items are divided into those that models know from the text and those that need the picture.
+    get it right do worse on the other items than models that get it wrong. If every model also has a run without the
+    real images (`score --image noise`), items are divided into those that models can answer from the text and those
+    that need the picture.
 
     The short form is a small selection of items that should rank models as the whole benchmark does. The quality of
-    this ranking is measured on models that were not used to choose the items, and compared with that of as many random
-    items. The exit code is 3 if the item response model did not converge.
+    this ranking is measured on models that were not used to choose the items, and compared with the quality for equally
+    many random items. The exit code is 3 if the item response model did not converge.
     """
     from creperie.reporting import item_map, runs_in, save_figure
 

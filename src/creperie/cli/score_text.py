@@ -89,8 +89,9 @@ def _work(run: Run) -> str:
 
 
 def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
-    """Print a matrix of models × benchmarks, with accuracy, rank and group in every cell, the mean of each model, and
-    notes.
+    """Print a matrix of models × benchmarks, with notes. Every cell has the accuracy, the rank, and letters: models
+    that share a letter do not differ significantly. The last columns are the mean accuracy and the mean rank of each
+    model.
     """
     columns, rows = matrix_table(ranked, cells)
     brief = [re.sub(":/.*/", ":…/", str(row[0])) for row in rows]  # only the last part of a folder, if unique

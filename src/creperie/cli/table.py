@@ -102,7 +102,9 @@ def table(
 
 
 def _refuse(mode: str, given: Mapping[str, object]) -> None:
-    """Raise an error if any of these options or arguments is given, because none of them has an effect in this mode."""
+    """Raise an error if any of the options or arguments in `given` has a value, because none of them has an effect in
+    this mode.
+    """
     if unused := [name for name, value in given.items() if value]:
         verb = "has" if len(unused) == 1 else "have"
         raise UsageError(f"{listing(unused)} {verb} no effect on {mode}", hint=f"leave out {listing(unused)}")

@@ -151,11 +151,11 @@ class StudyData:
 def study(about: StudyData, options: StudyOptions, engine: Engine | None) -> CommandResult:
     """Train with every type of hard negatives, and test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
-    Each arm trains with a different set of hard negatives. The arm none uses no foils; replace, swap and negate use
-    foils of one type, and all uses all three types. The arms replace-refined, swap-refined, negate-refined and refined
-    do the same with only the foils that are left after refinement. `every` stands for all nine. One base model is
-    trained per seed, and every arm continues from it. The same command resumes an interrupted study; study.json in the
-    folder always has the results so far.
+    Each arm trains with a different set of hard negatives. The arm `none` uses no foils; `replace`, `swap` and `negate`
+    use foils of one type, and `all` uses all three types. The arms `replace-refined`, `swap-refined`, `negate-refined`
+    and `refined` do the same with only the foils that are left after refinement. `every` stands for all nine. One base
+    model is trained per seed, and every arm continues from it. The same command resumes an interrupted study;
+    study.json in the folder always has the results so far.
 
     With data of your own (--model, --data, --biased, --clean), rules:replace, rules:swap and rules:negate generate the
     foils from the captions of --data, on the engine that --engine, --address and --workers name, and every arm

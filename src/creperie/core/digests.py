@@ -37,11 +37,12 @@ def _as_json(value: Any) -> Any:
 
 
 def file_state(path: Path, stat: os.stat_result | None = None) -> str:
-    """Return a text that changes whenever the file's content does; empty if no such text can be relied on.
+    """Return a string that changes whenever the file's content does, or an empty string if a change could go unnoticed.
 
-    It consists of the path, the inode, the size, and the times when content and status last changed. The status time
-    cannot be set, so it changes even when a file is replaced by one of the same size and modification time. The text is
-    empty for a file that changed in the last two seconds, since the clock of a file system may be that coarse.
+    The string consists of the path, the inode, the size, and the times when content and status last changed. Programs
+    cannot set the status time, so it changes even when a file is replaced by one of the same size and modification
+    time. The string is empty for a file that changed in the last two seconds, since the clock of a file system may be
+    that coarse.
     """
     known = stat or path.stat()
     if time.time() - max(known.st_mtime, known.st_ctime) < RACY_SECONDS:
@@ -50,9 +51,7 @@ def file_state(path: Path, stat: os.stat_result | None = None) -> str:
 
 
 def remembered_sha256(file: Path) -> str:
-    """Return the SHA-256 of a file's content. For large files it is cached until the file's state changes, because
-    hashing gigabytes takes longer than mapping them.
-    """
+    """Return the SHA-256 of a file's content. For large files it is cached until the file's state changes."""
     state = file_state(file.resolve()) if file.stat().st_size >= LARGE else ""
     if not state:
         return sha256_of(file)

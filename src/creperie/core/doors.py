@@ -1,8 +1,8 @@
 """Lazy `__init__` modules: a package lists its public names once, in a stub, and imports each on first use.
 
 A package's `__init__.pyi` imports every public name from the module that defines it. Type checkers and editors read
-that stub; at run time `front_door` reads it too: each name is written once, and importing a package imports none of its
-modules.
+that stub, and so does `front_door` at run time. Each name is therefore written only once, and importing a package
+imports none of its modules.
 """
 
 from __future__ import annotations

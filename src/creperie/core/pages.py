@@ -123,7 +123,8 @@ def _whole_last(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
 
 
 def _breakable(text: object) -> object:
-    """Return a name with places where a line may break, after each `_` and `/`; markup and other values unchanged.
+    """Return a name as HTML in which a line may break after each `_` and `/`. Markup and other values are returned
+    unchanged.
 
     >>> str(_breakable("replace_obj<")), _breakable(3)
     ('replace_<wbr>obj&lt;', 3)

@@ -42,7 +42,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
 
 
 def write_parquet(table: pa.Table, path: Any, *, dictionary_limit: int | None = None) -> None:
-    """Write a table to a path or file object; `dictionary_limit` bounds the bytes of each column's dictionary."""
+    """Write a table to a path or file object. No column's dictionary grows beyond `dictionary_limit` bytes."""
     import pyarrow.parquet as pq
 
     _make_folder(path)

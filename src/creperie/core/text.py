@@ -39,8 +39,8 @@ def with_interval(
 
 
 def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> str:
-    """Return a difference of two fractions in percentage points, with its interval unless that is NaN. `form` takes the
-    three numbers.
+    """Return a difference of two fractions in percentage points, with its interval unless the interval is NaN. `form`
+    takes the three numbers.
 
     >>> points(-0.0001, -0.05, 0.25), points(0.1, float("nan"), float("nan"))
     ('+0.0 [-5.0, +25.0]', '+10.0')

@@ -45,7 +45,7 @@ def run_on_workers(
 
     `hire` starts a worker. A worker whose future raises the exception `lost` is replaced, and its pieces go to others;
     if `LIVES` workers die during the same piece, the run ends with an error. A worker that starts late, or never,
-    delays no piece, and the cost per piece does not depend on the number of workers.
+    delays no piece. The driver's work per piece does not depend on the number of workers.
     """
     waiting, deaths = deque(numbers), Counter[int | None]()
     left, ended = len(waiting), SimpleQueue[tuple[int, int | None, Any]]()

@@ -1,4 +1,4 @@
-"""What engines work on: sources, cut into numbered pieces, and stages, the functions that are applied to every piece.
+"""What engines work on. A source is cut into numbered pieces; a stage is a function that is applied to every piece.
 
 Any worker can read any piece by itself, any number of times. A stage is sent to other processes, so it must be
 picklable.
@@ -21,7 +21,7 @@ LIVES = 3
 
 
 class WorkerLostError(CreperieError):
-    """Raised when workers died so often at the same piece that trying again is pointless."""
+    """Raised when so many workers have died during the same piece that trying again is pointless."""
 
     def __init__(self) -> None:
         hint = "run the same command with fewer `workers=`: it continues where it stopped"

@@ -126,8 +126,8 @@ def joined_nouns(token: Any) -> list[Any]:
 
 
 def of_group(token: Any) -> Any:
-    """Return the noun after `a group of`, `a pair of` and the like, where the token is `group` or `pair`; None for
-    other tokens.
+    """Return the noun after the `of` that follows a word such as `group` or `pair`: `people` in `a group of people`.
+    Return None for other tokens.
     """
     if lemma(token.text, "NNS") not in _GROUPS:
         return None

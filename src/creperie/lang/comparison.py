@@ -119,8 +119,8 @@ class ReadingComparison:
         return None
 
     def _exchanges(self) -> bool:
-        """Return whether the captions differ in which thing has which name: among the aligned things whose names
-        exclude each other, both captions have the same names.
+        """Return whether the two captions differ only in which thing has which name. Of the aligned things, those whose
+        names exclude each other are compared: both captions must use the same names for them.
         """
         pairs = [(self.own.entities[o].head, self.other.entities[t].head) for t, o in self.aligned.items()]
         apart = [pair for pair in pairs if noun_likeness(*pair) == "apart"]
@@ -154,8 +154,8 @@ class ReadingComparison:
         self._compare_counts(old, new, edit)
 
     def _is_stated(self, number: int) -> bool:
-        """Return True if the second caption asserts something about a thing, or does no more than mention it. Return
-        False if it denies everything that it says about the thing.
+        """Return True unless the second caption denies everything that it says about a thing. A thing that is only
+        mentioned counts as stated.
         """
         own = [f.denied for f in self.other.facts if number in {i for _, i in f.roles}]
         return not own or min(own) < 0
@@ -376,10 +376,10 @@ class ReadingComparison:
     def _holds_turned(self, own: Stated) -> bool:
         """Return whether a relation may also hold with its two things exchanged.
 
-        That is so for `with`, `against`, and relations that are their own converse, such as `near`. It is so for `in
-        front of` if only one of the things has a front of its own: if a man is in front of a house, the house may be in
-        front of him. It also counts as so if another relation of this name leads to the first thing (`in high grass in
-        a wooded area`).
+        This is the case for `with`, `against`, and relations that are their own converse, such as `near`. It is the
+        case for `in front of` if only one of the two things has a front: a man is in front of a house, and the house
+        may be in front of him. It is also assumed if the first thing is the second thing of another relation with the
+        same name: the grass in `a dog in high grass in a wooded area`.
         """
         fronted = {kind_of(self.own.entities[i].head) in ("person", "animal", "vehicle") for _, i in own.roles}
         if own.name in _EITHER_WAY or (own.name in ("is in front of", "is ahead of") and len(fronted) > 1):
@@ -436,8 +436,8 @@ class ReadingComparison:
 
     def _all_hold(self, stated: list[Stated], facts: list[Stated], things: list[Entity]) -> bool:
         """Return whether the first caption states what a negation in the second denies: all the denied `facts` or, if
-        only `things` are denied, one of these. `stated` holds the facts that the first caption states; a fact counts
-        as the same if the things in it may be the same.
+        there are none, one of the denied `things`. `stated` holds the facts that the first caption states; a fact
+        counts as the same if the things in it may be the same.
         """
         if not facts:
             heads = [e for e in self.own.entities.values() if e.quantity != "no" and not e.denied]
@@ -468,8 +468,8 @@ class ReadingComparison:
         return described and all(_likeness(a, b) not in ("apart", "unknown") for a, b in pairs)
 
     def _excluded(self, fact: Stated) -> bool:
-        """Return whether the first caption excludes a fact that the second denies: what is outside the oven is not in
-        it.
+        """Return whether the first caption excludes a fact that the second denies. For example, `outside the oven`
+        excludes `in the oven`.
         """
         stated = [f for f in self.own.facts if f.denied < 0 and f.is_relation and not self._is_mirrored(f, fact)]
         return any(self._fact_likeness(own, fact) == "apart" for own in stated)
@@ -497,7 +497,7 @@ def _are_opposites(attribute: str, other: str) -> bool:
 
 
 def _is_bare(reading: Reading, fact: Stated) -> bool:
-    """Return whether a clause states nothing but a relation, as `The cat is on the bed.` does."""
+    """Return whether a relation is all that its clause states, as in `The cat is on the bed.`"""
     return fact.event >= 0 and not any(f.token == fact.event for f in reading.facts)
 
 

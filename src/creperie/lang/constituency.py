@@ -77,8 +77,8 @@ def _plain(tree: Any) -> Any:
 
 
 class _Grammar:
-    """A probabilistic context-free grammar with binary rules and log probabilities. A label may join those of a tag and
-    of the nodes above it that have no other child (`NP+NNS`).
+    """A probabilistic context-free grammar with binary rules and log probabilities. A node and its only child share a
+    label: `NP+NNS` is a noun phrase that consists of a plural noun.
     """
 
     def __init__(self, trees: list[Any]) -> None:

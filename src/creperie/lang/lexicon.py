@@ -23,8 +23,8 @@ _CLASSES = {"vehicle": "vehicle", "furniture": "furniture", "clothing": "clothin
 
 @cache
 def things() -> Mapping[str, Any]:
-    """Return the word lists of things.json: for each kind of thing, groups of a noun and its possible replacements, and
-    lists of nouns with a property, such as mass nouns.
+    """Return the word lists of things.json. For each kind of thing there are groups, each with a noun and its possible
+    replacements. Other lists hold nouns that share a property, such as mass nouns.
     """
     table: Mapping[str, Any] = json.loads(packaged("creperie.lang", "things.json"))
     return table

@@ -99,7 +99,9 @@ def _known_actions() -> frozenset[str]:
 
 
 def _undoes(old: str, new: str) -> bool:
-    """Return whether two verbs cannot describe the same moment: `turn on` and `turn off`, `hold` and `drop`."""
+    """Return whether two verbs name actions that cannot happen at the same moment, such as `turn on` and `turn off`, or
+    `hold` and `drop`.
+    """
     (verb, _, particle), (other, _, second) = old.partition(" "), new.partition(" ")
     if particle and second and verb == other:
         return in_one_group("particles", particle, second)

@@ -155,7 +155,7 @@ def _with_verbs(doc: Any, parser: str = "") -> Any:
 
 
 def reworded_parse(doc: Any, words: Mapping[int, str]) -> Any:
-    """Return the document with some words replaced by words of the same class. The parse is kept."""
+    """Return the document with some words replaced by words of the same part of speech. The parse is kept."""
     from spacy.tokens import Doc
 
     return Doc(

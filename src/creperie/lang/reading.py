@@ -1,8 +1,9 @@
 """The reading of a caption: things, what they do to whom, how they are related, and what is denied.
 
 `read` turns a parse into a `Reading`. Active and passive, both forms of the dative, participles, relative clauses,
-`there is` and all tenses give the same facts; a relation and its converse are compared by the table of relations. Every
-part keeps the words from which it was read. Words that no rule covers are listed in `unread`; nothing is guessed.
+`there is` and all tenses give the same facts. A spatial relation and its converse give different facts; the table of
+relations says later that they mean the same. Every part keeps the words from which it was read. Words that no rule
+covers are listed in `unread`; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -297,9 +298,9 @@ class _Reader:
         return token.dep_ == "advmod" and token.tag_[:2] == "RB" and alone and _is_plain(token)
 
     def _second_object(self, objects: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Return the objects and the recipients of a verb, corrected if the parse missed one of two objects. It may
-        take `letter` for an apposition in `hands the queen a letter`, or `horse` for a part of the name in `feeds a
-        horse hay`.
+        """Return the objects and the recipients of a verb, corrected if the parse missed one of two objects. For
+        example, the parser may take `letter` for an apposition in `hands the queen a letter`, or `horse` for the first
+        part of a compound in `feeds a horse hay`.
         """
         for noun in objects[:1]:
             for after in noun.rights:
@@ -436,9 +437,9 @@ class _Reader:
         return doers(verb) if is_verb(verb) else [t for t in (verb,) if t.i in self.entities]
 
     def _relation(self, name: str, figures: list[Any], grounds: list[Any], head: Any) -> str:
-        """Return the name of the relation of `figures` to `grounds` that the preposition `name` states (in `a cat on a
-        bed`, the cat is the figure and the bed the ground): `is NAME` if the table of relations has this entry, else
-        the preposition itself. `with` becomes `is with`, `have` or `with`, depending on what it joins.
+        """Return the name of the relation that the preposition `name` states between `figures` and `grounds`. In `a cat
+        on a bed`, the cat is the figure and the bed the ground. The name is `is NAME` if the table of relations has
+        this entry, else the preposition itself. `with` becomes `is with`, `have` or `with`, depending on what it joins.
         """
         kinds = {kind_of(self.entities[t.i].head) for t in grounds}
         animate = any(kind_of(self.entities[t.i].head) in _ANIMATE for t in figures if t.i in self.entities)

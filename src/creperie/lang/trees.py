@@ -152,8 +152,8 @@ def _numbered(tree: Tree) -> list[tuple[str, list[int]]]:
 
 
 def published_similarity(x: Tree, y: Tree) -> float:
-    """Return the kernel of two trees, divided by the square root of the product of each tree's kernel with itself, as
-    published. Because `kernel` is not symmetric, the value depends on the order of the trees and can exceed 1.
+    """Return kernel(x, y) / √(kernel(x, x) · kernel(y, y)), the published measure. Because `kernel` is not symmetric,
+    the value depends on the order of the trees and can exceed 1.
     """
     return kernel(x, y) / math.sqrt(kernel(x, x) * kernel(y, y))
 

@@ -31,8 +31,8 @@ class Synset:
     pointers: tuple[tuple[str, str, int, int, int], ...]  #: symbol, pos, offset, source word, target word (0: all)
 
     def offsets(self, symbol: str) -> list[tuple[str, int]]:
-        """Return (part of speech, offset) of each synset to which a pointer with this symbol refers; `@` includes
-        instances (`@i`).
+        """Return (part of speech, offset) of each synset to which this one has a pointer with the given symbol. `@`
+        (hypernym) includes `@i` (of an instance).
         """
         return [(pos, offset) for kind, pos, offset, _, _ in self.pointers if kind[0] == symbol]
 
@@ -60,7 +60,7 @@ class WordNet:
         return cached
 
     def follow(self, synset: Synset, symbol: str) -> list[Synset]:
-        """Return the synsets to which this synset's pointers with this symbol refer."""
+        """Return the synsets to which the given one has pointers with this symbol."""
         return [self.synset(pos, offset) for pos, offset in synset.offsets(symbol)]
 
     def above(self, synset: Synset) -> tuple[Synset, ...]:

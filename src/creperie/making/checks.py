@@ -112,8 +112,8 @@ def true_too(source: SourceCaption, text: str) -> str:
 
 
 def not_true_too(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return why a replacement is rejected, which is that it may be true of the same picture as its source; None if
-    nothing suggests that.
+    """Reject a replacement that may be true of the same picture as its source. Return the reason, or None if nothing
+    suggests that.
     """
     return true_too(source, candidate.text) or None
 

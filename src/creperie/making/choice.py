@@ -7,10 +7,10 @@ foils should not, on the whole, be longer than their captions, less likely, or o
 equally often, and few foils must be left out because their edit is too frequent.
 
 From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
-from 1,000 on, no single edit makes up more than 2 %. With fewer foils, an edit makes up at most three of them or, if
-that is more, 20 %. Swaps add and remove no words, so fewer than 200 of them are not limited. If a kind has more than
-100 foils, at most 55 % of them are less likely than their captions. Longer and shorter foils differ in number by at
-most 10 or, if that is more, 10 % of the foils. More captions never give fewer foils.
+from 1,000 on, no single edit makes up more than 2 %. With fewer foils, an edit is used at most three times or, if that
+is more, for 20 % of the foils. Swaps add and remove no words, so fewer than 200 of them are not limited. If a kind has
+more than 100 foils, at most 55 % of them are less likely than their captions. Longer and shorter foils differ in number
+by at most 10 or, if that is more, 10 % of the foils. More captions never give fewer foils.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Option:
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
-    """Choose among the accepted foils. Yield every outcome; accepted foils that were not chosen are now rejected, each
-    with a reason. If the `maker` does not propose more foils than needed (`chooses` is not set), the outcomes are
-    yielded unchanged.
+    """Choose among the accepted foils. Yield the outcome of every caption; accepted foils that were not chosen are now
+    rejected, each with a reason. If the `maker` does not propose more foils than needed (`chooses` is not set), the
+    outcomes are yielded unchanged.
 
     `outcomes` is called twice, because the choice needs two passes over the outcomes.
     """
@@ -119,15 +119,13 @@ def _chosen(rows: Iterable[Sequence[Option]], kind: str, options: MakerOptions) 
 
 
 def _few(kind: str) -> int:
-    """Return the number of foils of this kind from which on the most frequent edits together may make up only a certain
-    share of the foils.
-    """
+    """Return the smallest number of foils of this kind at which the share of the most frequent edits is limited."""
     return FEW if kind.endswith("relation") else SOME
 
 
 class _Choice:
-    """The foils chosen for one kind, with the counts that say how dear a further foil is, and which edits are taken too
-    often.
+    """The foils chosen for one kind. Counts of the chosen foils say what a further foil would cost, and which edits are
+    too frequent.
     """
 
     def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]], most: int = 0) -> None:
@@ -216,8 +214,8 @@ class _Choice:
         return self.options.matched and more > max(ANY_MORE, MORE_OF_A_LENGTH * (self.total + 1))
 
     def _largest_limit(self) -> int:
-        """Return how often a single edit may be taken: the highest number with which the most frequent edits keep
-        within their limits (see `_is_within`).
+        """Return how often a single edit may be taken: the highest number at which the most frequent edits stay within
+        their limits (see `_is_within`).
         """
         counts = sorted(self.edits.values(), reverse=True)
         most = max([1, *counts[:1]])
@@ -226,9 +224,10 @@ class _Choice:
 
     def _is_within(self, counts: Sequence[int], most: int, total: int) -> bool:
         """Return True if the most frequent edits have no more than their allowed share of `total` foils. `counts` says
-        how often each edit is taken, in descending order, and `most` is the highest of these counts. If there are fewer
-        foils than `_few` says, the limit is only on each single edit, and there is none for swaps or without the option
-        `matched`.
+        how often each edit is taken, in descending order, and `most` is the highest of these counts.
+
+        If there are fewer foils than `_few` returns, only the most frequent edit is limited. Swaps are then not limited
+        at all, nor is any kind if the option `matched` is off.
         """
         if total < _few(self.kind):
             free = not self.options.matched or self.kind.startswith("swap")

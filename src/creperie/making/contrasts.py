@@ -248,8 +248,8 @@ def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
 
 
 def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
-    """Return True if a noun could have an attribute that another noun has. Man-made things can have any colour and
-    material; for people and animals, `may_be` decides.
+    """Return True if a noun could have an attribute that the caption gives to another noun. Man-made things can have
+    any colour and material; for people and animals, `may_be` decides.
     """
     base, look = base_of(noun), look_of(attribute)
     senses = topics(base)

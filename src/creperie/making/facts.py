@@ -1,9 +1,9 @@
 """Facts about annotated photographs as sentences: positions, sizes, counts, attributes, relations.
 
 Annotations are read in the published formats: COCO instances, Visual Genome, VRD and GQA. Facts that say something
-different about the same things (a cat left of a dog, a cat right of a dog) exclude each other, and two photographs that
-show one of them each are twins. Places and sizes are those in the picture, and every sentence says so (never "left"
-from a person's point of view).
+different about the same things (a cat left of a dog, a cat right of a dog) exclude each other. If one photograph shows
+the first of two such facts and another shows the second, the two are twins. Places and sizes are those in the picture,
+and every sentence says so (never "left" from a person's point of view).
 """
 
 from __future__ import annotations
@@ -199,7 +199,8 @@ def annotated_captions(path: str | Path, images: str | Path | None = None) -> Ca
     Each caption has four tags: `about` (the things), `state` (what is true of them), `least` (the share of the picture
     that the smallest of these things covers) and `evidence`. The evidence is `certain` if the dataset annotates every
     thing of its categories, if annotators use the names consistently, and if the things are large enough and not cut
-    off by the border; otherwise it is `likely`.
+    off by the border; otherwise it is `likely`. A fact that there are more of one thing than of another is always
+    `likely`.
     """
     loose = set(read_data("facts")["loose"])
     by_key: dict[tuple[str, ...], dict[str, list[SourceCaption]]] = {}
@@ -297,8 +298,8 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
     """Yield a fact for each pair of names if there are far more things with one name than with the other. If n things
-    have the other name, more than 2n + 1 large enough things must have this one. The fact then stays true even if
-    annotators overlooked a thing.
+    have the other name, there must be more than `2n + 1` things with this name that are large enough. The fact then
+    stays true even if annotators overlooked a thing.
     """
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):
@@ -325,8 +326,8 @@ def _ordered(kind: str, names: Names, phrases: Names, first: int) -> SceneFact:
 
 
 def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "", relation: str = "") -> str:
-    """Return the sentence for a fact. It depends only on the kind of fact and the things, so that all such facts about
-    these things have the same wording.
+    """Return the sentence for a fact. Its wording is determined by the kind of fact and the names of the things alone,
+    so all facts of one kind about the same things are worded alike.
     """
     wordings = read_data("facts")["wordings"][kind]
     number = int.from_bytes(hashlib.sha256(", ".join((kind, *about)).encode()).digest()[:4], "big")

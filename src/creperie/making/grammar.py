@@ -6,8 +6,9 @@ grammar:with-against  A boy hits the fence with a stick.  A boy hits a stick aga
 
 Each source gives an item of two captions and two foils, and a second item in which the arguments are reduced to their
 heads. Foils exchange the roles only where this is plausible: both nouns are animate and the verb is reversible, or a
-language model (`lm=`, not the trigram model) finds the exchange as likely as the caption. Otherwise the second
-construction is a second positive without a foil. With `as_published`, all roles are exchanged.
+language model (the option `lm`, unless it names the default trigram model) finds the exchange about as likely as the
+caption. Otherwise the second construction is a second positive without a foil. With `as_published`, all roles are
+exchanged.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def every_kind(name: str, options: MakerOptions, captions: Captions) -> ParsedMa
 
 @dataclass(frozen=True)
 class AllKinds:
-    """A proposer of the candidates of all rule makers and grammar makers."""
+    """The proposer of the maker `all`, which collects the candidates of all rule makers and grammar makers."""
 
     corpus: WordCounts
 

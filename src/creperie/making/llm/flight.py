@@ -45,7 +45,7 @@ def run_conversations(conversations: Sequence[Conversation[R]], model: Model) ->
 def _in_threads(conversations: Sequence[Conversation[R]], model: ServedModel) -> list[R]:
     """Run each conversation in a thread and return the results.
 
-    After a failure no request is sent any more, but requests in flight are awaited, so that their answers are stored. A
+    After a failure, no more requests are sent, but those in flight are awaited, so that their answers are stored. A
     question that a content filter refuses has no answer; if the filter refuses all questions, the first refusal is
     raised.
     """

@@ -158,8 +158,8 @@ def answering_uri(uri: str) -> str:
 
 
 def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return why an enriched caption is rejected: it drops words of its own original, or adds none. Return None if it
-    is accepted.
+    """Return why an enriched caption is rejected: it drops words of the caption from which it was made, or adds none.
+    Return None if it is accepted.
     """
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
     return vocabulary_extended(own, candidate)

@@ -24,7 +24,7 @@ Given = Mapping[str, Any]
 @dataclass(frozen=True)
 class Ask:
     """A question to the model. `objection` is called with the input and the parsed answer, and returns what is wrong
-    with the answer, or an empty text.
+    with the answer, or an empty string.
     """
 
     step: PromptStep

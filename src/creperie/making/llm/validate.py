@@ -295,7 +295,8 @@ def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
 
 def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
     """Write `validation.json` and `verdicts.parquet` (one row per pair). If the items have a tag `evidence`, also write
-    to `weighed/` a copy of the benchmark, in which this tag is one level lower for the items that failed.
+    a copy of the benchmark to `weighed/`, in which the items that failed have weaker evidence, such as `likely` instead
+    of `certain`.
     """
     rows = [{**asdict(v), **asdict(v.pair), "valid": not v.is_fault} for v in validation.verdicts]
     schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])
