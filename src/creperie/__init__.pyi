@@ -2696,8 +2696,8 @@ def refine(
     seed: int = 0,
     cache: bool = True,
 ) -> Refined:
-    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately unless
-    `together` is set."""
+    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately, unless the
+    plan's option `together` is set."""
 
 # from creperie.core.plugins import register_attacker as register_attacker
 def register_attacker(plugin: Any = None, name: str = "") -> Any:

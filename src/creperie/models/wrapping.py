@@ -61,7 +61,9 @@ class WrappedModel:
         return self.plugin or f"memory:{self.name or ('function' if named == '<lambda>' else named)}"
 
     def read(self, kind: str) -> dict[str, Any]:
-        """Return all options for this kind of model URI: those given, after a check, and the defaults of the others."""
+        """Return the value of every option of this kind of model URI: the given value, after a check, or else the
+        default.
+        """
         return read_options(self.options, KINDS[kind].options, where=self.uri)
 
     @contextmanager
@@ -268,7 +270,9 @@ def _number(function: Callable[..., Any], image: Any, text: str) -> float:
 
 
 def _one_each(wrapped: WrappedModel, texts: Sequence[str], *given: Any) -> np.ndarray:
-    """Return the wrapped function's numbers for these texts; raise a ModelError unless there is one per caption."""
+    """Return the numbers that the wrapped function gives for these captions. Raise a ModelError unless there is one
+    number per caption. `given` are the function's arguments.
+    """
     numbers = _method(wrapped.model, _numbers)(*given)
     if numbers.shape != (len(texts),):
         raise ModelError(

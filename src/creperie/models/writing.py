@@ -99,8 +99,8 @@ def write(
 class _Draws:
     """A logits processor for prompts with a temperature.
 
-    It adds Gumbel noise, so that the likeliest token is a sample from the distribution. Each prompt has a random
-    generator of its own.
+    It adds Gumbel noise, so that the token with the highest value is a random draw from the distribution. Each prompt
+    has a random generator of its own.
     """
 
     def __init__(self, prompts: Sequence[Prompt]) -> None:

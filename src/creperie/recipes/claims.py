@@ -46,8 +46,8 @@ def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
 
 @dataclass(frozen=True)
 class Direction:
-    """A paper's claim about which of two numbers is larger, with these two numbers from the results of one stage, and
-    whether the claim is true of them.
+    """A paper's claim about which of two numbers is larger; these two numbers, from the results of one stage; and
+    whether the claim holds for them.
     """
 
     recipe: str
@@ -116,9 +116,9 @@ def _refinements(stage: Path) -> Iterator[Claim]:
 
 
 def _gains(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per type of training foils (SugarCrepe, Table 5). A gain is the increase in accuracy over
-    training without foils. The claim is that training on foils of one type gains more on rule-made test foils of this
-    type than on those of SugarCrepe.
+    """Yield one claim per type of training foils (SugarCrepe, Table 5): training on foils of this type gains more
+    accuracy on rule-made test foils of the same type than on SugarCrepe's. A gain is the increase over training
+    without foils.
     """
     document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
     for arm, form in MATCHED.items() if "sizes" in document else ():
@@ -175,8 +175,8 @@ def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns:
     """Yield one claim about all columns of a table: the best blind model (without images) beats the best model with
     images.
 
-    On stand-in items, a column supports the claim only if the model with images is above chance there, because beating
-    a model that guesses shows nothing.
+    If items stand in for the paper's, a column supports the claim only if the model with images is above chance
+    there, because beating a model that guesses shows nothing.
     """
     sides = [[row for row in rows if str(row["uri"]).startswith(BLIND) is blind] for blind in (True, False)]
     sets = dict.fromkeys(bench for row in rows if not row.get("released") for bench in row["benchmarks"])
@@ -229,8 +229,9 @@ def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Clai
 
 
 def _shared(stage: Path, subsets: Sequence[str]) -> str:
-    """Return a phrase that says how many items of the second subset have the same captions as an item of the first, in
-    the stage's benchmarks.
+    """Return a phrase that says how many items of the second subset have the same captions as the item with the same
+    id in the first subset; empty if there are none. It is about the first of the stage's input benchmarks that has
+    such items.
     """
     places = [stage.parent / part["place"] for part in read_json(stage / RECORD).get("inputs", ())]
     benches = [load(place) for place in places if (place / MANIFEST_FILE).is_file()]

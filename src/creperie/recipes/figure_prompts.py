@@ -9,8 +9,8 @@
     [odd-which]
     text = "… {options} …"
 
-The keys of an entry replace the same keys of creperie's prompt with this name. The figure or table
-in a heading is only checked against the prompt's name, and may be left out.
+The keys of an entry replace those of creperie's own prompt of the same name, such as `paraphrase`. The figure or table
+in a heading may be left out; it only serves as a check of the name.
 """
 
 from __future__ import annotations

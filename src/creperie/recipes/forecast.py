@@ -83,8 +83,9 @@ def _state(
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return what a stage can expect as input: the sum of all inputs if it joins them, the items of all runs if it fits
-    statistical models to them, and the first input otherwise. The number of models is always that of all inputs.
+    """Return what a stage can expect as input: the sum of all inputs if it joins them, the sum of the inputs with
+    runs if it fits statistical models, and otherwise the first input. The number of models is always that of all
+    inputs.
     """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]

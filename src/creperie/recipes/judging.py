@@ -161,10 +161,10 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
-    """Count the items with several true captions by whether text alone can tell the foils from the true captions.
-    Return the counts of "decidable", "not decidable" and "unknown".
+    """Return {"decidable": counts}. The counts say for how many items text alone can tell the foils from the true
+    captions: "decidable", "not decidable" or "unknown". Only items with several true captions are counted.
 
-    The result is empty if no run has text-only scores.
+    The result is empty if there are no such items, or if no run has text-only scores.
     """
     from creperie.lang import decidability
 

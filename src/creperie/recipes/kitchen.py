@@ -346,8 +346,9 @@ def output_digest(place: str, places: Sequence[str] = ()) -> str:
     """Return a digest of a stage's output. A benchmark is hashed with its images, and any other output as all files
     except the stage's records.
 
-    `places` are paths of the run's folder that the files may contain (relative, absolute, or from before it was moved).
-    They are removed from the content before it is hashed, so that the digest does not depend on where the folder is.
+    `places` are forms in which the files may contain the path of the run's folder: relative, absolute, or from before
+    the folder was moved. They are removed from the content before it is hashed, so that the digest does not depend on
+    where the folder is.
     """
     path = Path(place)
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():

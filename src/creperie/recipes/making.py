@@ -68,7 +68,9 @@ def caption_source(options: Mapping[str, Any]) -> Benchmark:
 
 
 def run_load(job: StageJob) -> dict[str, Any]:
-    """Save the subsets of a benchmark that the recipe chooses by name or pattern, renamed as it says."""
+    """Save a benchmark, or some of its subsets. The recipe selects the subsets by name or pattern, and may rename
+    them.
+    """
     bench = chosen_items(
         load(job.option("source"), images=job.option("images") or None), job.option("subsets"), job.option("limit")
     )
@@ -85,8 +87,8 @@ def run_load(job: StageJob) -> dict[str, Any]:
 
 
 def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
-    """Return the subsets that match one of the patterns, or all if there are no patterns. Each has at most `limit`
-    items: the first ones or, if `seed` is not negative, a random sample.
+    """Return the benchmark with only the subsets that match one of the patterns, or with all subsets if there are no
+    patterns. Each has at most `limit` items: the first ones or, if `seed` is not negative, a random sample.
     """
     if patterns:
         bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
@@ -94,11 +96,11 @@ def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, s
 
 
 def run_world(job: StageJob) -> dict[str, Any]:
-    """Save items of the built-in world, with the subset names of the papers. If the option `caption` names a tag, the
-    text of that tag becomes the true caption of the items that have it.
+    """Save items of the built-in world, with their subsets renamed as the recipe says. If the option `caption` names
+    a tag, items that have this tag get its text as their true caption.
 
-    Some foils add a false detail to a caption, while the true caption has a true detail in its place. For these, the
-    tag `base` is the caption with neither, and with `caption: base` it becomes the true caption.
+    Some foils have a false detail where the true caption has a true one. Items with such a foil have the tag `base`:
+    the caption without either detail. With `caption: base`, it becomes the true caption.
     """
     from creperie.world import World, make_world
 
@@ -161,8 +163,8 @@ def with_false_foils(items: Sequence[Item]) -> list[Item]:
     rule, applied as published and without checks, also swaps the two sides of a symmetric relation or an enumeration.
     Items whose picture is not a drawn scene are returned as they are.
 
-    The scene decides whether a sentence of the world is false, and the logic of the captions decides about other
-    sentences.
+    A foil that is a sentence of the built-in world is kept only if the scene makes it false. Any other foil is kept
+    unless the true caption entails it.
     """
     from creperie.lang import ENTAILED, read_together, truth
 
@@ -181,9 +183,9 @@ def with_false_foils(items: Sequence[Item]) -> list[Item]:
 
 
 def _of_scene(item: Item) -> dict[int, bool | None] | None:
-    """For an item with a drawn scene, return a mapping from the index of each foil to whether the scene makes the foil
-    false. For a foil that is not a sentence of the world, the value is True if it only jumbles the words of another
-    caption, else None (unknown). Return None if the item's image is not a drawn scene.
+    """Return, by index, whether each foil of an item is certainly false of the item's drawn scene; None if the item's
+    image is not a drawn scene. A foil that is not a sentence of the built-in world counts as false if it only jumbles
+    the words of another caption; otherwise its value is None (unknown).
     """
     from creperie.lang import words
     from creperie.world import Graph, falsity, scene_of
@@ -201,8 +203,8 @@ def _of_scene(item: Item) -> dict[int, bool | None] | None:
 
 
 def _without_captions(item: Item, bad: Sequence[int]) -> list[Item]:
-    """Return a list with the item without its foils at the indices `bad`. The list is empty if no foil would be left,
-    or if the item has several true captions, each with foils of its own.
+    """Remove the foils at the indices `bad` from an item, and return it in a list. The list is empty if no foil would
+    be left, or if the item has several true captions, each with foils of its own.
     """
     (line,) = item.match
     rest = [n for n in range(len(line)) if n not in bad]
@@ -212,8 +214,8 @@ def _without_captions(item: Item, bad: Sequence[int]) -> list[Item]:
 
 
 def _captions(place: str) -> Captions:
-    """Return the captions of an earlier stage. The benchmark that the stage saved is left out if it holds only lines of
-    text: one caption per item and no images.
+    """Return the captions that an earlier stage saved. If they are only lines of text (one caption per item and no
+    images), they are returned without the benchmark that contains them.
     """
     from creperie.making import read_captions
 
@@ -290,7 +292,7 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
 
 def _without_dropped(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
     """Return the benchmark without the subsets whose new name in `names` is empty; the provenance lists the subsets
-    that were left out. `homes` maps ids of items to the subset to which they count in place of their own.
+    that were left out. `homes` maps the ids of some items to the subset that is used instead of their own.
     """
     own = [homes.get(id) or subset for subset, id in bench.item_keys]
     lost = Counter(subset for subset in own if not _new_name(subset, names))

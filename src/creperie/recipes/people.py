@@ -201,9 +201,7 @@ def _same_parts(bench: Benchmark, other: Benchmark) -> list[str]:
 
 
 def _sample_of(bench: Benchmark, each: int, seed: int) -> Benchmark:
-    """Return a sample of `each` items per subset. If items are left out, the sample gets another name than the
-    benchmark.
-    """
+    """Return a sample of `each` items per subset. If items are left out, the sample gets a name of its own."""
     part = limited(bench, each, seed)
     return part if len(part) == len(bench) else replace(part, name=f"{len(part)}-of-{bench.name}")
 

@@ -79,7 +79,9 @@ def list_recipes() -> dict[str, Path]:
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of a recipe, given its cookbook name or a path."""
+    """Return the file of a recipe. `name` is a path, or the name of a recipe that comes with creperie or of its
+    paper.
+    """
     known = list_recipes()
     if (paper := PAPER_NAMES.get(name.lower(), name)) in known:
         return known[paper]
@@ -233,7 +235,7 @@ def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
 
 def _text(doc: Marked, entry: Mapping[str, Any], *path: str | int) -> str:
     """Return the value of `entry` under the last key of `path`. If the value is missing or not a valid name, raise a
-    DataError, which uses the whole `path` to name its line in the document.
+    DataError that names the line of `path` in the document.
     """
     value = entry.get(str(path[-1]))
     if not isinstance(value, str) or not value or "/" in value or value.startswith("."):
@@ -252,7 +254,7 @@ def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def parse_changes(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Parse texts of the form `stage.option=value`, whose values are YAML.
+    """Parse changes of the form `stage.option=value`, whose values are YAML.
 
     >>> parse_changes(("make.seed=3", "score.tasks=[tot]"))
     {'make.seed': 3, 'score.tasks': ['tot']}

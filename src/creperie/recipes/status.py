@@ -25,7 +25,9 @@ DRAWN, WORDED, NOTHING = "drawn", "prompts in creperie's words", "nothing to com
 
 @dataclass(frozen=True)
 class AgreedCell:
-    """A result printed in a paper, and the same result computed from what the authors released."""
+    """A result printed in a paper, and the same result computed here: by a model on the released items, from released
+    files, or from released answers.
+    """
 
     model: str
     column: str
@@ -58,7 +60,7 @@ class PaperPart:
 
 @dataclass
 class _RunOutput:
-    """What the runs of one recipe produced: documents of tables, and drawn figures."""
+    """What the runs of one recipe produced: tables as documents, and the numbers of the figures that were drawn."""
 
     tables: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     figures: set[str] = field(default_factory=set)
@@ -127,7 +129,7 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
 
 
 def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
-    """From a table's prompts, return those for which creperie's wording was used instead of the paper's."""
+    """Return those of a table's prompts for which creperie's wording was used instead of the paper's."""
     return tuple(name for name in prompts if name not in own.worded)
 
 
@@ -150,8 +152,9 @@ def _is_repeated(row: Mapping[str, Any]) -> bool:
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (name, group, name of the printed row or None) for each row of a run whose model is not the paper's or
-    whose items are not the published ones. `group` is the group of rows to which the row belongs.
+    """Yield (model, group of rows, printed row) for each table row that comes from a run, except runs of the paper's
+    model on the published items. The printed row is the name of the corresponding row in the paper; None if there is
+    none.
     """
     ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
     return ((row["model"], row["group"], row["published"]) for row in ours)
@@ -291,7 +294,7 @@ def _counts(part: PaperPart) -> tuple[int, ...]:
 
 
 def _grouped(parts: Sequence[PaperPart], key: Callable[[PaperPart], str | bool]) -> Iterator[tuple[str, str]]:
-    """Yield each value of `key` once, with a text that lists the tables and figures that have this value."""
+    """Yield each value of `key` once, with a phrase that lists the tables and figures that have this value."""
     numbers: dict[str, dict[str, list[str]]] = {}
     for part in parts:
         if value := key(part):

@@ -61,7 +61,7 @@ class StageJob:
 
     @property
     def place(self) -> Path:
-        """The path that the output gets when the stage is complete; until then it is in the draft folder `out`."""
+        """The path that the output gets when the stage is complete; until then, the output is in the folder `out`."""
         return self.out.with_name(self.out.name.removeprefix(".").removesuffix(DRAFT))
 
     @property
@@ -92,7 +92,9 @@ class Expected:
 
 @dataclass(frozen=True)
 class StageKind:
-    """A kind of stage. `gives` is what its folder contains, `takes` the number of its inputs (2 means several)."""
+    """A kind of stage. `gives` is what its folder contains; `takes` is the number of its inputs: 0, 1, or 2 for any
+    number.
+    """
 
     what: str
     module: str  #: name of a module in creperie.recipes
@@ -110,8 +112,8 @@ class StageKind:
 
     @cached_property
     def declared(self) -> dict[str, OptionField]:
-        """The declarations of all options by name, without options whose value is a mapping: first the options that
-        exist only in recipes, then those of the options classes.
+        """The declarations of all options by name, except options whose value is a mapping. Options that exist only
+        in recipes come first, then those of the classes in `settings`.
         """
         about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
         kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}
@@ -145,7 +147,7 @@ STEPS: dict[str, StageKind] = _read_steps()
 
 def models_of(options: Mapping[str, Any]) -> list[str]:
     """Return the URIs of all models in a stage's options. These include models named inside other URIs, and the two
-    encoders that a JSON file joins to one model.
+    encoders that a JSON file combines into one model.
     """
     named: list[str] = []
     for name in MODEL_OPTIONS:
@@ -158,5 +160,5 @@ def models_of(options: Mapping[str, Any]) -> list[str]:
 
 
 def work_of(does: str) -> Callable[[StageJob], dict[str, Any]]:
-    """Return the function that runs a kind of stage; it returns a summary."""
+    """Return the function that runs stages of the kind `does`. It takes the stage's job and returns a summary."""
     return getattr(import_module(f"creperie.recipes.{STEPS[does].module}"), f"run_{does}")

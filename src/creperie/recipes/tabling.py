@@ -60,9 +60,9 @@ def run_table(job: StageJob) -> dict[str, Any]:
 
 
 def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
-    """Return two values: the runs that fit into the table, and by name the reasons why the others do not. One such
-    reason is that the column is already filled by an earlier run of the same model. `same` maps model URIs to the names
-    of printed rows.
+    """Return two values: the runs that fit into the table, and the reasons why other runs do not, by the name of the
+    run. A run does not fit, for example, if an earlier run of the same model already fills the column. `same` maps
+    model URIs to the names of printed rows.
     """
     fitting: list[Run] = []
     reasons: dict[str, str] = {}
@@ -80,7 +80,9 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
 
 
 def findings_of(job: StageJob) -> RecipeFindings:
-    """Return what the inputs hold besides runs, by the name of the stage that wrote it."""
+    """Return what a stage's inputs contain besides runs: benchmarks, people's answers, training studies and other
+    documents, each by the name of the stage that wrote it.
+    """
     findings = RecipeFindings()
     piles = {
         PAIRWISE: findings.pairwise,

@@ -20,8 +20,8 @@ TUNING = "tuning.json"
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run the block on one thread if there is no GPU. Sums are rounded in another order on several threads, so the
-    trained weights would depend on the number of threads.
+    """Run the block on one thread if there is no GPU. Several threads add numbers in a different order, which changes
+    how sums are rounded. The trained weights would therefore depend on the number of threads.
     """
     import torch
 
@@ -51,7 +51,7 @@ def run_train(job: StageJob) -> dict[str, Any]:
 
 def _model(job: StageJob, benchmarks: int = 1) -> str:
     """Return the model from which a stage starts: the option `model`, or else one trained by an input. The first
-    `benchmarks` inputs are benchmarks, in which no model is looked for.
+    `benchmarks` inputs are skipped, because they are benchmarks.
     """
     model = job.option("model") or next(iter(trained_models(job.inputs[benchmarks:])), "")
     if not model:

@@ -55,7 +55,7 @@ def read_marked_file(file: pathlib.Path) -> Marked:
 
 
 def read_marked(text: str, file: str) -> Marked:
-    """Return a YAML document of plain mappings, lists, texts, numbers and booleans, with the lines of its values.
+    """Return a YAML document of plain mappings, lists, strings, numbers and booleans, with the lines of its values.
 
     >>> read_marked("a:\\n  b: 1\\n", "x.yaml").where("a", "b")
     'x.yaml:2'

@@ -143,8 +143,9 @@ class _Near:
         return programme.mirrored if self.off(amounts)[0] else amounts
 
     def _with_even_signs(self, amounts: np.ndarray) -> np.ndarray:
-        """Return changed amounts with which every attacker has as many positive as negative gaps on the kept items. A
-        small programme finds them in a short time; it removes as few items as possible.
+        """Return amounts, changed such that every attacker has as many positive as negative gaps on the kept items. A
+        small programme searches for them briefly; it removes as few items as possible. If it finds none, the amounts
+        are returned unchanged.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
 

@@ -186,12 +186,12 @@ def refine(
     engine: Engine | None = None,
     progress: Progress | None = automatic,
 ) -> Refined:
-    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately unless `together` is
-    set.
+    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately, unless the plan's
+    option `together` is set.
 
-    `bench` is a benchmark, a spec or a path. If it has more than `SAMPLE` items, it is scored piece by piece, with
-    `engine`, provided that the method needs only the gaps of attackers that score captions one by one. The results of
-    the attackers are then measured on a random sample.
+    `bench` is a benchmark, a spec or a path. If it has more than `SAMPLE` items, it is scored piece by piece, on
+    `engine` if one is given, provided that the method uses only the attackers' gaps and the attackers score captions
+    one by one. The attackers' results are then measured on a random sample.
     """
     bench, progress = as_benchmark(bench), progress or silent
     selection = plan.selection(models)
@@ -279,8 +279,9 @@ class _Chooser:
         return chosen[0] if len(chosen) == 1 else _combined(chosen[0], chosen[1])
 
     def in_pieces(self, seen: Sequence[Attacker], models: AttackerModels, engine: Engine | None) -> _Chosen:
-        """Choose the items of a benchmark that is too large for memory. Only an item's subset, its gap under each
-        attacker (see `item_gaps`) and whether it is unsolvable are loaded.
+        """Choose the items of a benchmark that is too large for memory. Of each item, only three things are loaded:
+        its subset, its gap under each attacker (see `item_gaps`), and whether it is unsolvable because one caption is
+        both true and false.
         """
         method, names = self.plan.how, tuple(a.name for a in seen)
         with item_features(self.bench, seen, models, engine, self.progress) as features:

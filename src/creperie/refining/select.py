@@ -117,7 +117,7 @@ class Choice:
 
 
 def gap_detail(pool: SelectionPool, item: int) -> str:
-    """Return a text that explains why an item was removed: the attackers' gaps on it, which are positive if an attacker
+    """Return the explanation for the removal of an item: the attackers' gaps on it. A gap is positive if the attacker
     prefers the true caption.
     """
     gaps = [f"{name} {gap:+.3g}" for name, gap in zip(pool.names, pool.gaps[item]) if gap]

@@ -1,9 +1,9 @@
 """The results of attackers before and after a refinement, measured as in an audit.
 
-If a selection was made with an attacker's answers, the same answers cannot be used to judge it. The items are therefore
-split into two halves that share no image and no caption. If attackers learn, the items to keep are chosen in each half
-separately. `after` comes from the audit of the kept items. Without an audit, attackers learn from the kept items of one
-half and are measured on those of the other.
+If a selection was made with an attacker's answers, the same answers cannot be used to judge it. The items are
+therefore split into two halves that share no image and no caption. If attackers learn, the items to keep are chosen
+in each half separately. The results after the refinement come from the audit of the kept items. Without an audit,
+attackers learn from the kept items of one half and are measured on those of the other.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Runs grouped by the items on which they were computed, with the captions and images of these items if they can be
 found.
 
-A run holds scores, references to images, and which captions are true of which images, but not the captions. So its
-benchmark is looked for at the places that the user names, beside the images, under its name, and at the path in the
-command of the run. It is used only if its content is that on which the run was computed.
+A run holds scores, references to images, and which captions are true of which images, but not the captions
+themselves. Its benchmark is therefore searched for in the places that the user names, beside the images, under its
+name, and at the path in the run's command. It is used only if it still has the content on which the run was computed.
 """
 
 from __future__ import annotations
@@ -170,8 +170,9 @@ def _places(run: Run) -> Iterator[str]:
 
 
 def _folder(run: Run) -> str:
-    """Return the path of a run's benchmark folder, if a path that the run names still holds the items that were scored;
-    else an empty text. Relative paths are preferred, because absolute ones are valid on one machine only.
+    """Return the path of the folder with a run's benchmark, if a path that the run names still holds the items that
+    were scored; otherwise return an empty string. Relative paths are preferred, because absolute ones are valid on
+    one machine only.
     """
     for place in sorted(_places(run), key=os.path.isabs):
         manifest = Path(place) / "creperie.json"
@@ -242,9 +243,9 @@ def beats_chance(result: Mapping[str, Any]) -> bool:
 
 
 def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
-    """Return a dictionary with the label, accuracy and description of the best model on the task that most models have;
-    empty if there is none. If another model would be at least as good as the best one with its ties counted as right,
-    the description says so.
+    """Return a dictionary with the label, accuracy and description of the best model on the task that most models
+    have; empty if there is none. The description mentions another model that would be at least as good if its ties
+    counted as right.
     """
     found = [
         (result, label, run.document["ties"])

@@ -75,7 +75,8 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan, *, co
     """Return a cell with an accuracy and its interval. The interval is drawn on a line from 0 to 100, on which chance
     and the accuracy of people are marked.
 
-    Tables without a column n set `counts`. If some items are not covered, the cell then says how many are.
+    If some items are not covered and `counts` is set, the cell says how many are covered. Tables with a column for
+    the number of items do not need this.
     """
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")

@@ -34,7 +34,7 @@ Definition = tuple[str, str, tuple[str, ...], str, str]
 
 @dataclass(frozen=True)
 class KnownResult:
-    """A published result of a model, in percent as printed, with its number of digits and the table in which it is
+    """A published result of a model, in percent as printed, with its number of decimals and the table in which it is
     printed.
     """
 
@@ -135,9 +135,7 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
 
 
 def without_place(run: Run, benchmark: str) -> list[str]:
-    """Return the reasons why a run cannot be placed among a benchmark's published results, one text per reason; empty
-    if it can.
-    """
+    """Return the reasons why a run cannot be placed among a benchmark's published results; empty if it can."""
     if run.benchmark not in benchmark_names(benchmark):
         return [f"{run.name} has no place: it is a run on {run.benchmark}"]
     columns = _columns_of(run.benchmark)

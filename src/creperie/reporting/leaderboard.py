@@ -188,7 +188,7 @@ def folders_in(folder: Path) -> list[Path]:
 
 
 def read_entry(path: Path) -> LeaderboardEntry | str:
-    """Return a run as an entry, or a text that says why it cannot be read."""
+    """Return a run as an entry, or a message that says why the run cannot be read."""
     try:
         document = read_json(path)
         entry = LeaderboardEntry(path.parent, document)
@@ -358,7 +358,9 @@ def _by_coverage(entries: Sequence[LeaderboardEntry]) -> list[str]:
 
 
 def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
-    """Return the sort key of a run: best first (for ranks, the lowest), and runs without the task last."""
+    """Return the key by which a run is sorted on a task. The best result comes first (the lowest, if results are
+    ranks); runs without the task come last.
+    """
     result = entry.result(task_name)
     if result is None or result["accuracy"] is None:
         return 1, 0.0, entry.name

@@ -178,7 +178,7 @@ def _summary(groups: Sequence[RunGroup], audits: Mapping[str, Mapping[str, Any]]
 
 
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (label of the run, finding or note, example or None) for the findings of all runs."""
+    """Yield (label of the run, finding or note, example or None) for each finding code and each note of all runs."""
     for group in groups:
         for run, label in group.labelled:
             for code, n in run.document["finding_counts"].items():
@@ -261,8 +261,8 @@ def _saved_audit(bench: Benchmark) -> dict[str, Any] | None:
 
 
 def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
-    """Return an audit of a benchmark as a document. If an audit was saved, it is used, and a report gives the same
-    verdict as `creperie audit`. If not, a quick audit is made and cached; it loads no language model.
+    """Return an audit of a benchmark as a document. If there is a saved audit, it is used, so that a report gives the
+    same verdict as `creperie audit`. Otherwise a quick audit, which loads no language model, is made and cached.
     """
     if saved := _saved_audit(bench):
         return saved

@@ -28,7 +28,9 @@ def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 
 def robust_part(robustness: Robustness, names: Mapping[str, str]) -> Markup:
-    """Return models' ranks under each analysis choice, and the tests of pairs. `names` maps models to labels."""
+    """Return HTML with the models' ranks under each analysis choice and the tests of pairs of models. `names` maps
+    models to labels.
+    """
     rows = [
         [text(names.get(row.name, row.name), "name"), *(_ranked(row, k) for k in range(len(robustness.choices)))]
         for row in robustness.ranks

@@ -57,14 +57,14 @@ class TableValue:
         return self.task.text(self.value, digits)
 
     def span(self, digits: int) -> str:
-        """Return the interval as text, which is empty if there is no interval."""
+        """Return the interval as a string, empty if there is no interval."""
         if math.isnan(self.low):
             return ""
         return f"[{self.task.text(self.low, digits)}, {self.task.text(self.high, digits)}]"
 
     @property
     def partly(self) -> str:
-        """A text such as "90 of 100 items" if some items are not covered, else empty."""
+        """A phrase such as "90 of 100 items" if some items are not covered, else empty."""
         return f"{covered(self.n, self.void)} items" if self.void else ""
 
 
@@ -155,7 +155,9 @@ def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
 
 
 def render_run_table(table: RunTable, form: str, wide: int = WIDE) -> str:
-    """Return the table as text, markdown, latex, csv or html. In CSV, which is for programs, each cell is one line."""
+    """Return the table as text, markdown, latex, csv or html. CSV, which is meant for programs, has one line per
+    cell.
+    """
     if form == "csv":
         return _long_csv(table)
     heads = [*table.choice.rows, *(" ".join(column) for column in table.columns)]

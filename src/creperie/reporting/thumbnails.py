@@ -1,4 +1,6 @@
-"""Thumbnails for a page, limited in size each and in total, and the rule for which images a page may show."""
+"""Thumbnails for a page, with a limit on the size of each and on their total size, and the rule for which images a
+page may show.
+"""
 
 from __future__ import annotations
 
@@ -56,9 +58,8 @@ class PictureRoots:
         return "" if any(place.is_relative_to(root) for root in (*self.named, *self.folders, *own)) else OUTSIDE
 
     def applied(self, bench: Benchmark) -> Benchmark:
-        """Return the benchmark with an image folder that exists. If the folder named in the benchmark does not exist,
-        this is a copy that reads the images from the first of the user's folders that has the benchmark's first image.
-        If none has it, the benchmark is returned unchanged.
+        """Return the benchmark. If its own image folder does not exist, its images are read from the first of the
+        user's folders that has the benchmark's first image. If no folder has it, the benchmark is unchanged.
         """
         if bench.images is not NO_IMAGES or not self.named:
             return bench
@@ -103,7 +104,8 @@ def thumbnails(
 
 
 def thumbnail(store: ImageStore, reference: str, edge: int) -> bytes:
-    """Return one image as WebP, at most `edge` pixels long; raise an ImageError if it cannot be read.
+    """Return one image as WebP, with at most `edge` pixels on its longer side; raise an ImageError if it cannot be
+    read.
 
     A link that leads out of the images folder is not followed.
     """

@@ -37,7 +37,7 @@ def written(asked: str, chosen: Chosen) -> Written:
 
 
 def code_of(chosen: Chosen) -> str:
-    """Return `CUT_OFF` if an answer was cut off, `UNREAD` if it cannot be parsed, and otherwise an empty text."""
+    """Return `CUT_OFF` if an answer was cut off, `UNREAD` if it cannot be parsed, and otherwise an empty string."""
     kinds = {CUT: CUT_OFF, UNPARSABLE: UNREAD}
     return kinds.get(chosen.parsed.kind, "") if chosen.parsed is not None else ""
 

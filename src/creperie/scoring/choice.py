@@ -45,8 +45,9 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """Return the kind of question to ask: "match" if exactly one caption is true, "odd" if exactly one is false. If
-        both are possible, it is the first one in `able`; if none of those in `able` is possible, it is empty.
+        """Return the kind of question to ask: "match" if exactly one caption is true, "odd" if exactly one is false.
+        `able` are the kinds that the model can answer; the first one that is possible here is taken. The result is
+        empty if none is possible.
         """
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")

@@ -220,7 +220,7 @@ def _remember(uri: str, dtype: str, files: list[str], handle: Handle) -> None:
 
 
 def _file_states(uri: str) -> list[str]:
-    """Return one text per file of a model, which changes whenever the file does. The list is empty if the model is not
+    """Return one string per file of a model; it changes whenever the file does. The list is empty if the model is not
     a single folder, or if a file changed so recently that a further change might not be noticed.
     """
     try:
@@ -250,8 +250,8 @@ def _folder_of(uri: str) -> Path | None:
 
 
 def _code_state() -> str:
-    """Return a text made from creperie's version and the newest modification time of the adapters' code. Cached
-    fingerprints are valid only while this text stays the same.
+    """Return a string made from creperie's version and the newest modification time of the adapters' code. Cached
+    fingerprints are valid only while this string stays the same.
     """
     import creperie.models
 

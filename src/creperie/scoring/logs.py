@@ -98,7 +98,7 @@ def stem_of(file: Path) -> str:
 
 
 def table_separator(file: Path) -> str:
-    """Return the character that separates the cells of a text table; empty if the file is no text table."""
+    """Return the character that separates the cells of a text table; empty if the file is not a text table."""
     return {".csv": ",", ".tsv": "\t"}.get(file.suffix, "")
 
 

@@ -62,7 +62,8 @@ def fewest_rows(rests: Sequence[Rest]) -> Rows:
 
 
 def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int]]:
-    """Yield row indices, sorted by row length, in chunks of at most `most` rows whose logits fit into memory.
+    """Yield the indices of rows in chunks, shortest rows first. A chunk has at most `most` rows, or fewer if the
+    logits of so many would not fit into memory. `lengths` are the rows' numbers of tokens.
 
     >>> list(row_chunks([3, 1, 2])), list(row_chunks([3, 1, 2], most=2))
     ([[1, 2, 0]], [[1, 2], [0]])
@@ -94,8 +95,9 @@ def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
 
 
 def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -> list[np.ndarray]:
-    """Return the log-probabilities of each line's scored tokens, except that of the line's first token, which the
-    prefix predicts. `of` is the row of each line.
+    """Return, for each of `rests` (what follows the prefix in a line), the log-probabilities of its scored tokens.
+    The first token of a rest is left out, because the prefix predicts it. `of` has, for each rest, the row of
+    `logits` that contains it.
     """
     spans = [np.arange(max(rest.start, 1), len(rest.ids)) for rest in rests]
     rows = np.repeat(np.array(of, np.int64), [len(span) for span in spans])
@@ -106,7 +108,9 @@ def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -
 
 
 def picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
-    """Return the log-probability of each token, computed in float32 from the logits at the indices `places`."""
+    """Return the log-probability of each of `tokens`, computed in float32. `places` index the logits that predict
+    these tokens, with one list per leading dimension.
+    """
     import torch
 
     at = tuple(torch.tensor(index, device=logits.device) for index in places)

@@ -140,7 +140,7 @@ class DebiasedLikelihood(CaptionLikelihood):
 
 
 def log_mean_exp(logs: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the mean probability over the first axis.
+    """Return the logarithm of the mean probability over the first axis. `logs` are log-probabilities.
 
     >>> np.round(log_mean_exp(np.log([[0.1, 0.5], [0.3, 0.5]])), 4).tolist()
     [-1.6094, -0.6931]

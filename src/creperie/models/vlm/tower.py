@@ -88,8 +88,8 @@ def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
 
 
 def _selected(value: Any, rows: int, chosen: Sequence[int]) -> Any:
-    """Return the rows `chosen` of a tensor, or of all tensors in a structure. `rows` is the number of rows; a tensor
-    with k times as many entries has k successive entries per row.
+    """Return the rows `chosen` of a batch's tensor, or of every tensor in a nested structure. The batch has `rows`
+    rows. In a tensor with k times as many entries, each row has k successive entries.
     """
     import torch
 

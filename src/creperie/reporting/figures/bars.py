@@ -119,8 +119,8 @@ NAMED = 5.0  #: dots beyond this many points are labelled
 
 @dataclass(frozen=True)
 class Gain:
-    """How many percentage points of accuracy training with foils gains over training without them, with an interval, on
-    one kind of foil in one test.
+    """The gain in accuracy from training with foils instead of without, on one kind of foil in one test: percentage
+    points with an interval.
     """
 
     test: str
@@ -133,8 +133,8 @@ class Gain:
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
     """Return a figure with one band per way of training (arm). In each band, every kind of foil has one dot per test,
-    which shows what this training gains over training without foils. The dots of each test are in a row of their own.
-    If `mark` is given, a dashed line is drawn at that gain.
+    at the gain over training without foils; each test has a row of its own. If `mark` is given, a dashed line is
+    drawn at that gain.
     """
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure, axes = new_axes(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))

@@ -39,7 +39,8 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str], title: str = 
     """Return a figure of the estimated mean outcome for every combination of two factors, with one panel per fitted
     model.
 
-    Bars are 95 % intervals. In the titles, n is the number of observations, such as one model's answer to one caption.
+    Bars are 95 % intervals. In the titles, n is the number of observations; an observation is, for example, one
+    model's answer to one caption.
     """
     shown = [fit for fit in fits if fit.cells]
     if not shown:

@@ -95,8 +95,8 @@ class ItemIndex:
         threading.Thread(target=lambda: [self.wins(attacker) for attacker in QUICK], daemon=True).start()
 
     def tags(self) -> list[str]:
-        """Return the filters by tag that the page offers, as texts `name=value`. Tags with more than 20 different
-        values are left out.
+        """Return the filters by tag that the page offers, each as a string `name=value`. Tags with more than 20
+        different values are left out.
         """
         listed = []
         for name in (n for n in self.bench.columns if n.startswith(TAG_PREFIX)):
@@ -258,14 +258,14 @@ def shared_tasks(first: RunHeader, second: RunHeader) -> list[str]:
 
 
 def signed(margin: float) -> str:
-    """Return a margin as a text with its sign."""
+    """Return a margin as a string with its sign."""
     return f"{margin:+.3f}".replace("-", "−")
 
 
 def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
-    """Return each caption of an item for its card, as (whether it is true, text, other caption, note). Words in which
-    it differs from the other caption are marked. In items with several pictures, the note says of which the caption is
-    true.
+    """Return (whether it is true, text, other caption, note) for each caption of an item. The card marks the words in
+    which a caption differs from the other caption. If the item has several pictures, the note says which ones the
+    caption is true of.
     """
     truths = [any(row[k] for row in item.match) for k in range(len(item.captions))]
     several = len(item.match) > 1

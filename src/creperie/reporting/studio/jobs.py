@@ -1,4 +1,6 @@
-"""Background jobs of the studio: audits and refinements, which take longer than a request may, one after the other."""
+"""Background jobs of the studio: audits and refinements, which take too long for a request. They run one after the
+other.
+"""
 
 from __future__ import annotations
 

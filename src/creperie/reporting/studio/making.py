@@ -36,7 +36,9 @@ _FLAGS = re.compile(r" \(--[^)]*\)")  #: options of the command line in a reason
 
 @dataclass(frozen=True)
 class Proposed:
-    """A candidate as the page shows it. `reason` says why the checks rejected it, if they did."""
+    """A candidate (a foil or a second true caption) as the page shows it. `reason` says why the checks rejected it;
+    it is empty if they did not.
+    """
 
     source: int
     text: str
@@ -47,8 +49,8 @@ class Proposed:
 
     @property
     def spare(self) -> bool:
-        """True if the only reason for rejecting this candidate is that its caption already has another foil. The user
-        may still accept the candidate.
+        """True if this candidate was rejected only because its caption already has another foil or second true
+        caption. The user may still accept it.
         """
         return self.reason == NOT_CHOSEN
 
@@ -60,7 +62,7 @@ class Proposed:
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str], dict[int, str]]:
     """Return three things: the candidates of all makers for these captions; a note for each maker that could not run;
-    and, by its index, the reason why a caption has no candidate.
+    and the reasons why captions have no candidate, by the index of the caption.
     """
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")
@@ -77,9 +79,9 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
-    """Return, for each kind of second true caption that leaks, the cue that distinguishes its captions from the foils
-    of the same source captions. If no kind leaks by itself but all of them together do, every kind gets the cue that
-    they have in common.
+    """Return the leaks of second true captions: by kind, the cue by which these can be told from the foils of the
+    same source captions. If no kind leaks by itself but all of them together do, every kind gets the cue that they
+    have in common.
     """
     foils: dict[int, list[Proposed]] = {}
     for p in kept:
@@ -93,9 +95,9 @@ def _second_leaks(kept: Sequence[Proposed]) -> dict[str, str]:
 
 
 def _once(proposed: Sequence[Proposed]) -> list[Proposed]:
-    """Return the candidates, with a reason for rejection added to repeated ones. Of several candidates for a caption
-    with the same words, one remains. Of several second true captions, one remains and the others become spare, because
-    an item has only one.
+    """Return the candidates, with a reason for rejection added to those that repeat another. Of the candidates for a
+    caption that have the same words, only one stays usable. Of the second true captions for a caption, one stays as
+    it is and the others become spare, because an item has only one.
     """
     kept: dict[tuple[int, str], Proposed] = {}
     first: dict[int, Proposed] = {}

@@ -42,9 +42,9 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
 
 
 def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> Iterator[tuple[PlotAxis, str]]:
-    """Yield (axis, name of the dot) for a result. A result over all items is a dot named by its model, on the axis of a
-    benchmark and task. The result on a subset is a dot named by the subset, on the axis of a model. Nothing is yielded
-    for a macro average.
+    """Yield (axis, name of the dot) for a result. A result over all items is a dot named after its model, on the axis
+    of a benchmark and task. A result on a subset is a dot named after the subset, on the axis of a model. Nothing is
+    yielded for a macro average.
     """
     name, model = result["task"], board.model_names[entry.model]
     where = f"{board.bench_name(entry)}, {name}" + " without the image" * bool(entry.blinded)

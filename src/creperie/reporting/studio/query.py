@@ -1,4 +1,6 @@
-"""The values of an address or a form. A missing or malformed value is reported as a mistake in the request."""
+"""The parameters of a URL, or the fields of a form. A missing or malformed value is reported as a mistake in the
+request.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ class StudioQuery(dict[str, str]):
         raise UsageError(f"the request lacks {name!r}", hint="open the page again and use its buttons")
 
     def number(self, name: str) -> int:
-        """Return a value as a whole number. A missing value is 0; any other value that is no number is refused."""
+        """Return a value as an integer; 0 if the value is missing. Raise a UsageError if it is not a whole number."""
         text = self.get(name) or "0"
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise UsageError(

@@ -301,8 +301,8 @@ def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _unchanged(row: Document, rows: Sequence[Document]) -> str:
-    """Return a note if a tuned model's accuracies equal those of the untuned (frozen) model in every subset, else an
-    empty text.
+    """Return a note if a tuned model's accuracies equal those of the untuned (frozen) model in every subset;
+    otherwise return an empty string.
     """
     frozen = next((r for r in rows if r["way"] == "frozen"), None)
     same = frozen is not None and row is not frozen and row["accuracy"] == frozen["accuracy"]
@@ -386,8 +386,8 @@ def _joined(shares: Sequence[tuple[float, float, float]]) -> tuple[float, float,
 
 
 def _sade_1(findings: RecipeFindings) -> list[FactRow]:
-    """Return the rows of SADE's Table 1, whose columns are parts of SADE (branches): their sizes, their chance levels,
-    and people's ratings before and after filtering.
+    """Return the rows of SADE's Table 1: sizes, chance levels, and people's ratings before and after filtering. Its
+    columns are the parts of SADE (branches).
     """
     rows = []
     for stage, bench in findings.benches.items():
@@ -480,7 +480,7 @@ def _hit_c(findings: RecipeFindings) -> list[FactRow]:
 
 def _not_shorter(benches: Sequence[Benchmark], analysis: str) -> str:
     """Return a note that says for how many items of an analysis the simplified captions equal the long ones; empty if
-    there are none.
+    there are no such items.
     """
     forms = [form for word, form in CONSTRUCTIONS.items() if word in analysis] or [*CONSTRUCTIONS.values()]
     pairs = [(bench, form, f"{form}-simplified") for bench in benches for form in forms]
@@ -490,8 +490,8 @@ def _not_shorter(benches: Sequence[Benchmark], analysis: str) -> str:
 
 
 def _alone(sample: str) -> str:
-    """Return the paper's name for the one model from which a statistical sample comes; empty for the sample `all
-    models`.
+    """Return the name that Hit or Be Hit gives to the one model from which a statistical sample comes; empty for the
+    sample `all models`.
     """
     if sample == "all models":
         return ""

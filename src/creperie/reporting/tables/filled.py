@@ -270,8 +270,8 @@ def _with_changes(
 
 
 def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]]) -> MeasuredCell:
-    """Return a model's result in a column. Runs of people are averaged, as in the papers. For a model, a second run is
-    a UsageError.
+    """Return a model's result in a column. The runs of people are averaged, as in the papers. Raise a UsageError if
+    another model has two runs.
     """
     if model.startswith(HUMAN) and not model.endswith(COMBINED):
         return average(own, column)
@@ -314,7 +314,9 @@ def by_scripts(about: Mapping[str, Any]) -> str:
 
 
 def _chosen_by(about: Mapping[str, Any]) -> str:
-    """Return the attackers by whose scores a refinement chose the items, from a run's description of its benchmark."""
+    """Return the names of the attackers by whose scores a refinement chose the items, joined by "and". `about` is a
+    run's description of its benchmark.
+    """
     return " and ".join(dict.fromkeys(_refined_by(about.get("provenance") or [])))
 
 
@@ -328,7 +330,9 @@ def _refined_by(history: Any) -> Iterator[str]:
 
 
 def _all_refined(history: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a refinement chose all items, rather than only those of some joined parts."""
+    """Return whether a refinement chose all items of a benchmark with this history: those of the whole benchmark, or
+    those of every part from which it was joined.
+    """
     joined = [step.get("args", {}).get("history") or [] for step in history]
     return any(step.get("op") == "refine" for step in history) or any(
         parts and all(map(_all_refined, parts)) for parts in joined
@@ -336,7 +340,9 @@ def _all_refined(history: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _refined_parts(history: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the names of those joined parts of which a refinement chose all items."""
+    """Yield the names of those parts of a joined benchmark whose items were all chosen by a refinement. `history` is
+    the benchmark's history.
+    """
     for args in (step.get("args", {}) for step in history):
         parts = zip(args.get("names", ()), args.get("history") or (), strict=False)
         yield from (name for name, part in parts if _all_refined(part))
@@ -356,8 +362,8 @@ def _score_of(model: str) -> str:
 
 
 def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
-    """Return an Unfit if the table covers only some ways of asking generative models (such as certain prompts) and the
-    run asked in a way that the table does not cover; else None.
+    """Return an Unfit if the table covers only some ways of asking generative models, such as certain prompts, and
+    the model of the run was asked in another way; else None.
     """
     if not table.scores or run.model.startswith(HUMAN):
         return None

@@ -47,8 +47,8 @@ def measured_cell(
 ) -> MeasuredCell | Unfit:
     """Return the run's result in a column, or the reason why there is none.
 
-    `published` are the names of the items that the column is about; a run on other items has a result only with
-    `any_benchmark`.
+    `published` are the names of the benchmarks that have the published items of the column. A run on another
+    benchmark has a result only with `any_benchmark`.
     """
     own = run.benchmark in published
     if not own and not column.subsets:  # a stand-in benchmark: use the subset with the column's name
@@ -95,7 +95,9 @@ def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> Measured
 
 
 def change(cell: MeasuredCell, run: Run, base: Run) -> MeasuredCell:
-    """Return a model's difference in a column between two runs, `run` minus `base`, on the items that both have."""
+    """Return how a model's result in a column changes from one run to another, `run` minus `base`, on the items that
+    both have.
+    """
     (row,) = [r for r in compare(run, base, tasks=(cell.task,), common=True).rows if r.subset == "all"]
     gap = row.comparison
     value, low, high = (100 * part for part in (gap.difference, gap.low, gap.high))

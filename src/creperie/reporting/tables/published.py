@@ -120,8 +120,8 @@ class PublishedTable:
     def is_result(self, group: str, column: str) -> bool:
         """Return whether the paper measured the numbers of this column, in rows of this group.
 
-        Accuracies, scores, ratings, effects and sizes of the set that the paper made are results; dimensions, numbers
-        of weights, sizes of training data and chance are not.
+        Accuracies, scores, ratings, effects and the sizes of a set that the paper made are results. Dimensions,
+        numbers of weights, sizes of training data and chance levels are not.
         """
         return group not in self.given and column not in self.given
 
