@@ -41,8 +41,8 @@ class MatchShape:
 
 
 def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
-    """Return two things: an array with the index of each item's shape in the list of shapes, and this list, in order of
-    first use.
+    """Return an array and a list: for each item, the position of its shape in the list; and the distinct shapes, in
+    order of first use.
     """
     match = bench.ragged("match")
     images = np.diff(bench.ragged("images")[0])

@@ -235,8 +235,8 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _own_images(root: Path, stored: str) -> ImageStore:
-    """Return the image store that a manifest names. If the store lies inside the benchmark's folder, links in it are
-    not followed.
+    """Return the image store that a manifest names. If the store lies inside the benchmark's folder, symbolic links in
+    it must not lead out of it.
     """
     from creperie.bench.stores import open_store
 

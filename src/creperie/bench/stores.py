@@ -91,9 +91,9 @@ def _encoded(picture: Any, where: str) -> bytes:
 def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
     """Return the store at a location: a folder, a zip file, tar files, or Parquet files with an image column.
 
-    A key is looked up in three ways: as it is; without its leading folders, which are removed one by one
-    (`val2017/7.jpg`, then `7.jpg`); and in the top-level folders of the store, if exactly one of these contains the
-    image (so `7.jpg` finds `val2017/7.jpg`).
+    A key is looked up as it is, then without its leading folders, which are removed one by one (`val2017/7.jpg`, then
+    `7.jpg`). If it is not found, it is looked up in the top-level folders of the store. Exactly one of them must
+    contain the image: `7.jpg` finds `val2017/7.jpg`.
     """
     path = Path(location)
     name = path.name.lower()
@@ -190,8 +190,8 @@ def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
 class FolderStore(KeyedImageStore):
     """A store of the files in a folder and its subfolders.
 
-    With `follow_links` (for a folder that the user named), links are followed; otherwise, no link may lead out of the
-    folder.
+    With `follow_links` (for a folder that the user named), symbolic links are followed wherever they lead. Otherwise,
+    none may lead out of the folder.
     """
 
     def __init__(self, path: Path, *, follow_links: bool = True) -> None:

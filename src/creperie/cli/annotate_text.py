@@ -65,7 +65,7 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
 
 
 def show_breakers(breakers: Sequence[dict[str, Any]], missing: int) -> None:
-    """Print which annotators break the rules of a study, and how many answers would be missing without theirs."""
+    """Print which annotators break the rules of a study, and how many answers would be lost by excluding them."""
     for one in breakers:
         say("  {}: {}", one["annotator"], one["why"])
     say(f"without them {counted(missing, 'answer')} would be missing")

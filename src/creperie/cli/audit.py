@@ -203,8 +203,8 @@ def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOpti
 
 
 def _ceilings(bench: Benchmark, options: AuditOptions, models: AttackerModels) -> dict[str, Any]:
-    """Return, by subset, the highest accuracy that a model ignoring word order can reach on the items that were
-    attacked.
+    """Return, by subset, the highest accuracy that a model without word order can reach on the items that the audit
+    attacks.
     """
     from creperie.statistics import ceilings
 

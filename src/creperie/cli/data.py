@@ -1,4 +1,4 @@
-"""`creperie data`: benchmarks, from getting them to changing them."""
+"""`creperie data`: getting, viewing, checking, changing and writing benchmarks."""
 
 from __future__ import annotations
 

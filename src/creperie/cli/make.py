@@ -78,8 +78,8 @@ def make(
 ) -> CommandResult:
     """Generate foils and second true captions from captions.
 
-    If interrupted, run the same command again to continue. All candidates, with the reasons for rejecting some of them,
-    are kept in candidates.parquet beside the items.
+    If the command is interrupted, run it again to continue. All candidates, with the reasons for rejecting some of
+    them, are kept in candidates.parquet beside the items.
     """
     if output == MakeOutput():
         raise UsageError(

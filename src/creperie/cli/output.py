@@ -90,8 +90,8 @@ def p_value(value: float) -> str:
 
 
 def table_width() -> int:
-    """Return the largest width of a table, in characters: that of the terminal or, if the output is a file, at least
-    `WIDE`.
+    """Return the number of characters that a line of a table may have: the terminal's width or, if the output is a
+    file, that width or `WIDE`, whichever is larger.
     """
     from rich.console import Console
 

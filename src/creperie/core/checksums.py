@@ -69,8 +69,8 @@ def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[st
 
 
 def check_files(folder: Path, sums: Mapping[str, str] | None, again: str = "") -> None:
-    """Raise a DataError if one of the files in `sums` is missing from the folder or its checksum differs; `again` is
-    the hint.
+    """Raise a DataError if one of the files in `sums` (name → checksum) is missing from the folder or has another
+    checksum. `again` is the hint of the error.
     """
     for name, digest in (sums or {}).items():
         path = folder / name

@@ -65,8 +65,8 @@ class EngineOptions:
     gpus: float = option(0.0, "GPUs for every worker of Ray.", minimum=0)
 
     def choose(self, *, many: bool = False) -> Engine:
-        """Return the chosen engine. If the number of workers is not given, there is one worker per core for Ray or for
-        much work (`many`), and otherwise a single worker.
+        """Return the chosen engine. If the number of workers is not given, Ray uses one per core, and so does any
+        engine for a large job (`many`). Otherwise there is a single worker.
         """
         workers = self.workers or (os.cpu_count() or 1 if many or self.engine == "ray" else 1)
         return choose_engine(self.engine, address=self.address, workers=workers, gpus=self.gpus)

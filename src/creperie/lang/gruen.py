@@ -25,11 +25,11 @@ _NO_MARKS = str.maketrans("", "", string.punctuation)
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text that are scored: it is split at line breaks and dots, and sentences of one word
-    are dropped.
+    """Return the sentences of a text that GRUEN scores. The text is split at line breaks and dots, and sentences of one
+    word are dropped.
 
-    Decimal numbers are replaced by UNK first. Sentences are also split at ! and ? (the published code uses NLTK's
-    model, which gives the same result except after some abbreviations).
+    Decimal numbers are replaced by UNK. The text is also split at ! and ?, for which the published code uses NLTK's
+    model; the result is the same except after some abbreviations.
 
     >>> sentences("A dog runs.It weighs 2.5 kilos!\\nGood dog... Wow.")
     ['A dog runs.', 'It weighs UNK kilos!.', 'Good dog.']

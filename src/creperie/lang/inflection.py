@@ -38,7 +38,7 @@ def lemma(word: str, tag: str) -> str:
 
 @cache
 def inflected(base: str, tag: str) -> str:
-    """Return a dictionary form inflected for a Penn tag.
+    """Return the dictionary form of a word, inflected for a Penn tag.
 
     >>> [inflected(*pair) for pair in (("ride", "VBN"), ("carry", "VBZ"), ("sit", "VBG"), ("person", "NNS"))]
     ['ridden', 'carries', 'sitting', 'people']

@@ -97,7 +97,8 @@ def dimension_of(adjective: str) -> str:
 
 @cache
 def basic_colour(word: str) -> str:
-    """Return the listed colour of which a word names a shade, according to WordNet; empty if it names no colour.
+    """Return the listed colour that a word names, or of which it names a shade according to WordNet; empty if it names
+    none.
 
     >>> basic_colour("turquoise"), basic_colour("red"), basic_colour("kitchen")
     ('blue', 'red', '')
@@ -115,8 +116,8 @@ def is_mass(noun: str) -> bool:
 
 @cache
 def gender_of(noun: str) -> str:
-    """Return `m` or `f` for a noun whose gender is listed or shown by its ending (`linesman`, `chairwoman`); else
-    empty.
+    """Return `m` or `f` for a noun whose gender is listed or is shown by its ending (`linesman`, `chairwoman`). Return
+    an empty string for other nouns.
     """
     known: str = things()["gendered"].get(noun, "")
     ending = "f" if noun.endswith("woman") else "m" if noun.endswith("man") else ""

@@ -73,9 +73,7 @@ def mended(doc: Any, parser: str = "") -> Any:
 
 
 def _with_receivers(doc: Any) -> Any:
-    """Return the document with both objects attached to verbs such as `hands a bear a ball`, whatever the
-    parse says.
-    """
+    """Return the document, corrected so that a verb such as `hands` in `hands a bear a ball` has both its objects."""
     tags, heads, deps = ([getattr(t, name) for t in doc] for name in ("tag_", "head", "dep_"))
     before = list(deps)
     for verb in doc:

@@ -76,7 +76,7 @@ def objects(doc: Any) -> list[Any]:
 
 
 def attributes(doc: Any) -> list[Any]:
-    """Return the descriptive adjectives, without those that say how many things or which ones are meant."""
+    """Return a caption's descriptive adjectives, without those that say how many things or which ones are meant."""
     counts = read_data("contrasts")["quantities"]
     words = (t for t in doc if t.tag_ == "JJ" and t.text.isalpha() and t.lower_ not in counts)
     return [t for t in words if t.dep_ in ("amod", "acomp", "conj")]
@@ -130,12 +130,12 @@ def joined(left: Any, right: Any) -> bool:
 
 
 def dependents(token: Any, *relations: str) -> list[Any]:
-    """Return the words that depend on a token by one of these relations, in order."""
+    """Return the words that depend on a token by one of the given relations, in order."""
     return [c for c in token.children if c.dep_ in relations]
 
 
 def dependent(token: Any, *relations: str) -> Any | None:
-    """Return the first word that depends on a token by one of these relations, or None."""
+    """Return the first word that depends on a token by one of the given relations, or None."""
     return next(iter(dependents(token, *relations)), None)
 
 

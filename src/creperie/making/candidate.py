@@ -62,7 +62,7 @@ class BatchCheck(Protocol):
 
 def dice_for(seed: int, maker: str, source: str) -> random.Random:
     """Return a random generator for one source caption. The same seed, maker name and source id always give the same
-    random numbers, in every process and wherever the source stands among the others.
+    random numbers, in any process and for any order of the sources.
 
     >>> first, again, other = (dice_for(0, "rules:swap", key).random() for key in "778")
     >>> first == again != other

@@ -161,7 +161,7 @@ class _Choice:
         return UNEVEN.format("longer" if option.length > 0 else "shorter") if self._is_uneven(option) else TOO_OFTEN
 
     def _choose_again(self, row: Sequence[Option], fits: Callable[[Option], bool] = lambda _: True) -> None:
-        """Choose anew for one caption: give up the foils chosen before, and take those with the lowest cost for which
+        """Choose again for one caption: give up the foils chosen before, and take those with the lowest cost for which
         `fits` returns True.
         """
         for option in self.taken.pop(row[0].caption, []):

@@ -1,4 +1,4 @@
-"""Swaps of the attributes of two things: how they look, how large they are, on which side, from which nation.
+"""Swaps of the attributes of two things: looks, size, side or nationality.
 
 Two attributes can change places if they are of the same sort (two colours, two opposites) and describe things that a
 reader can tell apart: by name, by number, or by something else that the caption says about only one of them.
@@ -177,8 +177,8 @@ def _is_worn(colour: Any) -> bool:
 
 
 def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
-    """Return True if the caption tells two things of the same name apart without their attributes: by their number, by
-    the words after them, or by a relation between them that is not mutual: one chases the other.
+    """Return True if the caption tells two things of the same name apart without their attributes. They may differ in
+    number or in the words after them, or one may do something to the other that is not mutual, such as chase it.
     """
     if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True
@@ -292,7 +292,7 @@ def described(adjective: Any) -> Any | None:
 
 
 def _noun_after(modifier: Any) -> Any | None:
-    """Return the last of the nouns that follow a modifier, whatever the parse says; None if no noun follows."""
+    """Return the last of the nouns directly after a modifier, found without the parse; None if no noun follows."""
     noun = None
     for t in modifier.doc[modifier.i + 1 :]:
         if t.tag_ in ("NN", "NNS"):

@@ -76,8 +76,8 @@ class WordCounts:
 
     def support(self, foil: str, caption: str) -> float:
         """Return how strongly the corpus supports a foil: the share of the foil's new pairs of neighbouring words that
-        occur in the corpus. One is subtracted if an added word hardly ever occurs in a corpus caption together with the
-        foil's other words.
+        occur in the corpus. The value is lowered by one if an added word hardly ever occurs in a corpus caption
+        together with the foil's other words.
         """
         old, now = words(caption), words(foil)
         known = set(neighbours(caption))

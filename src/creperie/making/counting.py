@@ -1,4 +1,4 @@
-"""Numbers in a caption, the words that depend on them, and two numbers that change places."""
+"""Numbers in a caption: the words that depend on them, and edits that swap two of them."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def _is_missed_verb(noun: Any) -> bool:
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
-    """Return True if a single thing and several other things can exchange their numbers: the two are listed side by
-    side or one acts on the other, and nothing else in the caption depends on their numbers.
+    """Return True if a single thing and a group of things can exchange their numbers. They must be listed side by side,
+    or one must act on the other, and nothing else in the caption may depend on their numbers.
     """
     doc = scene.doc
     if "CD" in (left.tag_, right.tag_):

@@ -213,8 +213,8 @@ def other_genders(doc: Any) -> Iterator[CaptionEdit]:
 
 
 def _shaded(adjective: Any) -> list[Any]:
-    """Return the tokens of an adjective: itself, and before it the word that says which shade of a colour it is, as in
-    `dark blue` and `matt black`.
+    """Return the tokens of an adjective: the adjective itself, preceded by the word that says which shade of a colour
+    it is, if there is one (`dark blue`, `matt black`).
     """
     before = adjective.nbor(-1) if adjective.i else adjective
     own = [c for c in adjective.children if c.dep_ in ("amod", "advmod", "compound", "conj")]

@@ -1,4 +1,4 @@
-"""The things in a caption that can be moved, and the exchange of two of them, with number, agreement and articles."""
+"""The things in a caption that can be moved, and exchanges of two of them, with number and articles adjusted."""
 
 from __future__ import annotations
 

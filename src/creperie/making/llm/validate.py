@@ -51,8 +51,8 @@ class CaptionPair:
 
     @property
     def fault(self) -> str:
-        """The code of a negative verdict: `not-equivalent` if the captions should mean the same and do not,
-        `negative-equivalent` if they should differ and do not.
+        """The code of a negative verdict: `not-equivalent` if the captions should mean the same but do not,
+        `negative-equivalent` if they should differ but do not.
         """
         return "not-equivalent" if self.wanted == "same" else "negative-equivalent"
 
@@ -72,7 +72,7 @@ class PairVerdict:
 
     @property
     def is_fault(self) -> bool:
-        """True if the two captions should mean the same and do not, if they should differ and do not, or if the model's
+        """True if the two captions should mean the same but do not, if they should differ but do not, or if the model's
         answer could not be parsed.
         """
         return self.code not in ("", UNDECIDED)
@@ -168,7 +168,7 @@ def ask_about(pair: CaptionPair, prompts: str = "") -> Conversation[PairVerdict]
 
 
 def all_pairs(bench: Benchmark, limit: int | None = None) -> tuple[list[CaptionPair], int]:
-    """Return the pairs of the first `limit` items, and how many of these items have no pair."""
+    """Return the caption pairs of the first `limit` items (`pairs_of`), and how many of these items have no pair."""
     by_item = [list(pairs_of(item)) for item in islice(bench, limit)]
     return [pair for pairs in by_item for pair in pairs], sum(not pairs for pairs in by_item)
 
