@@ -1,7 +1,7 @@
 """creperie: a workshop for vision-language compositionality benchmarks.
 
-The functions below mirror the commands; each is imported when it is first used. What a plug-in needs is in
-`creperie.plugin`, parts for tests in `creperie.testing`; all other packages are internal and change without notice.
+The functions below mirror the commands; each is imported when it is first used. `creperie.plugin` has what a plug-in
+needs, and `creperie.testing` helps with tests. All other packages are internal and change without notice.
 """
 
 from creperie.core.doors import front_door

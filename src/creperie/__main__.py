@@ -1,4 +1,4 @@
-"""`python -m creperie`: the command line, where no script was installed."""
+"""Run the command line as `python -m creperie`, for example if the script `creperie` is not installed."""
 
 from creperie.cli import main
 

@@ -158,10 +158,10 @@ def _add(
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Return for how many seconds a question was in view. This is `visible`, the page's own measurement, but never more
-    than the time since the question was shown. If `visible` is None, return that time. If that time is unknown, or is
-    negative because the server's clock was set back, return `visible`.
+    """Return for how many seconds a question was in view: the time that the page measured (`visible`) or the time since
+    the question was shown, whichever is shorter. If one of the two is not known, return the other.
     """
+    # The time since is negative if the server's clock was set back.
     passed = desk.now - slot.shown if slot.shown is not None else -1.0
     if passed < 0:
         return visible

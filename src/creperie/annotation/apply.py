@@ -42,8 +42,8 @@ DEFAULT_PLAN = ApplyPlan()
 
 
 class BrokenRulesError(CreperieError):
-    """Raised when annotators broke the study's rules but their answers still count. `document` names them with the
-    reasons, and says how many answers would be missing if their answers were left out.
+    """Raised when the answers of annotators who broke the study's rules still count. `document` lists these annotators
+    with the reasons, and says how many answers would be missing without theirs.
     """
 
     def __init__(self, record: StudyRecord, breakers: Sequence[Json]) -> None:
@@ -82,7 +82,7 @@ def apply_study(db: Database, name: str, bench: Benchmark, plan: ApplyPlan = DEF
 
 
 def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """Return what `apply_study` returns, computed from an exported record alone."""
+    """Return what `apply_study` returns, but read the answers from an exported record instead of a database."""
     name, expected, questions = document["study"], document["bench"]["hash"], judged(document)
     if expected != bench.hash:
         raise UsageError(
@@ -256,7 +256,7 @@ def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
 
 
 def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Json]:
-    """Return, for each subset and criterion, how many questions each source won, and how many were ties."""
+    """Return, by subset and criterion, how often each source's foil was preferred, and how many ties there were."""
     rows: dict[tuple[bool, str, str], Json] = {}
     for one, name, winner in preferences:
         for subset in (one.subset, ALL):
@@ -268,7 +268,7 @@ def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Jso
 
 
 def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
-    """Return the mean rating of each source in each subset, with a 95 % interval; every item has the same weight."""
+    """Return the mean rating of the items of each source, by subset, with a 95 % interval. Items have equal weights."""
     groups: dict[tuple[str, bool, str], list[float]] = defaultdict(list)
     for one, rating in ratings:
         for subset in (one.subset, ALL):

@@ -93,9 +93,10 @@ def preferred(
     """Return the questions in the order in which an annotator should get them.
 
     `candidates` are (copy, question) pairs in random order; copy 0 is the slot for a question's first answer, copy 1
-    the slot for its second, and so on. Low copies come first. `common` maps a question to a pair (maximum, sum). To get
-    this pair, count for each person who already has the question how many questions that person and the annotator
-    share, and take the maximum and the sum of these numbers. Questions whose maximum is `cap` or more are left out.
+    the slot for its second, and so on. `common` maps a question to a pair (maximum, sum). To get this pair, count for
+    each person who already has the question how many questions that person and the annotator share, and take the
+    maximum and the sum of these numbers. Low copies come first and, among equal copies, low pairs. Questions whose
+    maximum is `cap` or more are left out.
     """
     ranked = sorted((copy, *common.get(q, (0, 0)), place, q) for place, (copy, q) in enumerate(candidates))
     return [question for _, most, _, _, question in ranked if most < cap]
@@ -229,8 +230,8 @@ class Desk:
         self.save()
 
     def locked(self, *where: ColumnElement[bool], skip_locked: bool = False) -> Slot | None:
-        """Return the first slot that meets the conditions, read again from the database and locked; None if there is
-        none.
+        """Lock the first slot that meets the conditions, and return it as it is in the database now; None if there is
+        no such slot. With `skip_locked`, slots that are already locked are passed over.
         """
         own = select(Slot).where(*where).execution_options(populate_existing=True)
         return self.session.scalar(own.with_for_update(of=Slot, skip_locked=skip_locked))
@@ -275,7 +276,7 @@ class Desk:
 
     @property
     def counts(self) -> Row[Any]:
-        """The counts that decide what comes next for the annotator; they are listed at `_COUNTS`."""
+        """The counts that decide what the annotator is asked next, such as the number of people who have begun."""
         if self._counts is None:
             own = {"study": self.study.id, "me": self.me.id, "now": self.now}
             self._counts = self.session.execute(_COUNTS, own).one()

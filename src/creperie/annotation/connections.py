@@ -155,7 +155,7 @@ def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEF
 
 
 def address_filter(proxies: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that says whether an address is one of the `proxies` or belongs to one of these networks."""
+    """Return a function that says whether an address belongs to `proxies`, a list of addresses and networks."""
     networks = [ip_network(one, strict=False) for one in proxies]
 
     def contains(address: str) -> bool:

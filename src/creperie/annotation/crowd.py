@@ -148,8 +148,8 @@ def admitted(session: Session, study: StudyRow, query: Mapping[str, str]) -> tup
 
 
 def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator, str]:
-    """Return the annotator whose worker id is in `query`, who is created at the first visit, and the token of a new
-    personal link. Call this only after the person has consented.
+    """Return the annotator whose worker id is in `query`, and the token of a new personal link. At the first visit, the
+    annotator is created. Call this only after the person has consented.
     """
     with db.write() as session:
         study = study_named(session, name)

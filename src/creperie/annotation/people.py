@@ -29,7 +29,7 @@ from creperie.core import UsageError
 
 
 def exclude(db: Database, name: str, pseudonym: str, why: str = "", actor: str = "cli") -> int:
-    """Exclude an annotator's answers from all results; return how many of the answered questions are given to others.
+    """Exclude an annotator's answers from all results; return how many questions are given to others instead.
 
     The answers stay on record, and `include` reverses the exclusion.
     """

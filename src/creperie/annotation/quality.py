@@ -79,8 +79,8 @@ COMMON, PACE_SECONDS = 6, 20.0
 
 
 def agreement(record: StudyRecord) -> list[Json]:
-    """Return every coefficient of agreement for every dimension of the task (an aspect of its answers). For the
-    confidence intervals, questions about the same picture (without pictures: the same item) form a cluster.
+    """Return every coefficient of agreement, for each dimension of the task (each aspect of an answer). For the
+    confidence intervals, questions about the same picture form a cluster (without pictures, about the same item).
     """
     questions = judged(record)
     # Questions about one picture, or about one item, are not independent.
@@ -142,8 +142,9 @@ def _coefficients(
 class AnswerEvidence:
     """The votes of everybody whose answers count, and each person's competence as estimated from the votes.
 
-    `names` are the people and `codes` the possible answers as numbers. The posterior has one row per question: first
-    those in `questions`, then the attention checks.
+    `names` are the people and `codes` the possible answers as numbers. `estimate` holds each person's
+    competence, and the probability that each answer to a question is right: first for `questions`, then for the
+    attention checks.
     """
 
     questions: list[Judged]
@@ -177,8 +178,8 @@ def evidence_of(record: StudyRecord) -> AnswerEvidence:
 
 
 def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
-    """Return, for each question number, the probabilities of its possible answers: they map the code of an answer to
-    the probability that this answer is right. Answers of more competent annotators have more weight.
+    """Return, by question number, a mapping from the code of each possible answer to the probability that this answer
+    is right. Answers of more competent annotators have more weight.
     """
     evidence = evidence_of(record)
     rows = zip(evidence.questions, evidence.estimate.posterior.tolist())
@@ -190,7 +191,7 @@ def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
 
 def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
     """Return one row per annotator: answers, skips, speed, checks passed, competence, and the log-odds that they answer
-    by habit.
+    by habit, whatever the question.
     """
     task = task_named(record["task"])
     odds = _odds_of_habit(task, evidence)
@@ -292,8 +293,8 @@ def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def rule_breakers(record: StudyRecord) -> list[Json]:
-    """Return the people who break a rule of the study although their answers count, each with the reason and the number
-    of the round in which this was found.
+    """Return the people whose answers count although they break a rule of the study, each with the reason and with the
+    number of the round in which this was found.
 
     In each round, the people found so far are left out and all others are judged again, until nobody breaks a rule.
     """
@@ -337,7 +338,7 @@ def _reasons(settings: StudySettings, row: Mapping[str, Any]) -> list[str]:
 
 def progress(session: Session, study: StudyRow) -> list[Json]:
     """Return one row for each subset: how many answers are requested, how many of these were given, and how many
-    questions are given out to an annotator now.
+    questions annotators are working on at the moment.
     """
     asked = select(Question.subset, Slot.state).join(Question, Question.id == Slot.question_id)
     counts = Counter(map(tuple, session.execute(asked.where(Slot.study_id == study.id, Slot.kind == MAIN))))

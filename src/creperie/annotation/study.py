@@ -210,8 +210,8 @@ def _one_per_item(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[
 
 
 def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) -> Iterator[Made]:
-    """Yield `wanted` questions with a known answer, or fewer if there are too few drafts, each with the drafts from
-    which it was made. Every possible answer is the right one equally often.
+    """Yield questions with a known answer, each with the drafts from which it was made. There are `wanted` of them, or
+    fewer if too few drafts are `left`. Every possible answer is the right one equally often.
     """
     for n in range(wanted):
         made = next(_candidates(task, left, n), None)

@@ -83,8 +83,8 @@ def _html_cells(
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
-    """Return the command that reproduces an audit or, if `cell` is given, only that cell. If the cell's attacker is the
-    ensemble, or runs on only a sample of the items, this is the command of the whole audit.
+    """Return the command that reproduces an audit or, with `cell`, one of its results alone. Results of the ensemble,
+    and of attackers that run on only a sample of the items, need the command of the whole audit.
     """
     words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
     if cell is None or cell["attacker"] == ENSEMBLE or entry_of(cell["attacker"]).sampled:
@@ -170,8 +170,8 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
 
 
 def _order_blind(subset: str, audit: Document) -> str:
-    """Return, as text, the highest accuracies that a model which ignores word order can reach on a subset. If there are
-    only figures for all items, return those; if there are none at all, return an empty text.
+    """Return the highest accuracies that a model which ignores word order can reach on a subset, as a string. If there
+    are only figures for all items, return those; if there are none at all, return an empty string.
     """
     ceilings = {c["subset"]: c for c in audit.get("ceilings", ())}
     ceiling = ceilings.get(subset) or (ceilings.get("all") if len(ceilings) == 1 else None)

@@ -168,7 +168,7 @@ def _captions_of_items(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all unordered pairs of positions that have the same owner, as two arrays; `owner` must be sorted."""
+    """Return all unordered pairs of positions with the same value in `owner`, as two arrays; `owner` must be sorted."""
     starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=np.int64)
     sizes = np.diff(np.r_[starts, len(owner)])
     first, second = [], []

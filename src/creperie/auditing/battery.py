@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # models are imported only when one is used
 class AttackerModels:
     """The models that attackers may use, given by URI, and the random seed.
 
-    Attackers that are made with the same instance share their computations. If `lm` or `encoder` is empty, the model of
-    an installed weights package is used if there is one (`INSTALLED`); "none" means no model.
+    Attackers that are made with the same instance share their computations. If `lm` or `encoder` is empty, the model
+    from an installed package of weights is used, if there is one; "none" means no model.
     """
 
     lm: str = option("", "A language model, for lm-mean, lm-sum and syntaxbias; `none` for none.", metavar="URI")

@@ -128,9 +128,9 @@ def strongest_cue(
 
 
 def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return at most `most` of the cues in `told`, to be listed in a table: those that differ significantly from
-    chance. If the accuracy of a cue is above the threshold, its p-value is first multiplied by `tests`, the number of
-    tests in the audit.
+    """Return at most `most` of the cues in `told`, to be listed in a table: those whose accuracy differs significantly
+    from chance. If it is above the threshold, the p-value is first multiplied by `tests`, the number of tests in the
+    audit.
     """
     sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
     return _without_overlaps(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)

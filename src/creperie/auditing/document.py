@@ -1,4 +1,4 @@
-"""An audit as a JSON document, whose keys scripts can rely on, and as an HTML page.
+"""An audit as a JSON document, with keys on which scripts can rely, and as an HTML page.
 
 The page loads no other files and can be read on a phone, in light or dark mode.
 """
@@ -158,8 +158,9 @@ def cell_name(row: Mapping[str, Any]) -> str:
 
 def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the row of the most accurate leak. If nothing leaks, return the row whose interval has the highest lower
-    limit: a high accuracy on a few items is thus not chosen. Return None if there is no such row.
+    limit; None if there is no such row.
     """
+    # Not the highest accuracy, which an attacker can reach by chance on a few items.
     if document["verdict"] == "leaks" and (found := leaking_cells(document)):
         return max(found, key=lambda row: float(row["accuracy"]))
     rows = [row for row in (*document["results"], *document.get("views", ())) if row["low"] is not None]
@@ -196,8 +197,8 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
     """Return the table of an audit as rows: subset, number of items, the result of each attacker, and the bits of
     information that the strongest attacker reveals.
 
-    Rows with a leak come first. A result that is no leak is marked *unknown* if the threshold lies in its interval, or
-    in the interval that results if all answers are reversed.
+    Rows with a leak come first. A result that is not a leak is marked *unknown* if the threshold lies in its interval,
+    or in the interval that results if all answers are reversed.
     """
     limit = document.get("threshold", THRESHOLD)
     cells: dict[str, dict[str, Any]] = {}

@@ -1,8 +1,7 @@
 """The features of the learned attackers: differences between the two captions of a pair, and nothing else.
 
 The differences change sign when the captions of a pair are exchanged, so a model without an intercept cannot learn in
-which position the true caption is. Nothing is fitted here: the counts are plain, and the training folds determine how
-they are scaled.
+which position the true caption is. Nothing is fitted here; features are scaled later, by their size in training folds.
 """
 
 from __future__ import annotations

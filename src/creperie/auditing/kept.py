@@ -39,7 +39,7 @@ def audit_origin(
 
 
 def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, Any]:
-    """Return everything besides the captions that the attackers' answers depend on: which attackers can be run, and the
+    """Return everything that the attackers' answers depend on, except the captions: which attackers can be run, and the
     files of their models.
     """
     names, not_run = runnable_attackers(asked, models)

@@ -36,8 +36,8 @@ PARSED = 200
 
 @dataclass(frozen=True)
 class Couple:
-    """The similarities of one kind of caption pair. The kinds are P1-N (first true caption and a false one), P1-P2, N-N
-    …
+    """The similarities of one kind of caption pair, such as P1-N (the first true caption and a false one), P1-P2 (the
+    first and the second true caption) or N-N (two false ones).
     """
 
     kind: str
@@ -93,8 +93,8 @@ def _couples(shapes: CaptionShapes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
-    """Return the name and the index of every caption. The names are P1, P2 … and N or, for an item with several images,
-    C1, C2 …
+    """Return the name and the index of every caption. True captions are called P1, P2 … and false ones N. The captions
+    of an item with several images are called C1, C2 …
     """
     if len(matrix) > 1:  # several images: a caption is true of some and false of others
         return [(f"C{j + 1}", j) for j in range(matrix.shape[1])]
@@ -103,8 +103,8 @@ def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
 
 
 def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) -> dict[str, np.ndarray]:
-    """Return the similarities of the syntax trees of the caption pairs (`left[i]`, `right[i]`), as one array for each
-    of three measures. Pairs in which a caption has no tree are left out.
+    """Return the similarities of the caption pairs (`left[i]`, `right[i]`) by three measures: the published tree
+    kernel, the symmetric one, and SLS. Pairs in which a caption has no tree are left out.
     """
     rows = [np.zeros((0, 3))]
     for a, b, alike in zip(left, right, character_similarity(left, right)):

@@ -67,7 +67,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
 
 
 def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:
-    """Return the design matrix of the pairs `rows`: n-gram columns, followed by scaled dense columns."""
+    """Return the design matrix of the pairs `rows`: n-gram counts, followed by all other features, scaled."""
     import scipy.sparse as sparse
 
     scaled = features.dense[rows] / sizes

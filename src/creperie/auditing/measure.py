@@ -7,8 +7,8 @@ mirrored together with the direction, so choosing the better direction raises no
 the direction that the attacker's name states.
 
 If true and false are assigned at random, the accuracy of a learned attacker varies more than that of as many coin
-flips. Its interval and its test are therefore widened by the factor that `null_spreads` finds by exchanging true and
-false and refitting.
+flips. `null_spreads` estimates how much more: it exchanges true and false at random and refits a linear model. The
+attacker's interval and p-value are corrected by this factor.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
     """Return the factor by which held-out margins must be multiplied so that their log loss is smallest.
 
     The loss is convex in the factor. There is no intercept, because exchanging the captions must negate the margin.
-    With `signed` the factor may be negative; the attacker is then right more often in the opposite direction.
+    With `signed`, the factor may be negative: the attacker is right more often if its answers are reversed.
 
     >>> bool(fit_scale(np.array([1.0, 1.0, 1.0, -1.0])) > 0.9)  # right three times in four: ln 3
     True
@@ -204,8 +204,9 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
     without items.
 
     Under this hypothesis the surplus of a cluster (the sum of its wins minus one half each) is as likely as its
-    negative. Items that share an image are exchanged together, so that what they have in common does not count as
-    evidence twice. For a learned attacker the normal score of the p-value is divided by its `spread`.
+    negative. True and false are exchanged in a whole cluster at once, so that what its items have in common does not
+    count as evidence twice. For a learned attacker, the normal score of the p-value is divided by `spread`, the factor
+    by which its accuracy varies more than that of coin flips.
 
     >>> round(against_chance(np.array([1.0] * 8), np.arange(8)), 5)  # 2 / 2**8
     0.00781

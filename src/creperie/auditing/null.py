@@ -64,7 +64,7 @@ def _spread(pairs: Pairs, seed: int) -> float:
 
 
 def kernel_of(features: PairFeatures) -> np.ndarray:
-    """Return the inner products of the features of all pairs, with dense columns scaled to a root mean square of 1."""
+    """Return the inner products of the pairs' features; all but n-gram counts are scaled to a root mean square of 1."""
     size = np.sqrt(np.mean(features.dense**2, axis=0))
     dense = features.dense / np.where(size > 0, size, 1.0)
     return np.asarray((features.sparse @ features.sparse.T).todense()) + dense @ dense.T

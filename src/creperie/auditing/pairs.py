@@ -4,7 +4,8 @@ Every row of an item's match matrix (one per image, or a single row if there is 
 each false one. An attacker answers every pair with a *margin*: above zero it prefers the true caption, below zero the
 false one, and zero is a tie. All figures of an audit follow from the margins:
 
-- the *gap* of an item is the mean of its margins: s(P) − s(N), 0.5·(s(P1)+s(P2)) − s(N), mean(P) − mean(N);
+- the *gap* of an item is the mean of its margins. For an attacker that gives every caption a score, and an item with
+  at most one image, it is the mean score of the true captions minus that of the false ones;
 - the *win* of an item is the share of its pairs with a margin above zero, where ties count half. By chance it is one
   half, whatever the number of captions and the distribution of the scores.
 
@@ -34,7 +35,7 @@ MIX = np.int64(0x1E3779B97F4A7C15)
 
 
 def _digest(text: str) -> int:
-    """Return a 64-bit digest of a text that is the same on every machine."""
+    """Return a 64-bit digest of a text; it is the same on every machine."""
     content = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(content, digest_size=8).digest(), "little", signed=True)
 
@@ -289,7 +290,7 @@ def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positi
 
 def has_own_foils(line: np.ndarray) -> bool:
     """Return whether a row of a match matrix has several true captions and as many false ones. Their order then says
-    which foil belongs to which caption, as in comparisons 1 and 2 of Hit or Be Hit.
+    which foil belongs to which caption, as in comparisons 1 and 2 of the benchmark Hit or Be Hit.
     """
     return 1 < int(np.sum(line)) == len(line) - int(np.sum(line))
 
@@ -329,9 +330,9 @@ def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return a cluster number per item. `images` holds the number of the cluster to which each item belongs because of
-    its images; `item`, `left` and `right` give the item and the two captions of each pair. Two clusters are joined if
-    some pair of captions, in either order, occurs in both.
+    """Return a cluster number per item. `images` holds the number of each item's cluster by shared images; `item`,
+    `left` and `right` give the item and the two captions of each pair. Two clusters are joined if some pair of
+    captions, in either order, occurs in both.
 
     Clusters are not joined if the result would exceed a tenth of the items: very short captions, such as "red car" and
     "blue car", occur so often that they would join most of a benchmark.

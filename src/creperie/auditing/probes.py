@@ -216,8 +216,8 @@ def probe_cases(
     captions. They show how often a model prefers fluency to content.
 
     The fluent captions come from `others` (a file or a benchmark) or are captions of other images. `shuffles` are the
-    foils of the first case. Section 4.2 of the paper can also be read as meaning shuffle-trigrams, which moves groups
-    of three words.
+    foils of the first case. Section 4.2 of the paper may instead mean `shuffle-trigrams`, which moves groups of three
+    words.
     """
     for name in shuffles:
         if name not in SHUFFLES:
@@ -262,7 +262,7 @@ def probe_images(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Return the accuracies by subset, with the images and with noise instead of them (Figure 4)."""
+    """Return accuracies by subset, with the images and with noise in their place (Figure 4 of the SADE paper)."""
     rows: list[dict[str, Any]] = []
     for model in models:
         asked = replace(options or ScoreOptions(), tasks=("itt",))

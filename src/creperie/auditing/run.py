@@ -163,8 +163,8 @@ def _attackers_to_run(
 
 
 def _with_comparisons(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
-    """Return the audit with what `symmetry_of` finds for each subset and for all items (are texts and images true as
-    often as false?), and with the similarities of each subset's captions.
+    """Return the audit with two additions: what captions alone and images alone can reveal in each subset and in all
+    items (see `symmetry_of`), and how similar the captions of each subset are.
     """
     audited = replace(audited, symmetry=tuple(symmetry_of(bench, subset) for subset in (*subsets, "")))
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
@@ -378,7 +378,7 @@ def _key(row: AuditRow) -> _Key:
 
 
 def _unrepaired(rows: Iterable[AuditRow]) -> set[tuple[str, str]]:
-    """Return the (view, subset) pairs of the rows whose leak the repair of captions (see `repaired`) does not stop."""
+    """Return the (view, subset) pairs of the rows that still leak after the captions were repaired (see `repaired`)."""
     return {_place(row) for row in rows if row.fix != "repairable"}
 
 

@@ -9,7 +9,7 @@ together.
 - *anti-learned*: an attacker is significantly worse than chance, and its reversed answers may exceed the threshold. The
   items were selected against such an attacker (or mirror each other);
 - *clean*: the upper limit of every attacker's interval lies below the threshold. The verdict names these attackers;
-- *not shown*: neither of these is shown because there are too few items; the text says how many are needed;
+- *not shown*: there are too few items to show any of these; the text says how many are needed;
 - *incomplete*: no leak so far, but attackers of the standard battery were not run;
 - *unsolvable*: clean, but some items have the same caption as true and as false;
 - *not run*: there was no audit. *nothing left*: a refinement removed every item;
@@ -212,8 +212,8 @@ class Judgement:
 
     @property
     def families(self) -> str:
-        """A list, as text, of the families of attackers that leak, each with the number of subsets in which it leaks,
-        and the subset in which it leaks most.
+        """The families of attackers that find a leak, as a string: for each, the number of subsets in which it finds
+        one, and its highest accuracy.
         """
         by_family = self._by_family
         where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}

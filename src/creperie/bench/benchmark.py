@@ -528,7 +528,7 @@ def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
 
 
 def _place(store: ImageStore) -> str:
-    """Return a text that identifies the location of a store; it is equal for two stores at the same location."""
+    """Return a string that identifies the location of a store. Stores at the same location get the same string."""
     return str(Path(store.location).resolve()) if store.location else f"store {id(store)}"
 
 

@@ -1,8 +1,8 @@
 """Checks for defects of a benchmark: items that are duplicate, contradictory, empty or impossible to get right, and bad
 images.
 
-Texts are checked column by column, so that a million items take seconds. A finding of severity `error` is a defect of
-an item; one of severity `info` is only worth knowing.
+Texts are checked column by column, so that a million items take seconds. A finding of severity `error` is a defect;
+one of severity `info` is only a remark.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Tasks that measure how well people do, scored like models: they find the one false caption, or choose the
-true one.
+"""Tasks that measure how well people do: they find the one false caption, or choose the true one. People are scored
+like models.
 """
 
 from __future__ import annotations

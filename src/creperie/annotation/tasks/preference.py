@@ -1,4 +1,4 @@
-"""Tasks that compare texts without showing their source: which foil is better, and bias rating."""
+"""Tasks that compare texts without showing their source: which foil is better, and which caption is more reasonable."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class QuestionDraft:
 
 @dataclass(frozen=True)
 class Dimension:
-    """An aspect of an answer, on which the agreement of annotators is measured. `code` makes a number of an answer."""
+    """An aspect of an answer, on which annotators' agreement is measured. `code` turns an answer into a number."""
 
     name: str
     code: Callable[[Payload, Value], float]

@@ -74,8 +74,8 @@ def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
 
 @router.get("/join/{token}")
 def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """Show an annotator what the study is about; let an owner in at once. Link previews fetch this page as well, so for
-    annotators it changes nothing.
+    """Show an annotator what the study is about; let an owner in at once. Nothing is stored when an annotator's page is
+    opened, because link previews fetch it as well.
     """
     who = _linked(request, site, token)
     if not isinstance(who, Participant):

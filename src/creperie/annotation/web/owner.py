@@ -220,8 +220,8 @@ _SENT = NAMES - {"crowd_address"} | {"instructions"}
 
 
 def _read_settings(typed: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
-    """Return two mappings by setting: the values that the texts of a form stand for, and an error message for each text
-    that is not a valid value. Where a number is expected, an empty text becomes None, or 0 for the pay.
+    """Return two mappings by setting: the values that were typed into a form, and error messages for those that are not
+    valid. An empty field for a number becomes None or, for the pay, 0.
     """
     changes: Json = {}
     wrong: dict[str, str] = {}

@@ -86,7 +86,7 @@ def _about() -> Mapping[str, Any]:
 
 
 def parse_source(format: Format, text: str) -> FormatSource:
-    """Return the source that a text `PATH?option=value&option=value` describes.
+    """Return the source that a string such as `PATH?option=value&option=value` describes.
 
     If the whole text is the path of an existing file, it has no options.
     """

@@ -38,7 +38,7 @@ _CONTAINERS: dict[str, tuple[Any, str]] = {"object": (dict, "an object"), "list"
 
 
 def kind_of_rows(path: Path) -> RecordKind:
-    """Return the kind of a text file by its ending."""
+    """Return the kind of a file of records, according to its extension."""
     kind = KIND_OF_ENDING.get(path.suffix.lower())
     if kind is None:
         raise UsageError("is not a table that can be read", where=path, hint=f"expected one of {', '.join(TABLES)}")

@@ -54,8 +54,8 @@ def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = Tru
 
 
 def _delimiter(path: Path, usual: str, quotes: bool) -> str:
-    """Return the separator of a table file: `usual` if the heading contains it, else the separator that the heading
-    contains most often.
+    """Return the separator of a table file: `usual` if the header line contains it, else the separator that occurs most
+    often in the header line.
 
     Some spreadsheets write semicolons, because their decimal mark is a comma.
     """
