@@ -21,7 +21,9 @@ MOST_TRIED = 3
 
 
 def alignments(own: Reading, other: Reading) -> Iterator[tuple[dict[int, int], float]]:
-    """Yield alignments (from things of `other` to things of `own`) with their scores, likely ones first."""
+    """Yield possible alignments with their scores, likely ones first. An alignment maps the number of a thing in
+    `other` to the number of the thing in `own` that may be the same.
+    """
     roles = [_contexts(reading) for reading in (own, other)]
     choices: list[tuple[int, list[tuple[float, int]]]] = []
     for number, new in other.entities.items():

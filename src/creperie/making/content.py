@@ -27,7 +27,7 @@ _PARTS = NOUN_TAGS | ADJECTIVES
 
 @dataclass(frozen=True)
 class ContentMaker(Maker):
-    """A maker of items with one positive that consists of content words only, and two fluent foils about other
+    """A maker of items with one true caption, which consists of content words only, and two fluent foils about other
     things.
     """
 

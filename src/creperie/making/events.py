@@ -50,7 +50,7 @@ _BODY = 8  #: WordNet's file of parts of bodies
 
 @dataclass(frozen=True)
 class ActionClause(GrammarEvent):
-    """An action with its agent (`first`) and its patient (`second`), and its verb with the verb's form."""
+    """An action: its agent (`first`), its patient (`second`), and its verb with the verb's form."""
 
     #: the arguments of `verb_group`; none for a participle: `riding`, `being ridden`, or with `bare` `ridden`, if the
     #: source has it: a `being` that only the foil has would give it away
