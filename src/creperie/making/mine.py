@@ -64,11 +64,11 @@ class SpatialMiner(Maker):
         return _candidate(source, converse.said(), "converse", f"{scene.relation} ↔ {converse.relation}")
 
     def _foils(self, source: SourceCaption, scene: Spatial) -> list[Candidate]:
-        """Return the captions of other images that are most similar to the source, as foils. Unless `as_published`,
-        only captions that contradict the source are returned.
+        """Return, as foils, the captions of other images that are most similar to the source. Unless the option
+        `as_published` is set, only captions that contradict the source are returned.
 
-        The three most similar captions are returned, and all others that are as similar as the third. The most similar
-        come first and, among equals, those that contradict the source.
+        The three most similar captions are returned, and all others that are as similar as the third. The most
+        similar come first and, among equals, those that contradict the source.
         """
         known = {source.text, *source.others}
         images = frozenset(source.images)
@@ -148,9 +148,11 @@ class CaptionPool:
 
 
 def may_contradict(one: Spatial, other: Spatial) -> bool:
-    """Return whether two spatial captions may contradict each other: they name the same two things, or they differ in
-    one thing and the relation of `other` follows from that of `one`. This quickly rules out most pairs of captions;
-    `truth` decides about the others.
+    """Return whether two spatial captions may contradict each other. This quickly rules out most pairs of captions;
+    `truth` (lang/truth.py) decides about the others.
+
+    Captions that name the same two things may contradict each other. So may captions that differ in one of the
+    things, if the relation in `other` is the one in `one` or follows from it.
     """
     if one.things == other.things:
         return True

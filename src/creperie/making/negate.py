@@ -83,8 +83,8 @@ def negate_relation(doc: Any, rng: Random, as_published: bool) -> Negated | None
 
 
 def _main_verb(doc: Any) -> Any:
-    """Return the verb whose negation negates the whole caption: the verb of its only main clause, or the only
-    participle that describes its noun; None if there is no such verb.
+    """Return the verb whose negation negates the whole caption: the verb of its only main clause or, if the caption
+    is a noun phrase, the only participle after the noun (`a dog running`). Return None if there is no such verb.
     """
     roots = [t for t in doc if t.dep_ == "ROOT"]
     if len(roots) != 1 or dependents(roots[0], "expl"):

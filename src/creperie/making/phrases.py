@@ -1,4 +1,6 @@
-"""Noun phrases that can be moved: their words and number, in full or reduced to the head and its determiner."""
+"""Noun phrases that can be moved: their words, in full or reduced to determiner and head, and their number (singular
+or plural).
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ class Phrase:
         return cls(glued(words), glued([t for t in words if t.i in core]), noun.lower_, is_plural(noun))
 
     def said(self, simple: bool, subject: bool = False) -> tuple[str, ...]:
-        """Return the words of the phrase or, if `simple`, only its determiner and head. A pronoun takes its form as a
-        subject if `subject` is True, else as an object.
+        """Return the words of the phrase or, if `simple`, only its determiner and head. A pronoun is put into its
+        subject form if `subject` is True, else into its object form.
         """
         words = self.short if simple else self.words
         return (in_case(words[0], subject),) if len(words) == 1 and words[0] in PRONOUNS else words
@@ -63,8 +65,8 @@ class GrammarEvent:
 
     @property
     def is_plain(self) -> bool:
-        """True if every word of the caption belongs to the event, so that a written sentence need not be parsed again
-        to confirm its roles.
+        """True if every word of the caption belongs to the event. A sentence written from such an event need not be
+        parsed again to confirm its roles.
         """
         return True
 
@@ -168,8 +170,8 @@ def lacks_determiner(noun: Any) -> bool:
 
 
 def has_possessor(noun: Any) -> bool:
-    """Return True if the phrase contains a possessive (`his hat`). It cannot be moved before the noun to which the
-    possessive refers.
+    """Return True if the phrase contains a possessive pronoun (`his hat`). Such a phrase cannot be moved before the
+    noun to which the pronoun refers.
     """
     return any(t.tag_ == "PRP$" for t in noun.subtree)
 

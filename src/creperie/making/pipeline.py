@@ -78,7 +78,7 @@ def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
 def judge(
     maker: Maker, sources: Sequence[SourceCaption], proposals: dict[str, Proposal]
 ) -> dict[str, list[CandidateVerdict]]:
-    """Return the candidates of each source, by its id, with their verdicts."""
+    """Judge the candidates of all sources, and return the verdicts by the id of the source."""
     pairs = [(s, c) for s in sources for c in proposals[s.id].candidates]
     reasons = [c.refused for _, c in pairs]
     for check in (*ALWAYS, *maker.checks):
@@ -98,15 +98,16 @@ def judge(
 
 
 def is_settled(candidate: Candidate) -> bool:
-    """Return whether a candidate needs no verdict of `truth`: it is a true caption, or its maker already has the
-    verdict.
+    """Return True if `truth` (lang/truth.py) need not judge a candidate: it is a second true caption, or its maker
+    has already tagged it with evidence that it is false.
     """
     return candidate.role == "positive" or "evidence" in candidate.tags
 
 
 def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdict:
-    """Return a foil judged by `truth`: rejected if its caption entails it, otherwise accepted with tags for the
-    evidence that it is false. Second positives, and candidates that already have these tags, are accepted unchanged.
+    """Judge a foil by the rules of `truth`, and return the verdict. A foil that the source caption entails is
+    rejected; any other is accepted, with tags for the evidence that it is false. Second positives, and candidates
+    that already have these tags, are accepted unchanged.
     """
     if is_settled(candidate):
         return CandidateVerdict(candidate)
@@ -129,8 +130,8 @@ def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
 
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
-    """Return the verdicts, with a candidate also rejected if it repeats another one of its item. If `whole`, all
-    candidates of an item are rejected if one is.
+    """Return the verdicts, after rejecting every candidate that repeats another one of its item. If `whole`, a single
+    rejection rejects all candidates of the item.
     """
     keys = [(v.candidate.subset, word_key(v.candidate.text)) for v in verdicts]
     accepted = [k for k, v in enumerate(verdicts) if not v.reason]

@@ -1,9 +1,9 @@
-"""One judgement of plausibility for all foils by rule: would a person expect to see this?
+"""The plausibility of foils that are made by rules: would a person expect to see this?
 
 A rule vouches for a change that is always plausible, whatever else the caption says: another colour of a man-made
-thing, another number, a woman for a man, two people of equal rank in each other's roles. Any other foil needs a corpus
-in which its new words stand side by side, or a judge. With `--plausible no`, foils with neither are made as well, as a
-separate kind.
+thing, another number, a woman for a man, two people of equal rank in each other's roles. Any other foil needs a
+corpus in which its new words stand side by side, or a judge (a model that is asked). With `--plausible no`, foils
+that have neither are made as well, as a separate kind.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def used_alike(noun: str) -> list[str]:
 
 
 def general_pair(doc: Any) -> bool:
-    """Return True if a caption names two people as a pair, as `a couple` or `twins` do."""
+    """Return True if a caption names two people by one word, such as `couple` or `twins`."""
     return any(t.lower_ in ("couple", "twin", "twins", "parents") for t in doc)
 
 
@@ -148,16 +148,17 @@ def _is_vouched_look(old: Any, new: str) -> bool:
 
 
 def is_made(noun: Any, senses: int = 1) -> bool:
-    """Return True if a noun names a man-made thing. The kind of the noun in the word lists decides or, for a noun
-    without a kind, its first `senses` senses in WordNet.
+    """Return True if a noun names a man-made thing: the word lists say so, or its first sense in WordNet is an
+    artefact. If the noun has no kind in the word lists, one of its first `senses` senses is enough.
     """
     base, sort = base_of(noun), sort_of(noun)
     return sort in MADE or _ARTEFACT in topics(base)[: 1 if sort else senses]
 
 
 def named_noun(modifier: Any) -> Any | None:
-    """Return the noun that a word before it describes, whatever the parse says: the last of the nouns that follow; None
-    if no noun follows.
+    """Return the noun that the word `modifier` before it describes, without relying on the parse: the last word of
+    the nouns and adjectives that follow directly. Return None if this is not a noun, or if the modifier belongs to
+    the word before it, as in `blood orange`.
     """
     doc, end = modifier.doc, modifier.i + 1
     while end < len(doc) and doc[end].tag_[:2] in ("JJ", "NN") and doc[end].text.isalpha():
@@ -170,8 +171,9 @@ def named_noun(modifier: Any) -> Any | None:
 
 
 def is_listed(noun: Any, lists: list[str], sort: str = "") -> bool:
-    """Return True if `lists` contains the sort of the noun, or the name of a word list with this noun. The entry `made`
-    stands for all man-made things.
+    """Return True if an entry of `lists` covers the noun. An entry is a kind of noun, the name of a word list, a
+    single word, or `made` for all man-made things. `sort` is the kind of the noun; if it is empty, the kind is looked
+    up.
     """
     words = {w for name in lists for w in str(frames().get(name, name)).split("|")}
     return (sort or sort_of(noun)) in lists or base_of(noun) in words or ("made" in lists and is_made(noun))
@@ -189,8 +191,9 @@ def holder_of(link: Any) -> Any | None:
 
 
 def standing(noun: Any, sort: str) -> str:
-    """Return the rank of a person or animal in a caption: `name`, `adult`, `child` or `animal`. People of the same rank
-    can exchange roles. The rank is empty for somebody who is helpless or acted upon, such as a patient or a baby.
+    """Return the rank of a person or animal in a caption: `name`, `adult`, `child` or `animal`. The rank is empty for
+    groups and for somebody who is helpless or acted upon, such as a baby or a patient: they exchange roles with
+    nobody. `sort` is the kind of the noun.
     """
     base = base_of(noun)
     if sort == "animal":
@@ -211,9 +214,9 @@ def _is_plain_quality(adjective: Any) -> bool:
 
 
 def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str], *, direct: bool = False) -> bool:
-    """Return True if each of two people or animals could do to the other what the verbs say. `sorts` are their two
-    kinds. With `direct`, the caption says that one does it to the other, so the verbs need not be in the list of what
-    people do to each other.
+    """Return True if each of two people or animals (`left`, `right`) could do to the other what the verbs say.
+    `sorts` holds the kinds of the two nouns. If `direct`, the caption itself says that one does it to the other, so
+    verbs outside the list of what people do to each other are allowed as well.
     """
     both = {standing(t, s) for t, s in zip((left, right), sorts)}
     if "" in both:

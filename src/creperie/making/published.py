@@ -1,7 +1,8 @@
-"""Replacements and swaps as published, in which articles may be wrong: CREPE's atoms and swaps, VL-CheckList's words.
+"""Replacements and swaps made as in CREPE and VL-CheckList, after which an article may no longer fit the next word.
 
-Words are inserted in their dictionary form. A replacement comes from creperie's lists of contrasts, or is a relative or
-opposite in WordNet. It is never a synonym, hyponym or hypernym of the word, and is about as frequent as the word.
+Words are inserted in their dictionary form. A replacement comes from creperie's lists of contrasts. For a word that
+is not in these lists, it is a co-hyponym or an antonym in WordNet that is about as frequent as the word. It is never
+a synonym, hyponym or hypernym of the word.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Find = Callable[[Any], Iterator[Replacement]]
 
 @dataclass(frozen=True)
 class PublishedReplacer:
-    """A proposer of up to `foils` replacements of each kind for a caption."""
+    """A proposer of replacements in a caption. It proposes up to `options.foils` of each kind."""
 
     maker: str
     kinds: tuple[str, ...]
@@ -101,7 +102,9 @@ def other_verbs(doc: Any) -> Iterator[Replacement]:
 
 
 def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-    """Return a proposal with up to `foils` swaps of each kind. Their meaning is not checked."""
+    """Return a proposal with up to `options.foils` swaps of each kind. Whether a swap changes the meaning is not
+    checked.
+    """
     rng = dice_for(options.seed, "rules:swap", source.id)
     candidates = []
     nouns = list(noun_pairs(objects(doc)))

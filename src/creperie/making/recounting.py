@@ -99,8 +99,9 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
 
 
 def is_uncounted(noun: Any, group: Any = None) -> bool:
-    """Return True if the number of a thing cannot be changed by itself: it is a part, one of a pair or a time,
-    something is among it, or another noun than `group` groups or measures it (`a bowl of plums`).
+    """Return True if the number of a thing cannot be changed by itself. This is so for a part, one of a pair, a time
+    or a measure, and for what something else is among, as `trees` in `a deer among trees`. It is also so if another
+    noun than `group` groups or measures the thing (`a bowl of plums`).
     """
     if base_of(noun) in ("clock", "face", "dial", "side") and any(t.lower_ == "tower" for t in noun.doc):
         return True  # there may be more behind
@@ -190,7 +191,7 @@ def _may_do_together(noun: Any) -> bool:
 
 
 def _has_one(noun: Any) -> bool:
-    """Return True if the phrase after a noun says that it has or wears one thing: `a toilet with a seat`."""
+    """Return True if a noun is followed by one thing that it has or wears, as in `a toilet with a seat`."""
     doc, i = noun.doc, noun.i
     link = doc[i + 1].lower_ if i + 2 < len(doc) else ""
     if link not in ("with", "in", "wearing"):
@@ -249,7 +250,7 @@ def _is_shared(thing: Any, done: bool) -> bool:
 
 
 def _is_about(verb: Any, noun: Any) -> bool:
-    """Return True if the noun may be the subject of this finite verb, whatever the parse says."""
+    """Return True if the noun may be the subject of this finite verb: the parse gives the verb no other subject."""
     return not any(c.dep_ in ("nsubj", "nsubjpass", "expl") and c != noun and c.tag_[:1] != "W" for c in verb.lefts)
 
 
@@ -333,8 +334,8 @@ def singled(doc: Any, number: Any, noun: Any) -> dict[int, str] | None:
 
 
 def _needs_several(doc: Any, noun: Any) -> bool:
-    """Return True if other words show that a noun names several things, such as `together` or `wrestle`, or if they
-    name what each of these has: `bikes` in `two men on bikes`.
+    """Return True if other words show that a noun names several things: a word such as `together` or `wrestle`, or a
+    plural for what each of the things has, such as `bikes` in `two men on bikes`.
     """
     if _tells_several([t for t in doc if t.lower_ not in frames()["some"] or t.head != noun]):
         return True
@@ -348,7 +349,7 @@ def _needs_several(doc: Any, noun: Any) -> bool:
 
 
 def _tells_several(words: Sequence[Any]) -> bool:
-    """Return True if there is a word such as `together` or `their`, which takes several people or things."""
+    """Return True if one of the words shows that there are several people or things, as `together` and `their` do."""
     many = {*frames()["of_many"], *frames()["plural_words"]}
     beside = any(t.lower_ == "side" and t.i and t.nbor(-1).lower_ == "by" for t in words)
     return beside or any(t.lower_ in many or lemma(t.text, "VBG") in many for t in words)
@@ -362,8 +363,9 @@ def _is_distributed(noun: Any) -> bool:
 
 
 def _may_do_alone(noun: Any) -> bool:
-    """Return True if the verb of the plural subject `noun` can become singular: the verb agrees with the noun, a single
-    one can do what it says, and no other plural suggests one thing per person (`men in hats ride horses`).
+    """Return True if the plural subject `noun` and its verb can become singular. The verb must agree with the noun
+    and say what a single person or thing can do. No other plural may suggest one thing per person (`men in hats ride
+    horses`).
     """
     verb, agrees = noun.head, {t.i for t in agreeing(noun)}
     finite = [

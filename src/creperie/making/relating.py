@@ -78,8 +78,8 @@ def _without(link: Any) -> Iterator[CaptionEdit]:
 
 
 def _opposites(verb: Any) -> list[str]:
-    """Return the verbs for the opposite of an action: to `leave` a shop instead of `enter`, to `pull` a cart instead of
-    `push`.
+    """Return the verbs for the opposite of an action, such as `leave` for `enter` (a shop) and `pull` for `push` (a
+    cart).
     """
     base, thing = base_of(verb), dependent(verb, "dobj")
     doer = next(iter(doers(verb)), None)

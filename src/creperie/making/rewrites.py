@@ -183,8 +183,9 @@ def _goes_with(token: Any, word: str) -> bool:
     """Return True if the synonym `word` can replace a token here. In a fixed name (`big wheel`, `ocean liner`) it
     cannot.
 
-    An adjective is replaced only directly before its noun, and `little` and `small` not if this is a person. Some
-    synonyms, such as `leap`, are used only beside the words that paraphrases.json lists for them.
+    An adjective is replaced only directly before its noun; `little` and `small` are not replaced before a noun for a
+    person or an unknown noun. Some synonyms, such as `leap`, are used only beside the words that paraphrases.json
+    lists for them.
     """
     fixed = read_data("paraphrases")["fixed"].get(word)
     after = token.nbor(1) if token.i + 1 < len(token.doc) else None
@@ -201,7 +202,9 @@ def _goes_with(token: Any, word: str) -> bool:
 
 
 def with_synonyms(doc: Any) -> list[str]:
-    """Return the captions in which one word is replaced by a synonym in the same form. Articles are adjusted."""
+    """Return the versions of a caption in which one word is replaced by a synonym in the same form. Articles are
+    adjusted.
+    """
     rows = read_data("paraphrases")["replaced"]
     texts = []
     for token in (t for t in doc if not t.text[:1].isupper()):

@@ -112,8 +112,9 @@ RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
 
 @dataclass(frozen=True)
 class RuleProposer:
-    """A proposer of foils by rules. For each kind it proposes up to six foils (or `foils`, if that is more), or says
-    why there are none. Foils whose words occur together in the corpus come first, then the most plausible ones.
+    """A proposer of foils by rules. For each kind it proposes up to six foils (or `options.foils`, if that is more),
+    or says why there are none. Foils whose words often occur together in the corpus come first and, among equals,
+    those about as likely as the caption.
     """
 
     maker: str
@@ -136,7 +137,7 @@ class RuleProposer:
         return Proposal(candidates, skipped, missing=missing)
 
     def _made(self, source: SourceCaption, doc: Any, kind: str, options: MakerOptions) -> tuple[list[Candidate], str]:
-        """Return the candidates of a kind and an empty text, or an empty list and the reason why there are none."""
+        """Return (candidates of the kind, ""), or ([], reason) if there are none."""
         every = {(edit.text, edit.refused): edit for edit in PROPOSERS[kind](doc, self.corpus)}.values()
         edits, refused = [], ""
         for edit in every:
@@ -175,9 +176,9 @@ class RuleProposer:
     def _candidates(
         self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
     ) -> tuple[list[Candidate], str]:
-        """Return candidates and an empty text, or an empty list and the reason why there are none. The candidates come
-        from the first of the `ranked` edits whose verdict by `truth` is allowed for this kind. If there is a judge, the
-        verdict may also be unknown.
+        """Return (candidates of the kind, ""), or ([], reason) if there are none. A candidate is made from each of
+        the `ranked` edits whose verdict by `truth` is allowed for the kind, until there are enough. With a judge, the
+        verdict "unknown" is allowed as well, since the judge decides later.
         """
         wanted = WANTED.get(kind.split("-")[0], WANTED["replace"]) + ((UNKNOWN,) if options.judge else ())
         most = max(MOST_KEPT, options.foils)
@@ -247,12 +248,13 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
 
 
 def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
-    """Return the verdict of `truth` on the foil that an edit makes. `own` is the reading of the source caption.
+    """Return the verdict of `truth` on the foil that an edit makes. `own` is the reading of the source caption: its
+    things and facts.
 
-    The foil is parsed; if only one word is replaced, the source's parse is kept with the new word in it. If `truth`
-    then finds neither entailment nor contradiction, an edit with a reason in `told` counts as contradicted, or as
-    unknown if it exchanges a `pair`. For other swaps, the pair is also exchanged in the reading of the source. The
-    verdict on the result is returned, unless it is "entailed" and the verdict on the parsed foil is "compatible".
+    The foil is parsed; if only one word is replaced, the source's parse is used, with the new word in it. Two more
+    rules hold if the foil is then neither entailed nor contradicted. An edit with a reason (`told`) counts as
+    contradicted, or as unknown if it exchanges a `pair`. For any other swap, the pair is exchanged in the source's
+    reading, and the verdict on the result is returned.
     """
     known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
     fresh = truth(source.text, edit.text, source.others, own, known)
@@ -261,6 +263,7 @@ def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: Capti
     if edit.pair is None or kind not in EXCHANGED or fresh.word in (ENTAILED, CONTRADICTED):
         return fresh
     verdict = exchange_truth(doc, *edit.pair, EXCHANGED[kind])
+    # a parsed foil that is compatible with the caption outweighs "entailed"
     return verdict if verdict.word != ENTAILED or fresh.word == UNKNOWN else fresh
 
 
@@ -278,8 +281,8 @@ class _Ranked:
 
 
 def _spread(ranked: Sequence[_Ranked]) -> list[_Ranked]:
-    """Return the edits in an order in which they alternate between places of the caption. Edits of the same place keep
-    their order.
+    """Return the edits in another order: the first edit of every place in the caption, then the second of every
+    place, and so on.
     """
     used: Counter[int] = Counter()
     turns = []

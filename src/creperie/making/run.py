@@ -189,12 +189,12 @@ def proposed(
     force: bool = False,
     progress: Progress = silent,
 ) -> Iterator[Callable[[], Iterator[SourceOutcome]]]:
-    """Make the candidates for all sources, or continue an interrupted job. This is a context manager. Its value is a
-    function; each call reads the outcomes from disk.
+    """Make the candidates for all sources, or continue an interrupted job. Use this as a context manager: it provides
+    a function that reads the outcomes from disk at each call.
 
-    The outcomes contain all proposed foils, before the final choice. They are stored in a folder beside `folder`; this
-    folder of outcomes is deleted when the `with` block ends. With `force`, what is in `folder` may be replaced, and an
-    interrupted job with other settings is discarded.
+    The outcomes contain all proposed foils, before the final choice. They are stored in a folder beside `folder`;
+    this folder of outcomes is deleted when the `with` block ends. With `force`, what is in `folder` may be replaced,
+    and an interrupted job with other settings is discarded.
     """
     check_target(folder, force or _is_empty(folder), WRITTEN)
     with opened(folder, job, force=force) as parts:

@@ -37,8 +37,8 @@ Twin = tuple[SourceCaption, SourceCaption]
 
 
 def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMiner:
-    """Return the maker `mine:scenes`, which pairs facts of two photographs that say something different about the same
-    things.
+    """Return the maker `mine:scenes`. It pairs a fact of one photograph with a fact of another photograph that says
+    something different about the same things.
     """
     check_annotated(name, captions)
     candidates: dict[str, list[Candidate]] = {}
@@ -64,8 +64,8 @@ def contrast(one: SourceCaption, two: SourceCaption) -> str:
 
 
 def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
-    """Return random pairs of facts that say something different about the same things (tags `state` and `about`). There
-    are as many pairs as possible, and each fact is in only one of them.
+    """Return random pairs of facts. The two facts of a pair are about the same things (tag `about`) but say something
+    different (tag `state`). There are as many pairs as possible, and each fact is in only one of them.
     """
 
     def topic(source: SourceCaption) -> tuple[str, str]:
@@ -86,8 +86,8 @@ def drawn_twins(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
 
 
 def capped(pairs: Sequence[Twin]) -> list[Twin]:
-    """Return as many of the pairs as the limits allow. Limits hold for each contrast, for each photograph, and for each
-    thing whose number or size is told. Pairs with rare contrasts are kept first.
+    """Return as many of the pairs as the limits allow. Limits hold for each contrast, for each photograph, and for
+    each thing whose number or size a caption states. Pairs with rare contrasts are kept first.
     """
     times = Counter(contrast(*pair) for pair in pairs)
     kept = sorted(pairs, key=lambda pair: (times[contrast(*pair)], pair[0].id))

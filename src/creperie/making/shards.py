@@ -141,7 +141,7 @@ def _lines_of(path: Path) -> Iterator[SourceOutcome]:
 
 
 class ShardOnDisk(NamedTuple):
-    """A finished shard: its folder, and the content of its record."""
+    """A finished shard: its folder, and the content of its `shard.json`."""
 
     folder: Path
     shard: Shard
@@ -152,8 +152,8 @@ class ShardOnDisk(NamedTuple):
 
 
 def _checked(shard: ShardOnDisk) -> Path:
-    """Return the file of outcomes; raise a DataError if it is missing, or if its checksum is not the one that the shard
-    records.
+    """Return the path of a shard's outcomes; raise a DataError if the file is missing, or if its checksum differs
+    from the one in `shard.json`.
     """
     path = shard.folder / OUTCOMES
     try:

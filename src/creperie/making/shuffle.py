@@ -191,7 +191,7 @@ def rebuild(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker
 
 @dataclass(frozen=True)
 class Rebuilder:
-    """A proposer of four foils per caption at most, one for each type (replace, swap, negate, shuffle). Each is drawn
+    """A proposer of at most four foils per caption, one of each type (replace, swap, negate, shuffle). Each is drawn
     from those that the rules for its type propose.
     """
 

@@ -1,10 +1,10 @@
-"""Swaps by the reading of a caption, that is, its things and facts: two things change places, or only their names do.
+"""Swaps of two things in a caption: their whole phrases change places, or only their names do.
 
-Two things can change places if they have different roles in the reading: who does something and to whom, who is given
-it, what is where. They also can if both are in the same relation but to different things (`books on a bed, shirts on a
-desk`), or if they are people and each does something of their own. The verdict of `truth` decides later which swaps are
-false. A swap is plausible if both things are of one sort and of equal rank; any other swap is absurd, and made only if
-the options ask for it.
+Swaps are found in the reading of a caption, that is, its things and facts. Two things can change places if they have
+different roles there: who does something, to whom it is done, who receives it, what is where. They also can if both
+are in the same relation but to different things (`books on a bed, shirts on a desk`), or if they are people and each
+does something of their own. The verdict of `truth` decides later which swaps are false. A swap is plausible if both
+things are of the same kind and of equal rank; any other swap is absurd, and made only if the options ask for it.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def _are_apart(left: Any, right: Any) -> bool:
 
 
 def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]], names: bool) -> str:
-    """Return why it would be absurd for two things to exchange their places in the caption. The reason is empty if the
-    exchange is plausible, and `NO_SWAP` if the caption says nothing of these things that an exchange would change.
+    """Return why it would be absurd for two things to exchange their places in the caption. The reason is empty if
+    the exchange is plausible, and `NO_SWAP` if the caption says nothing about them that an exchange would change.
     `links` are the facts that connect them; with `names`, only their names are exchanged.
     """
     sorts = sort_here(left), sort_here(right)
@@ -234,9 +234,9 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
 
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
-    """Return the verbs of the facts that connect two people (`links`), such as `chase`, or `be` if a fact says only
-    where one of them is. Without `links`, return the verbs for what either person does, but only those that the word
-    lists give as acts of adults.
+    """Return the verbs of the facts that connect two people (`links`), such as `chase`; a fact that says only where
+    one of them is counts as `be`. Without `links`, return the verbs for what either person does, limited to those
+    that the word lists reserve for adults.
     """
     chosen = [f for f, *_ in links] or [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"]
     events = {f.token: f.name for f in scene.reading.facts if not f.is_relation}
@@ -256,7 +256,7 @@ def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
 
 
 def _acts_on_thing_of(scene: ParsedScene, doer: Any, owner: Any) -> bool:
-    """Return True if a person does something with what belongs to another one: `A barber trims a customer's beard.`"""
+    """Return True if a person does something with another person's thing: `A barber trims a customer's beard.`"""
     if {sort_here(doer), sort_here(owner)} != {"person"} or owner.dep_ != "poss":
         return False
     thing = owner.head

@@ -29,8 +29,8 @@ def exchanged_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _traded(doc: Any, number: Any, noun: Any) -> CaptionEdit | None:
-    """Return the edit that gives a single thing (`noun`) the number of several others, and makes these one; None if
-    other words depend on their numbers.
+    """Return the edit in which a single thing (`noun`) and the several things counted by `number` exchange their
+    numbers; None if other words depend on these numbers.
     """
     several, article = number.head, next((c for c in noun.lefts if c.lower_ in ("a", "an")), None)
     if article is None or joined(noun, several) or joined(several, noun):

@@ -59,8 +59,8 @@ SWAPS = {
 
 @dataclass(frozen=True, slots=True)
 class TwinPair:
-    """Two captions that were compared, and the result: what their difference is and how certain, or the reason why they
-    are not twins.
+    """Two captions that were compared, and the result: how they differ and what the evidence is, or the reason why
+    they are not twins.
     """
 
     left: int  #: index of the first caption's source

@@ -1,14 +1,14 @@
 """Twin mining: which captions are compared, what the evidence is that each is false of the other's image, and which
 pairs are chosen.
 
-Captions are neighbours if they share a *key*: all their words, sorted (the order key), or the words before and after a
-span of one or two words (a deletion key). Twins of near-duplicate photographs are dropped, and no image or caption is
-used twice within a kind. The evidence is `certain`, `likely` or `unchecked`. It comes from, in this order:
+Captions are neighbours if they share a *key*: all their words, sorted (the order key), or the words before and after
+a span of one or two words (a deletion key). Twins of near-duplicate photographs are dropped, and no image or caption
+is used twice within a kind. The evidence is `certain`, `likely` or `unchecked`. It comes from, in this order:
 
-- labels: people labelled the caption false of the image (VSR), or true, which rejects the pair;
+- labels: people found a caption false of the other image (VSR); if they found it true, the pair is rejected;
 - exclusion: the two words cannot both be true (colours, numbers, opposites, disjoint classes);
-- other captions of the image: none has the other caption's word (*silent*), and some have the caption's own word
-  (*confirmed*).
+- other captions of the two images: none has the word of the other image's caption (*silent*), and some have the word
+  of their own image's caption (*confirmed*).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CrossedCell:
 @dataclass(frozen=True)
 class Evidence:
     """How certain it is that each of two captions is false of the other's image (`level`), and what shows that
-    (`basis`). If one of them may be true of it, only the `reason` is given.
+    (`basis`). If a caption may be true of the other's image, only the `reason` for that is given.
     """
 
     level: str = ""

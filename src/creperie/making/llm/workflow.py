@@ -107,8 +107,9 @@ def _is_nothing_new(given: Given, fields: Fields) -> str:
 
 
 def _may_stay_true(maker: LLMMaker, source: SourceCaption) -> Callable[[Given, Fields], str]:
-    """Return a function that checks a new concept. It returns an objection if the caption with this concept may be true
-    of the same picture, and the model is then asked for another concept; else it returns an empty text.
+    """Return a function that checks a new concept. The function returns an objection if nothing is new, or if the
+    caption with the new concept may be true of the same picture; otherwise an empty string. After an objection, the
+    model is asked for another concept.
     """
 
     def objection(given: Given, fields: Fields) -> str:
@@ -169,8 +170,8 @@ def is_superfluous(first: str, second: str) -> bool:
 
 
 def guard(first: str, second: str) -> str:
-    """Return what Algorithm 1 of SugarCrepe++ finds wrong with `second` as a second positive for `first`; empty if
-    nothing.
+    """Return the fault that Algorithm 1 of SugarCrepe++ finds in `second` as a second positive for `first`; empty if
+    it finds none.
     """
     if is_duplicate(first, second):
         return "identical to the source"
@@ -234,7 +235,9 @@ def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Pr
 
 
 def enrich(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Ask for a more detailed version of each caption of an item, all at once; return the proposal."""
+    """Ask for a more detailed version of the source caption or, if the source represents a whole item, of every
+    caption of the item. Return the proposal.
+    """
     if source.id in maker.covered:
         return Proposal(skipped=IN_ANOTHER)
     item = maker.enriched.get(source.id)
