@@ -156,9 +156,9 @@ def is_made(noun: Any, senses: int = 1) -> bool:
 
 
 def named_noun(modifier: Any) -> Any | None:
-    """Return the noun that the word `modifier` before it describes, without relying on the parse: the last word of
-    the nouns and adjectives that follow directly. Return None if this is not a noun, or if the modifier belongs to
-    the word before it, as in `blood orange`.
+    """Return the noun that `modifier`, a word before it, describes. The parse is not relied on: the noun is the last
+    of the nouns and adjectives that directly follow the modifier. Return None if that word is not a noun, or if the
+    modifier belongs to the word before it, as in `blood orange`.
     """
     doc, end = modifier.doc, modifier.i + 1
     while end < len(doc) and doc[end].tag_[:2] in ("JJ", "NN") and doc[end].text.isalpha():

@@ -30,7 +30,7 @@ _AS_OPTION = "pass `positive='COLUMN'`", "put ?text=COLUMN behind the name"
 
 @dataclass(frozen=True, slots=True)
 class SourceCaption:
-    """One source caption. `others` are known true captions of the same image."""
+    """One source caption. `others` are other captions that are known to be true of the same image."""
 
     id: str
     text: str

@@ -74,8 +74,8 @@ class TwinPair:
 
 @dataclass(frozen=True)
 class TwinMiner(Maker):
-    """A maker that proposes twins for each caption. A twin is a caption of another image that is almost the same. All
-    twins are searched for once, before the first proposal.
+    """A maker that proposes twins for each caption: almost equal captions of other images. All twins are searched for
+    once, before the first proposal.
     """
 
     mined: Mapping[str, Sequence[Candidate]]  #: candidates by the id of the first caption
@@ -155,8 +155,8 @@ class TwinSearch:
         return self._matched(self._of_distinct_images(weighed))
 
     def note(self, pairs: Sequence[TwinPair]) -> str:
-        """Return a sentence with the number of twins whose captions have the same words in another order, so that no
-        model that ignores word order can tell them apart; empty if there are no twins.
+        """Return a sentence with the number of twins whose captions have the same words in another order: a model
+        that ignores word order cannot tell these apart. The sentence is empty if there are no twins.
         """
         kept = [pair for pair in pairs if not pair.reason]
         same = sum(self._has_same_words(pair) for pair in kept)
@@ -225,8 +225,8 @@ class TwinSearch:
         return TwinPair(left, right, edit=differing.edit, contrast=contrast)
 
     def _spatial(self, pair: TwinPair, one: Spatial, two: Spatial) -> TwinPair:
-        """Judge a pair of captions of the form "the X is … the Y" by the table of spatial relations, and return the
-        pair with the result. `one` and `two` are the parsed left and right captions.
+        """Judge a pair of captions of the form "the X is … the Y" by their spatial relations, and return the pair
+        with the result. `one` and `two` are the parsed left and right captions.
         """
         own_view = depends_on_viewpoint(one.relation)
         swapped = one.relation == two.relation and (one.subject, one.object) == (two.object, two.subject)

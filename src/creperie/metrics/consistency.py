@@ -1,5 +1,5 @@
-"""Agreement of models or people on the same items: errors that they share, and the gap between an item
-and its parts.
+"""Agreement of models or people on the same items: the errors that they share, and the difference in accuracy between
+whole items and their parts.
 """
 
 from __future__ import annotations

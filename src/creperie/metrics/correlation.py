@@ -17,8 +17,8 @@ from creperie.metrics.special import normal_quantile, student_two_sided
 
 @dataclass(frozen=True)
 class Correlation:
-    """A correlation over `n` pairs, with its interval, the method of the interval, and the p-value against no
-    correlation.
+    """A correlation over `n` pairs, with its interval, the method of the interval, and the p-value of the hypothesis
+    that there is no correlation.
     """
 
     value: float
@@ -143,9 +143,9 @@ def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], 
 
 @dataclass(frozen=True)
 class Ranking:
-    """A model's values and ranks in every column (1 is the highest; equal values share the better rank), and the number
-    of ranks that it gains (+) or loses (−) compared with the first column. If there is a baseline, `side` says whether
-    the model's value is above (1), below (−1) or equal to (0) that of the baseline.
+    """A model's values and ranks in every column (1 is the highest; equal values share the better rank), and the
+    number of ranks that it gains (+) or loses (−) compared with the first column. If there is a baseline, `side` says
+    for each column whether the model's value is above (1), below (−1) or equal to (0) that of the baseline.
     """
 
     name: str

@@ -18,7 +18,9 @@ def balanced(sums: np.ndarray) -> np.ndarray:
 
 
 def lower(sums: np.ndarray) -> np.ndarray:
-    """Return the lower of two fractions: of captions and of foils that are judged right. `sums` is as in `balanced`."""
+    """Return the smaller of p_c and p_f, the fractions of captions and of foils that are judged right. `sums` is as
+    in `balanced`.
+    """
     return np.minimum(over(sums[..., 0], sums[..., 2]), over(sums[..., 1], sums[..., 3]))
 
 

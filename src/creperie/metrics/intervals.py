@@ -193,8 +193,8 @@ def _wider(clustered: Ends, alone: Ends) -> Ends:
 
 
 def _freedom(residuals: np.ndarray) -> float:
-    """Return the degrees of freedom of a variance estimated from these residuals of clusters. They are few if a few
-    clusters contribute most of the variance, which is measured by the kurtosis.
+    """Return the degrees of freedom of a variance that is estimated from the residuals of clusters. They are few if
+    the residuals have a high kurtosis, that is, if a few clusters contribute most of the variance.
     """
     fourth = float((residuals**4).sum())
     return max(LEAST_FREEDOM, 1.5 * float((residuals**2).sum()) ** 2 / fourth) if fourth > 0 else math.inf
@@ -412,8 +412,8 @@ def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) ->
     """Return mean(a) − mean(b) with its interval, for values from 0 to 1 on the same items.
 
     Independent items with the values 0 and 1 get Tango's score interval (1998). With fractions, the interval is
-    computed from the interval of the share mean((1 + a − b) / 2). If several items share a cluster, the interval also
-    covers the interval of `difference_ends`.
+    computed from the interval of the share mean((1 + a − b) / 2). If several items share a cluster, the interval is
+    widened to contain the one that `difference_ends` gives.
     """
     gap = a - b
     sums = cluster_sums(np.stack([np.maximum(gap, 0), np.maximum(-gap, 0), np.ones(len(gap))], axis=1), clusters)

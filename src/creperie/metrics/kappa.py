@@ -63,8 +63,9 @@ def nominal_confidence(
 
 
 def _log_likelihood(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for every kappa on a grid, its log-likelihood and the log-probability that nobody disagrees. An item with
-    m answers counts as m / 2 pairs.
+    """Return two arrays with one value for each kappa in `KAPPAS`: the log-likelihood, and the log-probability that
+    nobody disagrees. `counts` holds how often each item got each answer; an item with m answers counts as m / 2
+    pairs.
     """
     answers = counts.sum(axis=1, keepdims=True)
     same = (counts * (counts - 1) / 2 / (answers - 1)).sum(axis=0)

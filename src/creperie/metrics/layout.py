@@ -84,7 +84,9 @@ class Layout:
         return {}
 
     def cells(self, needs: Input, flat: np.ndarray, items: np.ndarray, width: int) -> np.ndarray:
-        """Return the scores of `items` as an array (cells, items). All these items have `width` scores."""
+        """Return the scores of `items` as an array (cells, items). `flat` holds the scores of all items in the score
+        column `needs`. Each of `items` has `width` scores.
+        """
         if len(items) == len(self):
             return flat.reshape(len(self), width).T
         starts = self.starts(needs)[items]

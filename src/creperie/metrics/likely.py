@@ -175,8 +175,8 @@ def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, float]:
-    """Return the position and the height of the peak of the parabola through the highest point (`top`) and its two
-    neighbours.
+    """Return the position and the height of the peak of a parabola, which goes through the highest point of `profile`
+    (at index `top`) and its two neighbours. `logits` holds the positions of the points.
     """
     if not 0 < top < len(logits) - 1 or not np.isfinite(profile[top - 1 : top + 2]).all():
         return float(logits[top]), float(profile[top])

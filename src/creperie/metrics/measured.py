@@ -145,8 +145,9 @@ Measured = Sums | Cells
 def measure(
     which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None, how: MetricSettings = DEFAULT
 ) -> Measured:
-    """Return the measurements from which `summarise` computes the results of a task: what each item contributes.
-    `scores` is the flat array of the scores that the task needs, and `swap` is as in `outcomes`.
+    """Return what each item contributes to the result of a task: the measurements from which `summarise` computes it.
+    `scores` is the flat array of the scores that the task needs. `swap` says for which items the true captions P1 and
+    P2 are swapped (see `outcomes` in tasks.py).
     """
     chosen = as_task(which)
     if chosen.is_rank:

@@ -66,8 +66,8 @@ EVERY_GROUP = MacroRule()
 
 @cache
 def aro_relations() -> MacroRule:
-    """Return the rule for the main result of ARO's VG-Relation, which leaves out the relations that the authors'
-    notebook leaves out.
+    """Return the rule for the main result of ARO's VG-Relation: it excludes the relations that the authors' notebook
+    excludes.
     """
     lines = packaged("creperie.metrics", "aro_dropped_relations.txt")
     return MacroRule(exclude=frozenset(line for line in lines.splitlines() if line and not line.startswith("#")))
@@ -78,8 +78,8 @@ ARO_ATTRIBUTES = MacroRule(minimum=25)
 
 
 def accuracy(outcomes: np.ndarray, ties: Ties = "wrong") -> float:
-    """Return the fraction of hits among the covered items, with ties counted by the tie rule; NaN if no item is
-    covered.
+    """Return the fraction of hits among the items that are not VOID, with ties counted by the tie rule; NaN if all
+    are VOID.
 
     >>> accuracy(np.array([HIT, TIE, 0, VOID]), ties="half")
     0.5
@@ -99,11 +99,12 @@ def evaluate(
     swap: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> list[Result]:
-    """Return the results of a task for every subset, for all items together and, if there are several subsets, for the
-    macro mean.
+    """Return the results of a task for every subset, for all items together and, if there are several subsets, for
+    the macro mean.
 
     `scores` is the flat array of the scores that the task needs, with NaN where an item was not scored. `clusters`
-    holds one integer per item (see `clusters_of`), and `swap` is as in `outcomes`.
+    holds one integer per item (see `clusters_of`). `swap` says for which items the true captions P1 and P2 are
+    swapped (see `outcomes`).
 
     >>> from creperie.metrics.layout import layout_of
     >>> two = layout_of([[[1, 0]], [[1, 0]]])
@@ -131,8 +132,8 @@ def summarise(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> list[Result]:
-    """Return the results for each subset, for all items together, and for the macro mean over the subsets that have a
-    covered item.
+    """Return the results for each subset, for all items together, and for the macro mean over the subsets. Subsets in
+    which all items are void are left out of the mean.
     """
     size = len(measured.applies)
     own = cluster_labels(clusters, size)
@@ -157,7 +158,7 @@ def macro(
 ) -> Result:
     """Return the unweighted mean of the task's value over groups, with its interval.
 
-    Groups without a covered item are left out; the field `groups` of the result says how many were averaged.
+    Groups in which all items are void are left out; the field `groups` of the result says how many were averaged.
     """
     size = len(measured.applies)
     own = cluster_labels(clusters, size)

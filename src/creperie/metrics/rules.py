@@ -42,8 +42,8 @@ def _contests(cells: np.ndarray, match: np.ndarray) -> list[Contest]:
 
 
 def both_ways(match: np.ndarray) -> list[Contest]:
-    """Return the contests of all rows and all columns. Return no contests if the rows have none, or if the columns have
-    none.
+    """Return the contests of all images and those of all captions (`along_rows`, `down_columns`). If either are
+    missing, return no contests at all.
     """
     rows, columns = along_rows(match), down_columns(match)
     return rows + columns if rows and columns else []
@@ -105,10 +105,10 @@ class NthCandidate:
 
 @dataclass(frozen=True)
 class CaptionPreference:
-    """Contests between two captions for every image, given by their positions: the first must outrank the second,
-    whichever of them is true.
+    """Contests between two captions for every image. `first` and `second` are the positions of the captions; the
+    first must outrank the second, whichever of them is true.
 
-    With `of`, only items with exactly that many captions are compared.
+    If `of` is set, only items with exactly that many captions have such contests.
     """
 
     first: int

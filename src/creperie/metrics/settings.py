@@ -46,7 +46,7 @@ class MetricSettings:
         return self.worth(outcomes) == 1
 
     def wrong(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return which items count as wrong: all that are covered and do not count as right."""
+        """Return which items count as wrong: all that are neither right nor void."""
         return np.asarray((outcomes != VOID) & ~self.right(outcomes))
 
 

@@ -61,7 +61,7 @@ class AnswerSettings:
         return replace(prompt, **given, messages=messages, seed=prompt.seed + self.seed)
 
     def drawn(self, prompts: Sequence[Prompt]) -> list[Prompt]:
-        """Return each prompt once per sample; its copies follow each other and differ in their random seed."""
+        """Return `samples` copies of each prompt, one after another, with different random seeds."""
         return [replace(p, seed=p.seed + k) for p in prompts for k in range(self.samples)]
 
 

@@ -212,7 +212,9 @@ class QuestionWording:
 
     @property
     def marks(self) -> dict[str, str]:
-        """A mapping for the fingerprint: it says that demonstrations depend on the subset; empty if they do not."""
+        """The entry in the fingerprint which says that demonstrations depend on the subset; an empty mapping if they
+        do not.
+        """
         return {"demonstrations": "by subset"} if self.by_subset else {}
 
     def described(self) -> str:

@@ -291,8 +291,8 @@ class _Hasher:
             self._names(function.__globals__, loaded, {name for one in code for name in one.co_names})
 
     def _names(self, space: Mapping[str, Any], names: set[str], attributes: set[str]) -> None:
-        """Hash the values that `names` have in the namespace `space`. If a value is a module that is not from a
-        library, hash only its members that have a name in `attributes`, the names that occur in a function's code.
+        """Hash the values that `names` have in the namespace `space`. Of a module that is not from a library, hash
+        only the members with a name in `attributes`, the names that occur in a function's code.
         """
         for name in sorted(names & space.keys()):
             if (id(space), name) in self._named:
@@ -377,8 +377,8 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def ready_to_score(networks: Iterable[torch.nn.Module], place: Place | None = None) -> Iterator[None]:
-    """During the block, put networks in eval mode and on the device `place`, if given; afterwards, restore
-    everything.
+    """During the block, put networks in eval mode and on the device `place`, if given. Afterwards, restore their
+    modes, weights and buffers.
     """
     with ExitStack() as stack:
         for network in networks:

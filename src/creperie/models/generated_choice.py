@@ -41,7 +41,9 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
 
 
 class Asking:
-    """The base class of scorers that send prompts to a generator, each prompt once per sample."""
+    """The base class of scorers that send prompts to a generator. If several samples of an answer are wanted, the
+    prompt is sent that many times.
+    """
 
     generator: Any
     by = "generate"

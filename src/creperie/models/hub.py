@@ -77,7 +77,7 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
 
 def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] | None:
     """Return the names of the files in a repository on the hub. Return None if the hub cannot be reached; the caller
-    then uses the local cache. `hint` is the hint of the error if there is no such repository.
+    then uses the local cache. If there is no such repository, raise a ModelError with this `hint`.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError

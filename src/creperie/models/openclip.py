@@ -302,8 +302,8 @@ def _pixels(transform: Any) -> Pixels:
         return slow
 
     def odd(image: Image.Image) -> np.ndarray:
-        """Return the pixels of an image with a palette or transparency. The transform itself prepares it, except for
-        its last two steps, conversion to a tensor and normalisation.
+        """Return the pixels of an image that has a palette or transparency. They are computed by the steps of the
+        transform, except for the last two (conversion to a tensor and normalisation).
         """
         for step in steps[:-2]:
             image = step(image)

@@ -141,7 +141,7 @@ CHUNK = 64
 
 
 def in_parts(encode: Callable[[Sequence[Any]], np.ndarray], inputs: Sequence[Any]) -> np.ndarray:
-    """Encode a long list in batches, so that it need not fit the device at once; return all vectors."""
+    """Encode a long list in batches, so that it need not fit into the device's memory at once; return all vectors."""
     import numpy as np
 
     if not inputs:

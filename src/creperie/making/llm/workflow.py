@@ -122,8 +122,8 @@ def _may_stay_true(maker: LLMMaker, source: SourceCaption) -> Callable[[Given, F
 
 
 def _names_it_too(old: str, new: str) -> str:
-    """Return why the last nouns of two phrases may name the same thing; empty if they may not, or if they are the same
-    noun in the singular or plural (`pipe`, `pipes`).
+    """Return an objection if the last nouns of two phrases are different words that may be said of one thing;
+    otherwise an empty string. The singular and the plural of a noun (`pipe`, `pipes`) count as one word.
 
     >>> _names_it_too("yellow raincoat", "shoes"), _names_it_too("copper pipe", "steel pipes")
     ('may be true as well: both may be said of one thing', '')
@@ -179,12 +179,12 @@ def guard(first: str, second: str) -> str:
 
 
 def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
-    """Run Algorithms 1 and 2 of SugarCrepe++ for a limited number of rounds, and return the proposal. The proposal also
-    contains every refused attempt with its reason, and the validator's corrections as alternatives.
+    """Run Algorithms 1 and 2 of SugarCrepe++ for a limited number of rounds, and return the proposal. The proposal
+    also contains every refused attempt with its reason, and the validator's corrections as alternatives.
 
     If an answer repeats the caption, Algorithm 1 asks again and shows the model this answer (M{P1; P2} in the paper).
-    With `duplicates="again"`, it repeats only the question (M{P1}), as it always does after unrelated output or a
-    refusal by the validator.
+    With the option `duplicates="again"`, it repeats only the question (M{P1}). After unrelated output or a refusal by
+    the validator, it always repeats only the question.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
     kept: list[Candidate] = []

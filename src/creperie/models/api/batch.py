@@ -112,7 +112,9 @@ class BatchFiles:
             file.write(json.dumps([key, request]).encode() + b"\n")
 
     def _submitted(self, part: Path) -> str:
-        """Return the id of the batch of a file; if there is none yet, upload the file and create the batch."""
+        """Return the id of the batch for the requests in the file `part`. If there is none yet, upload the requests
+        and create the batch.
+        """
         noted = part.with_suffix(".id")
         if noted.exists():
             return str(json.loads(noted.read_text())[0])

@@ -32,8 +32,8 @@ TEMPLATE = 4096
 
 @dataclass
 class SpendLedger:
-    """Counts calls, tokens and costs, each distinct request once, and reserves budget for requests that are not
-    answered yet.
+    """Counts calls, tokens and costs, and reserves budget for requests that are not answered yet. Equal requests are
+    counted only once.
 
     The counts are those of this process or, after `keep_in`, those of a generation job. A cached answer contains the
     name of the job that paid for it. A process may die after an answer was cached and before it was counted; the next

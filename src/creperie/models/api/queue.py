@@ -109,8 +109,8 @@ class _Dispatcher:
             await self._work(self, pending)
 
     async def rest(self, seconds: float) -> None:
-        """Sleep for some seconds. If the dispatcher was stopped before or is stopped meanwhile, raise the error given
-        to `stop`.
+        """Sleep for some seconds, or until the dispatcher is stopped. If it is stopped, raise the error that was
+        given to `stop`.
         """
         if seconds > 0 and self.failure is None:
             with suppress(TimeoutError):

@@ -63,8 +63,8 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
 
 @dataclass(eq=False)
 class LanguageModel:
-    """The base class of causal and masked models. It tokenises captions and reduces log-probabilities to one number
-    each.
+    """The base class of causal and masked models. It tokenises captions, and reduces the log-probabilities of each
+    caption to one number.
     """
 
     model: Any
@@ -83,7 +83,7 @@ class LanguageModel:
 
     @property
     def beside(self) -> int:
-        """The number of special tokens with which a caption is read, beside its own tokens."""
+        """The number of special tokens that the model reads with a caption."""
         raise NotImplementedError
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:

@@ -154,7 +154,7 @@ class EncoderDecoderEngine:
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return what the decoder attends to, for a batch of images with their prompts: the states and their mask.
 
-        The vision tower is not run again: `having_seen` supplies its cached output.
+        The vision tower is not run again: the caller provides its cached output (`having_seen`, tower.py).
         """
         raise NotImplementedError
 

@@ -25,10 +25,10 @@ Seen = Mapping[str, np.ndarray]
 class PrefixJob:
     """A prefix that the model reads once: an image, and the tokens that all of its lines begin with.
 
-    `sequence` has the tokens' ids and masks, one per token; the last `shared` of them are the beginning of the lines.
-    `places` are the
-    (image, line) indices at which the results belong. `query` is the input of a query former; None if the model has
-    none. `states` is the cached output of the vision tower; None if nothing is cached.
+    `sequence` holds the inputs with one value per token of the prefix, such as ids and mask; the last `shared` tokens
+    are the common beginning of the lines. `places` are the (image, line) indices at which the results belong. `query`
+    is the input of a query former; None if the model has none. `states` is the cached output of the vision tower;
+    None if nothing is cached.
     """
 
     seen: Seen

@@ -32,8 +32,8 @@ class AnswerLine(Tokens):
 class Frame:
     """A prompt as text, split after the image.
 
-    `head` ends with the placeholder of the image (empty if the model has none), `tail` is the text between image and
-    answer, and `gap` is the whitespace that the template puts before an answer.
+    `head` is the text up to and including the image's placeholder; it is empty if the model has no placeholder.
+    `tail` is the text between image and answer, and `gap` is the whitespace that the template puts before an answer.
     """
 
     head: str
@@ -111,10 +111,9 @@ class Reader:
         return shown_first + self._unchatted("\n\n".join([*plain, *([question] if question else [])]))
 
     def _unchatted(self, question: str) -> str:
-        """Return the prompt for a question, with the image's placeholder, for models without a chat template.
-        `str.format` is not used, since captions may contain braces.
-        """
+        """Return the prompt for a question, with the image's placeholder, for models without a chat template."""
         form = self.family.fallback if question else self.family.plain
+        # not `str.format`, since captions may contain braces
         return form.replace("{image}", self.placeholder).replace("{question}", question)
 
     def _chat(self, messages: list[dict[str, Any]], *, opens: bool) -> str:
