@@ -1905,8 +1905,9 @@ class MakerOptions:
 
     @property
     def model_checks(self) -> tuple[_Check | _BatchCheck, ...]:
-        """The checks that ask a model: by entailment if the options name a classifier (`nli`), and by a judge if
-        they name one (`judge`)."""
+        """The checks that ask a model. The classifier in the option `nli` rejects foils that the caption entails,
+        and the model in the option `judge` decides about foils that the rules leave open. An empty option
+        adds no check."""
 
 # from creperie.metrics.settings import MetricSettings as MetricSettings
 @dataclass(frozen=True)
@@ -1927,7 +1928,7 @@ class MetricSettings:
         counts them as right."""
 
     def wrong(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return which items count as wrong: all that are covered and do not count as right."""
+        """Return which items count as wrong: all that are neither right nor void."""
 
 # from creperie.statistics.contamination import Overlap as Overlap
 @dataclass

@@ -42,8 +42,8 @@ def _contests(cells: np.ndarray, match: np.ndarray) -> list[Contest]:
 
 
 def both_ways(match: np.ndarray) -> list[Contest]:
-    """Return the contests of all images and those of all captions (`along_rows`, `down_columns`). If either are
-    missing, return no contests at all.
+    """Return the contests of all images (`along_rows`) and of all captions (`down_columns`). If there are none of one
+    sort, return none of the other either.
     """
     rows, columns = along_rows(match), down_columns(match)
     return rows + columns if rows and columns else []

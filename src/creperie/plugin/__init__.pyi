@@ -359,7 +359,7 @@ class Proposal:
 # from creperie.making.source import SourceCaption as SourceCaption
 @dataclass(frozen=True, slots=True)
 class SourceCaption:
-    """One source caption. `others` are known true captions of the same image."""
+    """One source caption. `others` are other captions that are known to be true of the same image."""
 
     id: str
     text: str
