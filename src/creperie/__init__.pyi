@@ -2033,9 +2033,9 @@ class RefinePlan:
         selected against and those held out."""
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit. If the user named the attackers to select against, an installed
-        model is included only if the user also named it, or if one of the attackers (to select against or
-        held out) needs it. Otherwise, all of `models` are included."""
+        """Return the models for the final audit: all of `models`, unless the user named the attackers to select
+        against. In that case, an installed model is included only if the user also named it, or if one of the
+        attackers (to select against or held out) needs it."""
 
 # from creperie.refining.refinement import Refined as Refined
 @dataclass(frozen=True)
@@ -2698,7 +2698,7 @@ def refine(
     cache: bool = True,
 ) -> Refined:
     """Refine a benchmark and audit the result. As in the papers, subsets are refined separately, unless the
-    plan's option `together` is set."""
+    option `together` is set."""
 
 # from creperie.core.plugins import register_attacker as register_attacker
 def register_attacker(plugin: Any = None, name: str = "") -> Any:

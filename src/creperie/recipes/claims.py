@@ -209,8 +209,8 @@ def _end(row: Mapping[str, Any], end: str, column: str) -> float:
 
 
 def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Claim]:
-    """Yield one claim for each table row that comes from a run: its value in one column is lower than that in another,
-    as in the paper.
+    """Yield one claim for each table row that comes from a run: its value in one column is lower than its value in
+    another, as in the paper.
     """
     file = stage / f"{paper}-{claim['table']}.json"
     document = read_json(file) if file.is_file() else {"rows": (), "columns": ()}

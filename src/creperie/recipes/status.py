@@ -219,8 +219,8 @@ def computed_words(whole: Mapping[str, int]) -> str:
 
 
 def runs_said(folders: Sequence[Path]) -> str:
-    """Return sentences that list the given runs, each with its profile and number of stages, and the recipes of which
-    no run was given.
+    """Return sentences that list the given runs, each with its profile and number of stages, and name the recipes
+    without a run.
     """
     cards = [(folder, read_card(folder)) for folder in folders]
     made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]

@@ -44,8 +44,8 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
 
     For every attacker and every bin of |gap|, as many of the kept items have a positive gap in the bin as have a
     negative one. With enough time the result is optimal and always the same. If the time limit ends the search, the
-    result may not be optimal (`proven` says so), and a few bins may have slightly more items of one sign (`off` is the
-    total surplus), but over all bins the signs are always balanced.
+    result may not be optimal (the field `proven` is True if it certainly is). A few bins may then have slightly more
+    items of one sign (the field `off` is the total surplus), but over all bins the signs are always balanced.
     """
     scaled = unit_gaps(gaps)
     cells = signed_bins(scaled, bins)

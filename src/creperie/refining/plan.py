@@ -120,8 +120,8 @@ class RefinePlan:
         return tuple(f"+{name}" for name in seen if name not in battery)
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
-        """Return the models for the final audit. If the user named the attackers to select against, an installed model
-        is included only if the user also named it, or if one of the attackers (to select against or held out) needs it.
-        Otherwise, all of `models` are included.
+        """Return the models for the final audit: all of `models`, unless the user named the attackers to select
+        against. In that case, an installed model is included only if the user also named it, or if one of the
+        attackers (to select against or held out) needs it.
         """
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

@@ -186,12 +186,12 @@ def refine(
     engine: Engine | None = None,
     progress: Progress | None = automatic,
 ) -> Refined:
-    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately, unless the plan's
-    option `together` is set.
+    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately, unless the option
+    `together` is set.
 
-    `bench` is a benchmark, a spec or a path. If it has more than `SAMPLE` items, it is scored piece by piece, on
-    `engine` if one is given, provided that the method uses only the attackers' gaps and the attackers score captions
-    one by one. The attackers' results are then measured on a random sample.
+    `bench` is a benchmark, a spec or a path. If it has more than `SAMPLE` items, it can be scored piece by piece, on
+    `engine` if one is given. This is done if the method uses only the attackers' gaps and these attackers score
+    captions one by one. The attackers' results are then measured on a random sample.
     """
     bench, progress = as_benchmark(bench), progress or silent
     selection = plan.selection(models)

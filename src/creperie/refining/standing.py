@@ -82,8 +82,8 @@ def figures_from_audit(audit: Audit) -> dict[str, dict[str, Measure]]:
 
 
 def gaps_from_odds(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
-    """Return each item's gap, computed from the log-odds of its pairs of captions: the mean of 2p − 1, where p is the
-    probability that the log-odds give to the true caption; 0 if there is no answer.
+    """Return each item's gap, computed from the log-odds of its pairs of captions. The gap is the mean of 2p − 1,
+    where p is the probability that the log-odds give to the true caption; it is 0 if there is no answer.
 
     Log-odds are unbounded, and a single very confident answer would squeeze all others into one bin. 2p − 1 is within
     [-1, 1].

@@ -87,7 +87,7 @@ class AnswerLog:
                 continue
 
     def add(self, new: Mapping[str, list[Written]]) -> None:
-        """Add the answers to this log, and append those that changed to the file."""
+        """Add the answers to this log, and append the changed ones to its file."""
         changed = {key: records for key, records in new.items() if self.answers.get(key) != records}
         self.answers |= changed
         if self.path is None or not changed:

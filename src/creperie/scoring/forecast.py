@@ -114,7 +114,7 @@ def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> flo
 
 
 def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
-    """Return the bytes that all scores and vectors take. The dimension of the vectors is that of stored ones; it is
+    """Return how many bytes all scores and vectors take. The dimension of the vectors is that of stored ones; it is
     assumed to be 512 if none is stored.
     """
     width = 512

@@ -102,9 +102,9 @@ def seeing(uri: str) -> str:
 
 
 def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -> dict[str, Any]:
-    """Return what asking the model about every image will take: the items, the pairs to ask about that are not stored
-    yet (`questions`), the tokens to send to a server (`tokens_in`), the cost if the server charges, and the seconds if
-    known.
+    """Return what it will take to ask the model about every image: the numbers of items, of questions (about pairs
+    whose answers are not stored yet), and of tokens to send to a server (`tokens_in`). The cost is None unless a
+    server charges for the questions, and the seconds are None if unknown.
     """
     (plan,) = forecast_all([bench], [seeing(uri)], ScoreOptions(), progress=progress)
     cells = plan.pairs.missing or plan.images.missing

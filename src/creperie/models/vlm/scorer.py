@@ -70,7 +70,7 @@ class VlmScorer:
         return self.forward_groups([image], [texts])[0]
 
     def forward_groups(self, images: Sequence[Seen], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
-        """Return one array of scores per image, for its captions; the images are read together, in batches."""
+        """Return one array per image, with the scores of its captions. The images are read together, in batches."""
         captions = [[t for t in own if isinstance(t, CaptionTokens)] for own in texts]
         flat = [[line for t in own for line in t.lines] for own in captions]
         logs_of_images = self.engine.log_probabilities(images, flat)

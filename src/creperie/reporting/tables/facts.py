@@ -135,8 +135,8 @@ _PAPERS_SCORES = (*model_uris("Vera"), *model_uris("Grammar"))
 
 
 def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
-    """Return GPT-4V's rows of SugarCrepe's Table 6, computed from the answers that its authors released: means over
-    both orders of the captions and, if all subsets are there, the mean over these.
+    """Return GPT-4V's rows of SugarCrepe's Table 6, computed from the answers that SugarCrepe's authors released:
+    means over both orders of the captions and, if no subset is missing, the mean over the subsets.
     """
     rows = []
     subsets = {s for c in published_table("sugarcrepe/6").columns for s in c.subsets if c.measured}
@@ -201,8 +201,8 @@ def annotators(n: int, scripted: bool) -> str:
 def _trained(
     findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
-    """Return rows of a table from training studies. If `of` is "RN50", these are the studies that train from scratch;
-    otherwise they are the studies that tune a trained model.
+    """Return rows of a table, made from training studies: those that train from scratch if `of` is "RN50", else those
+    that tune a trained model.
 
     `rows` maps the studies' arms (types of training foils) to the paper's names of models, `groups` maps arms to the
     paper's groups of rows, and `columns` maps the paper's columns to those of the studies.
@@ -426,8 +426,8 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
 
 def _hit_2(findings: RecipeFindings) -> list[FactRow]:
     """Return how many captions have each of the two constructions (passive and ditransitive), in total and by source,
-    which the tag `source` names. A source that stands in for a published one is counted under its name (`world-as-cc`
-    as `cc`). No total is given for a benchmark with a single source.
+    which the tag `source` names. A source that stands in for a published one is counted under the published name
+    (`world-as-cc` as `cc`). No total is given for a benchmark with a single source.
     """
     rows = []
     for stage, bench in findings.benches.items():
