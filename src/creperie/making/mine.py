@@ -2,9 +2,9 @@
 images.
 
 P1 is a caption. P2 is a true caption of the same image with subject and object exchanged or, if there is none, the
-converse of P1. N are the three captions most similar to P1 (Jaccard) among all captions of other images. The published
-method ends here, and experts then choose and correct. By default a triplet must also be decidable without the image
-(`lang/logic.py`): P1 entails P2 and contradicts N.
+converse of P1. N are the three captions most similar to P1 (Jaccard) among all captions of other images. The
+published method ends here; experts then choose among these captions and correct them. By default a triplet must also
+be decidable without the image (`lang/logic.py`): P1 entails P2 and contradicts N.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ class SpatialMiner(Maker):
         return [self._foil(source, *foil) for foil in sorted(foils)]
 
     def _foil(self, source: SourceCaption, unlike: float, unproven: bool, text: str) -> Candidate:
-        """Return `text` as a foil, tagged with why it is thought to be false: `opposite` (it contradicts the source
-        caption), `people` (people labelled it false) or `unsure`.
+        """Return `text` as a foil, tagged with the evidence that it is false: `opposite` (it contradicts the source
+        caption), `people` (people labelled it false) or `unsure` (neither).
 
-        `unlike` is minus the Jaccard similarity of `text` and the source caption. `unproven` is True if `text` does not
-        contradict the source caption.
+        `unlike` is minus the Jaccard similarity of `text` and the source caption. `unproven` is True if `text` does
+        not contradict the source caption.
         """
         false = any((image, text) in self.false for image in source.images)
         sure = "unsure" if unproven and not false else "people" if unproven else "opposite"

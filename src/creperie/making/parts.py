@@ -82,8 +82,8 @@ def outcome_of(text: str) -> SourceOutcome:
 
 @dataclass(frozen=True)
 class MakeStage:
-    """The work on an engine that runs a maker and its checks. A worker loads the parser or model once, for its first
-    source.
+    """A stage of work for an engine: it runs a maker and its checks. Every worker loads the parser or model once, for
+    its first source.
     """
 
     maker: Maker

@@ -133,8 +133,8 @@ def _alone(token: Any) -> tuple[int, int]:
 
 @cache
 def for_object(noun: str) -> tuple[str, ...]:
-    """Return replacements for a noun: those in creperie's lists of contrasts or, if there are none, the co-hyponyms of
-    its first sense that is a visible thing.
+    """Return replacements for a noun: those in creperie's lists of contrasts. If there are none, return co-hyponyms
+    in WordNet of the noun's first sense or, if this is not a visible thing, of its second; none if neither is one.
     """
     own = contrasts(read_data("contrasts")["objects"], noun)
     if own:
@@ -199,8 +199,8 @@ def _close_words(net: WordNet, synset: Synset) -> Iterable[str]:
 
 
 def _below(net: WordNet, synset: Synset, part: str, depth: int = 1) -> Iterable[str]:
-    """Yield the words of a synset's hyponyms, down to `depth` levels. A word is included only if the hyponym is its
-    first sense. If `part` (the part of speech) is `n`, the hyponym must also be a visible thing.
+    """Yield the words of a synset's hyponyms, down to `depth` levels. A word is included only if the hyponym is the
+    first sense of this word. If `part` (the part of speech) is `n`, the hyponym must also be a visible thing.
     """
     for below in net.follow(synset, HYPONYM):
         if part != "n" or below.topic in SEEN:

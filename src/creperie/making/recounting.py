@@ -356,7 +356,9 @@ def _tells_several(words: Sequence[Any]) -> bool:
 
 
 def _is_distributed(noun: Any) -> bool:
-    """Return True if a plural names what each of several people or things has, wears or uses: `two men on bikes`."""
+    """Return True if a plural noun names what each of several people or things has, wears or uses: `two men on
+    bikes`.
+    """
     if noun.dep_ == "dobj" or noun.head.lower_ in ("with", "as", "like") or is_worn(base_of(noun)):
         return True
     return noun.head.lower_ in ("in", "on", "astride") and sort_here(noun) in (*MADE, "animal", "person")

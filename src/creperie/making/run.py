@@ -1,4 +1,4 @@
-"""Making a benchmark from captions in one call, which resumes if it is interrupted and repeated.
+"""Make a benchmark from captions in one call. If the call is interrupted, repeat it: it resumes where it stopped.
 
 Captions are processed in batches: outcomes are stored on disk, and the benchmark is written from there. Memory holds
 only eight bytes per item, to check that no two items have the same key.

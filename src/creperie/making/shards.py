@@ -1,4 +1,5 @@
-"""Generation in shards: each job processes its share of the captions, and `merge_making` writes the benchmark of all.
+"""Generation in shards: each job processes its share of the captions, and `merge_making` writes one benchmark from
+all shards.
 
 out-3/
   shard.json       the shard and its job: maker, options, place and digest of the captions

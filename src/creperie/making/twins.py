@@ -1,7 +1,7 @@
-"""Mining of natural twins: two captions of two images with almost the same words, each false of the other's image.
+"""Mining of natural twins: two almost equal captions of two images, each false of the other image.
 
-Nobody wrote these foils: every caption is true of one image and false of the other, so a model that sees only text, or
-only images, is right half of the time, whatever it has learned.
+Nobody wrote these foils: every caption is true of one image and false of the other, so a model that sees only text,
+or only images, is right half of the time, whatever it has learned.
 """
 
 from __future__ import annotations

@@ -336,16 +336,16 @@ def _score_mean(
     clusters: Sequence[np.ndarray],
     bounds: tuple[float, float],
 ) -> Confidence:
-    """Return the mean over groups with a score interval, for the case that some groups have few clusters. `pulled`
-    holds the influence of each item on its group's value.
+    """Return the mean of the groups' `values` with a score interval, for use when some groups have few clusters.
+    `pulled` holds the influence of each item on its group's value.
 
     The interval is found by testing many means. To reach a tested mean, the function shifts the logits of all groups'
     values by the same number (see `SHIFTS`).
 
     The variance is that of right and wrong answers (binomial), scaled by the ratio of the observed to the binomial
-    variance of all answers together. Negative correlations between groups count as 0: a few clusters cannot prove them,
-    and they could make the variance vanish. Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher
-    1938).
+    variance of all answers together. Negative correlations between groups count as 0: a few clusters cannot prove
+    them, and they could make the variance vanish. Quantiles are corrected for the kurtosis of few answers (Cornish
+    and Fisher 1938).
     """
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
     sizes = np.array([len(pull) for pull in pulled])

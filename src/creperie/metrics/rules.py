@@ -50,8 +50,8 @@ def both_ways(match: np.ndarray) -> list[Contest]:
 
 
 def between_captions(match: np.ndarray) -> list[Contest]:
-    """Return one contest per true caption, which serves as the query: the image's other true captions must outrank its
-    false ones.
+    """Return one contest per true caption, which serves as the query: the image's other true captions must be more
+    similar to it than the false ones.
 
     The scores are captions × captions. They are read from the upper triangle only, so s(a, b) and s(b, a) are always
     the same number.

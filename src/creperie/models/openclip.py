@@ -74,10 +74,10 @@ def encoder_of(
 
 
 class OpenClipTokenizer(CaptionTokenizer):
-    """The tokenizer of open_clip.
+    """A tokenizer of open_clip.
 
-    The library's own byte-pair tokenizer returns captions without padding. Every other tokenizer pads the captions
-    itself, because each pads in its own way.
+    With the library's own byte-pair tokenizer, captions are prepared without padding. Every other tokenizer pads
+    captions in its own way, so its padding is kept.
     """
 
     def __init__(self, tokenizer: Any, rule: CaptionRule, context: int) -> None:

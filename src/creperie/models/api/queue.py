@@ -311,8 +311,8 @@ class RequestQueue:
             dispatcher.dismiss()
 
     def begin(self, request: Request) -> Future[Answer]:
-        """Queue a request and return a future of its answer. If the future is cancelled before the request is sent, it
-        costs nothing.
+        """Queue a request and return a future of its answer. If the future is cancelled in time, the request is not
+        sent and costs nothing.
         """
         key = request_key(request)
         future: Future[Answer] = Future()
