@@ -105,8 +105,8 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
 
 
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
-    """Return the status of a table. It agrees if results were computed on the published items and all equal the printed
-    ones.
+    """Return the status of a table. The table agrees if results were computed on the published items and all of these
+    equal the printed ones.
     """
     documents = own.tables.get(table.key.lower(), [])
     found = (cell for document in documents for cell in _agreed(document) if table.is_result(cell.group, cell.column))

@@ -142,8 +142,9 @@ def run_tune(job: StageJob) -> dict[str, Any]:
     items.
 
     The paper does not name the training objective; it only says that sentence transformers are trained with the same
-    one. The objective `triple` is therefore the multiple-negatives ranking loss of sentence-transformers over all three
-    captions. It uses P2, the second true caption; the objective `negclip` does not.
+    one. The objective `triple` therefore uses the multiple-negatives ranking loss of sentence-transformers, over all
+    three captions of an item: P1, P2 (the second true caption) and N (the foil). The objective `negclip` does not use
+    P2.
     """
     from creperie.training import TrainingSettings, TuneOptions, tune
 

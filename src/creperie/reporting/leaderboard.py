@@ -92,7 +92,7 @@ class Board:
 
     @cached_property
     def slugs(self) -> dict[str, str]:
-        """Short names of benchmarks for addresses, by content hash. Names that would be equal get a part of
+        """Short names of benchmarks for addresses, by content hash. Names that would otherwise be equal get a part of
         the hash.
         """
         names = {

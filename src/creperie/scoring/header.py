@@ -53,7 +53,7 @@ def benchmark_header(bench: Benchmark) -> dict[str, Any]:
 
 
 def nothing_computed() -> dict[str, Any]:
-    """Return the fields of a header about findings, work and timings, all empty: for a run in which nothing was
+    """Return the header fields for findings, work and timings with empty values, for a run in which nothing was
     computed.
     """
     return {"findings": [], "finding_counts": {}, "notes": [], "work": {}, "timings": {"total": 0.0}}

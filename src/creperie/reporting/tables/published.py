@@ -42,8 +42,8 @@ class Column:
 
     Of `tasks`, the first for which a run has scores is used. The tasks `itt` and `blind`, for instance, let runs with
     and without images fill the same column. A column without tasks, such as sizes or ratings, cannot be filled by a
-    run. `subsets` are names or patterns such as `atom_*`; without any, all items are used. There is one exception: in a
-    benchmark that stands in for another one, only the subset with the column's name is used then.
+    run. `subsets` are names or patterns such as `atom_*`. If there are none, all items are used; but in a benchmark
+    that stands in for another one, only the subset with the column's name is used.
     """
 
     name: str
@@ -349,7 +349,7 @@ def known_model(model: str) -> bool:
 
 @cache
 def benchmark_names(name: str) -> tuple[str, ...]:
-    """Return the names that runs on a benchmark may have: its own name, and the names of its parts.
+    """Return the names that a benchmark may have in runs: its own name, and the names of its parts.
 
     >>> benchmark_names("visla")
     ('visla', 'visla-generic', 'visla-spatial')
