@@ -38,7 +38,7 @@ _AFTER = {
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do next. `action` is a key of `COMMANDS`."""
+    """What to do next. `action` names it in one or two words, such as "repair" or "more items"."""
 
     action: str
     extras: tuple[str, ...] = ()  #: the extras of creperie to install

@@ -26,7 +26,7 @@ SINGLE = tuple(name for name, entry in REGISTRY.items() if entry.single)
 
 @dataclass(frozen=True, eq=False)
 class BlindScorer:
-    """A model that scores captions without the image. A higher score means that the attacker prefers the caption."""
+    """An attacker as a model that scores captions without the image. It prefers captions with higher scores."""
 
     attacker: TextAttacker
     fingerprint: Fingerprint

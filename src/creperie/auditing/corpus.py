@@ -4,8 +4,8 @@
 - `cooccurrence`: how much more often the content words of a caption occur together than by chance;
 - `neural-lm` (neural.py): a small recurrent network, run only on request.
 
-The corpus consists of the true captions of the benchmark's other folds, or of the captions of a named source
-(`corpus=`) without those of the held-out images. Nothing is learned from false captions.
+The corpus consists of the true captions in the other folds of the benchmark. If the option `corpus` names a file or a
+benchmark, its captions are used instead, without those of the held-out images. Nothing is learned from false captions.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ COMMON = 0.1
 class Corpus(MarginSource):
     """The captions that corpus attackers learn from; all such attackers of an audit share it.
 
-    They come from the source `spec` or, if that is empty, are the true captions of the benchmark. In a fold with too
-    few captions to learn from, the margins are NaN.
+    They come from the file or benchmark that `spec` names. If `spec` is empty, they are the true captions of the
+    benchmark under attack. In a fold with too few captions to learn from, the margins are NaN.
     """
 
     spec: str = ""
 
     @cached_property
     def captions(self) -> list[tuple[str, str]]:
-        """The (image, text) pairs of the source `spec`; empty if `spec` is empty."""
+        """The (image, text) pairs of the file or benchmark that `spec` names; empty if `spec` is empty."""
         if not self.spec:
             return []
         from creperie.making import read_captions
@@ -74,8 +74,8 @@ class Corpus(MarginSource):
         return margins
 
     def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]:
-        """Return two values: the captions of the pairs, followed by those of the source `spec`; and, for each caption
-        of the pairs, its index in `pairs.texts`.
+        """Return the distinct captions of the pairs, followed by those of `spec` (see `captions`) and, as the second
+        value, the index in `pairs.texts` of each caption of the pairs.
         """
         numbers = np.unique(np.concatenate([pairs.left, pairs.right]))
         return [*pairs.said(numbers), *(text for _, text in self.captions)], numbers

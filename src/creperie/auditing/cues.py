@@ -247,8 +247,8 @@ def _merged(table: np.ndarray) -> np.ndarray:
 
 
 def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the n-grams that only one caption of a pair contains, in the form that `OneSided` describes. N-grams that
-    consist of punctuation only are left out.
+    """Return the n-grams that only one caption of a pair contains, as three arrays: their digests, their pairs, and
+    True where it is the true caption. N-grams that consist of punctuation only are left out.
     """
     texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
     cut = [tokens(t) for t in pairs.said(texts)]
@@ -299,7 +299,7 @@ def _without_overlaps(cues: Sequence[Cue], most: int) -> list[Cue]:
 
 
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:
-    """Return the pairs that an attacker gets right by the largest margins: at most `count`, and one per item."""
+    """Return the indices of up to `count` pairs that an attacker gets right with the largest margins, one per item."""
     chosen: dict[int, int] = {}
     for pair in np.argsort(-np.nan_to_num(margins), kind="stable").tolist():
         if not margins[pair] > 0 or len(chosen) == count:

@@ -157,8 +157,8 @@ def cell_name(row: Mapping[str, Any]) -> str:
 
 
 def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the row of the most accurate leak. If nothing leaks, return the row whose interval has the highest lower
-    limit; None if there is no such row.
+    """Return the row with a leak that has the highest accuracy. If nothing leaks, return the row whose interval has the
+    highest lower limit; None if there is no such row.
     """
     # Not the highest accuracy, which an attacker can reach by chance on a few items.
     if document["verdict"] == "leaks" and (found := leaking_cells(document)):

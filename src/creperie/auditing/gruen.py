@@ -104,7 +104,7 @@ class GruenScorer:
         over all tokens, although no token is masked.
 
         These perplexities are close to 1. Causal and n-gram models give 50 or more, so that GRUEN's term exp(−x / 2)
-        would be about 0 for every text. For them, infinity is returned, which removes the term.
+        would be about 0 for every text. For such models, infinity is returned, which makes the term exactly 0.
         """
         model = self.language_model
         if isinstance(model, MaskedLM):

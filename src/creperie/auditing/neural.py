@@ -1,7 +1,7 @@
 """A small neural language model of the corpus, trained only on true captions of other images.
 
-It is a recurrent network (GRU) over words whose input and output embeddings are shared. It is trained from scratch for
-each fold, which takes seconds for a thousand captions.
+It is a recurrent network (GRU) over words, with the same embeddings for input and output. It is trained from scratch
+for each fold, which takes seconds for a thousand captions.
 """
 
 from __future__ import annotations

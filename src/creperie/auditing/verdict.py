@@ -445,7 +445,7 @@ def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
     """Return the verdict on a whole benchmark: the worst of the verdicts on its subsets and on all items together
-    (`whole`). If it is a leak, all leaks of the leaking subsets are listed, the strongest first.
+    (`whole`). If it is *leaks*, it lists all leaks of the leaking subsets, the strongest first.
     """
     if len(subsets) < 2:
         return whole

@@ -118,8 +118,8 @@ ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", "
 
 
 def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
-    """Write the items a second time, as metadata.parquet, with the paths of their copied images, by which `datasets`
-    finds them. Return the patterns of the files that `datasets` should read.
+    """Write the items a second time, as metadata.parquet, with the paths of the copied images, so that `datasets` finds
+    the images. Return the patterns of the files that `datasets` should read.
 
     If an image is missing, or `datasets` does not support its file type, write nothing and return an empty list. The
     images are not cropped; if items refer to regions of images, these references are in the column `references`.

@@ -82,7 +82,7 @@ def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
 
 
 def _kind(type_: pa.DataType) -> str:
-    """Return the name of a column type; the names of list elements do not affect it."""
+    """Return the name of a column type: "number" for any number, "list<…>" for a list, with the name of its values."""
     if pa.types.is_list(type_):
         return f"list<{_kind(type_.value_type)}>"
     return "number" if pa.types.is_floating(type_) or pa.types.is_integer(type_) else str(type_)

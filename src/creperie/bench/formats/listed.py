@@ -25,8 +25,8 @@ _FLAGS = {"true": True, "false": False}
 
 
 class _Strict(string.Formatter):
-    """A `str.format` that accepts only texts and integers, since any other value in a record is an error in the
-    file.
+    """Formats strings as `str.format` does, but raises an error for a value that is neither text nor an integer: such a
+    value in a record is an error in the file.
     """
 
     def format_field(self, value: Any, spec: str) -> str:

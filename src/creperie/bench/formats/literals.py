@@ -17,7 +17,7 @@ _TOKEN = re.compile(rf"\s*({_STRING})\s*(,|$)")
 
 
 def _string(literal: str) -> str | None:
-    """Return the value of a Python string literal that matches `_STRING`; None if Python does not accept it."""
+    """Return the value of a Python string literal; None if Python does not accept it, for example a bad escape."""
     if "\\" not in literal:
         return literal[1:-1]
     try:

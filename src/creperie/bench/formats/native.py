@@ -29,7 +29,7 @@ NEEDED = ("id", "subset", "images", "captions", "match")
 
 def is_native(names: Sequence[str], kind: str) -> bool:
     """Return whether a table is in creperie's own format: its `kind` is "jsonl" or "parquet", and `names`, its column
-    names, include those in `NEEDED`.
+    names, include id, subset, images, captions and match.
     """
     return kind in ("jsonl", "parquet") and set(NEEDED) <= set(names)
 
