@@ -134,7 +134,8 @@ def _alone(token: Any) -> tuple[int, int]:
 @cache
 def for_object(noun: str) -> tuple[str, ...]:
     """Return replacements for a noun: those in creperie's lists of contrasts. If there are none, return co-hyponyms
-    in WordNet of the noun's first sense or, if this is not a visible thing, of its second; none if neither is one.
+    in WordNet of the noun's first sense or, if this is not a visible thing, of its second; none if neither is
+    visible.
     """
     own = contrasts(read_data("contrasts")["objects"], noun)
     if own:

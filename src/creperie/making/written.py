@@ -107,8 +107,8 @@ class ItemSpool:
 
 
 class CandidateFile:
-    """The file of all candidates, accepted or not, one row each. A source that has no candidates gets a row with the
-    reason, and so does a kind of foil for which a source has none.
+    """The file of all candidates, accepted or not, one row each. There is also a row with the reason for each source
+    without candidates, and for each kind of foil that a source does not have.
     """
 
     def __init__(self, path: Path) -> None:
