@@ -295,8 +295,8 @@ def _noun_after(modifier: Any) -> Any | None:
     """Return the last of the nouns directly after a modifier, found without the parse; None if no noun follows."""
     noun = None
     for t in modifier.doc[modifier.i + 1 :]:
-        if t.tag_ in ("NN", "NNS"):
-            noun = t
+        if t.tag_ in ("NN", "NNS") or (t.tag_ == "NNP" and kind_of(t.lower_) and not t.nbor(-1).text[:1].isupper()):
+            noun = t  # a green Frisbee
         elif (
             noun is not None
             or t.tag_ not in ("JJ", "VBN", "VBG", "CD", "HYPH", "CC", "NNP", ",")

@@ -111,7 +111,8 @@ def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int
         while first.dep_ == "conj":
             first = first.head
         parts = first.dep_ == "pobj" and first.head.lower_ == "with"  # a pen with three nibs and a cartridge
-        return max(values) <= (2 if parts else MOST_TURNED) and not any(c.dep_ in ("prep", "acl") for c in left.rights)
+        own = any(c.dep_ in ("prep", "acl") and c.i < right.i for c in left.rights)  # what follows is said of both
+        return max(values) <= (2 if parts else MOST_TURNED) and not own
     links = scene.between(left, right)
     acts = any(not f.is_relation and {a, b} <= {"agent", "patient", "recipient"} for f, a, b in links)
     plain_right = not [c for c in right.rights if c.dep_ in ("prep", "acl", "relcl")]

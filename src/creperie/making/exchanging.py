@@ -86,8 +86,8 @@ def is_tied(noun: Any) -> bool:
         return True  # a cup of tea; not the sleeve of a bridegroom
     if base_of(noun) in frames()["parts"] or noun.lower_ in frames()["around"] or noun.dep_ == "npadvmod":
         return True
-    if noun.i and noun.nbor(-1).text == "-" and not noun.nbor(-1).whitespace_:
-        return True  # `a four-wheeler`
+    if noun.i and noun.nbor(-1).text == "-" and not noun.nbor(-1).whitespace_ and noun.tag_ != "NNP":
+        return True  # `a four-wheeler`, not `Asher-Smith`
     around = (*noun.children, *outer(noun).children)
     owner = noun.dep_ == "poss" and _owns(noun, noun.head) and bool(dependents(noun, "det"))
     if noun.dep_ == "appos" or any(
@@ -129,8 +129,8 @@ def sort_here(noun: Any) -> str:
         return sort
     acts = is_subject(noun) or noun.dep_ == "dative" or noun.head.dep_ in ("agent", "dative")
     speaks = is_subject(noun) and base_of(noun.head) not in frames()["resting_things"]
-    if senses[:1] == (18,) and (speaks or not {5, 6} & set(senses[:2])):
-        return "person"  # a queen is an insect, too
+    if senses[:1] == (18,) and (speaks or not {5, 6} & set(senses[: 3 if dependents(noun, "compound") else 2])):
+        return "person"  # a queen is an insect, too; a game controller is none
     if (acts and 18 in senses[:3] and 6 not in senses[:2]) or (not senses and base_of(noun).endswith(_DOERS)):
         return "person"  # a midfielder
     if (

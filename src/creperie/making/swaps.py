@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
-from creperie.lang import Stated, age_of, facts, gender_of, is_above, is_reciprocal, kind_of
+from creperie.lang import Stated, age_of, facts, gender_of, is_above, is_reciprocal, is_worn, kind_of
 from creperie.making.atoms import base_of, joined, named
 from creperie.making.corpus import WordCounts
 from creperie.making.counting import picks_again
@@ -28,7 +28,7 @@ from creperie.making.exchanging import (
     owners,
     sort_here,
 )
-from creperie.making.phrases import is_plural
+from creperie.making.phrases import is_plural, span_of
 from creperie.making.plausible import ANIMATE, MADE, are_equals, frames, is_made
 from creperie.making.verbs import topics
 
@@ -206,6 +206,7 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
         )  # the truth layer knows what holds both ways
         placed = "animal" in sorts and any(f.is_relation for f, *_ in links)
         equal = equal and not (placed and not all(is_beside(f.name) for f, *_ in links))  # not on, not next to
+        equal = equal and not (len({s == "animal" for s in sorts}) > 1 and _is_dressed(left, right, names))
         handled = not links or any("patient" in (a, b) for _, a, b in links)  # not what is thrown at somebody
         if handled and not names and is_plural(left) != is_plural(right):
             equal = equal and not any(v.split()[0] in (*frames()["grown"], *frames()["physical"]) for v in verbs)
@@ -231,6 +232,12 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
     made = set(sorts) <= MADE or sorts[0] == sorts[1]
     alike = made and not set(sorts) & {"place", ""} and is_plural(left) == is_plural(right)
     return "" if alike and _are_placed_alike(scene, left, right) else NO_SWAP
+
+
+def _is_dressed(left: Any, right: Any, names: bool) -> bool:
+    """Return True if clothes would stay behind when two things change places: `A woman in heels leads a horse.`"""
+    moved = set() if names else {i for t in (left, right) for i in range(*span_of(t))}
+    return any(t.tag_ in ("NN", "NNS") and t.i not in moved and is_worn(base_of(t)) for t in left.doc)
 
 
 def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> list[str]:
