@@ -1784,7 +1784,7 @@ class ItemOptions:
 @dataclass(frozen=True, eq=False)
 class ItemStudy(_Framed):
     """The results of an item analysis. `fit` is None if there are too few runs for an item response model, and
-    `gain` is None if there are no runs of the same models without pictures."""
+    `gain` (how much the pictures help) is None if there are no runs of the same models without pictures."""
 
     answers: _Answers
     rest: np.ndarray
@@ -2083,7 +2083,8 @@ class RobustOptions:
 # from creperie.statistics.rankings import Robustness as Robustness
 @dataclass(frozen=True)
 class Robustness:
-    """The ranks under every choice, the pairs of models, and the accuracies corrected for wrong labels."""
+    """The ranks of the models under every choice in the analysis (such as each tie rule), the pairs of models,
+    and the accuracies corrected for wrong labels."""
 
     choices: list[str]
     ranks: list[_Ranking]
@@ -2145,7 +2146,8 @@ class Run(_RunHeader, _Framed):
 
     @property
     def layout(self) -> _Layout:
-        """The match matrices of the items, in the form that the metrics take."""
+        """The match matrices of the items (which captions are true of which images), in the form that the metrics
+        take."""
 
     def scores(self, needs: _Input) -> np.ndarray:
         """Return a score column (`needs`) as a flat array, with NaN for items without scores."""
@@ -2172,15 +2174,15 @@ class Run(_RunHeader, _Framed):
 
     @property
     def swap(self) -> np.ndarray | None:
-        """A boolean array: True for the items whose true captions P1 and P2 are swapped by VISLA's rule; None if no
-        task uses the rule."""
+        """A boolean array: True for the items whose true captions P1 and P2 are swapped, as VISLA does; None if no
+        task uses this."""
 
     def fits(self, bench: Benchmark) -> bool:
         """Return whether the run was computed on this benchmark or on a part of it."""
 
     def outcomes(self, which: str) -> np.ndarray:
-        """Return the outcome of a task for every item: HIT, MISS, TIE, or VOID if a score is missing or there is
-        nothing to compare."""
+        """Return the outcome of the task `which` for every item: HIT, MISS, TIE, or VOID if a score is missing or
+        there is nothing to compare."""
 
     def scored_task(self, name: str) -> _Task:
         """Return a task; raise a UsageError if the run lacks the scores that it needs."""
@@ -2490,7 +2492,7 @@ def fit_study(
 ) -> _FittedStudy:
     """Fit each analysis to all rows and, with `wish.per_model`, also to the rows of each model separately.
     Return the fits and the skipped analyses. With `wish.lenient`, an error is raised only if no analysis
-    can be fitted; without it, also if one cannot be fitted to all rows."""
+    can be fitted; otherwise, it is also raised if any analysis cannot be fitted to all rows."""
 
 # from creperie.bench.frames import from_pandas as from_pandas
 def from_pandas(
@@ -2561,7 +2563,8 @@ def long_table(
     reading: _TableReading | None = None,
     progress: _Progress = ...,
 ) -> _LongTable:
-    """Return one long table, made from runs and the benchmarks that they scored, with notes."""
+    """Return the comparisons of all runs in one long table, with columns from the benchmarks that were scored,
+    and with notes."""
 
 # from creperie.making.generation import make as make
 def make(

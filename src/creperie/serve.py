@@ -9,7 +9,8 @@ The module that is served has a function `load()`, which returns an object with 
 
 - `encode_image(images)`, `encode_text(captions)`: one vector per item
 - `score(image, captions)`: one number per caption; `score_texts(captions)`: the same without an image
-- `generate(prompts)`: one text per prompt, a dict with `messages`, `images`, `temperature`, `max_tokens` and `seed`
+- `generate(prompts)`: one text per prompt; a prompt is a dict with `messages`, `images`, `temperature`, `max_tokens`
+  and `seed`
 
 The object may have a text attribute `fingerprint` that identifies its weights. Without it, the object's arrays and
 those of its torch modules are hashed. If the object holds anything besides these and plain values, its results are

@@ -26,8 +26,8 @@ OTHER_KEY = "its own key names another caption as the right answer"
 
 @dataclass(frozen=True)
 class HarnessReply:
-    """The scores that one row of a log gives to an item. `cells` lists the cells of the item's score matrix to which
-    the scores belong; if it is empty, there is one score for each cell.
+    """The scores that an item gets from one row of an evaluation harness's log. `cells` lists the cells of the item's
+    score matrix to which the scores belong; if it is empty, there is one score for each cell.
     """
 
     subset: str
@@ -41,7 +41,9 @@ class HarnessReply:
 
 
 class ItemFinder:
-    """Finds the items of a benchmark and the questions of its exported task, by id and by caption."""
+    """Finds the items of a benchmark that the rows of an evaluation harness's log are about: by id, by caption, or by
+    the question that creperie exported for the item.
+    """
 
     def __init__(self, bench: Benchmark) -> None:
         self.items = list(bench)
@@ -56,7 +58,7 @@ class ItemFinder:
                 self.by_caption.setdefault(caption, []).append(item)
 
     def reply(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the reply in a row of the log, or the reason why the row belongs to no item."""
+        """Return the scores that a row of the log gives to an item, or the reason why the row belongs to no item."""
         question = self._question(answer)
         if question and answer.answer is not None:
             if not _has_captions(question.about["options"], answer):
@@ -84,8 +86,8 @@ class ItemFinder:
         return _of_item(item, row, offered, answer)
 
     def _question(self, answer: LoggedAnswer) -> HarnessQuestion | None:
-        """Return the exported question that a row answers, found by its id or by position and wording; None if there is
-        none.
+        """Return the exported question that a row answers; None if there is none. It is found by its id, or else by
+        the row's position in the log, if the wording is the same.
         """
         known = next((self.questions[key] for key in answer.keys if key in self.questions), None)
         if known or answer.position is None or answer.position >= len(self.asked):
@@ -94,8 +96,8 @@ class ItemFinder:
         return placed if placed.question.strip() in answer.about else None
 
     def placed(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
-        """Return the reply in a row that names no item. The item is found by the row's position in the log. If there is
-        no such item, or if log and benchmark disagree about the right option, return the row with the reason.
+        """Return the scores in a row that names no item. The item is found by the row's position in the log. If there
+        is no such item, or if log and benchmark disagree about the right option, return the row with the reason.
         """
         number = answer.position
         known: Sequence[Any] = self.items if answer.scores else self.asked
@@ -110,7 +112,7 @@ class ItemFinder:
 
 
 def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[HarnessReply | UnmatchedRow]:
-    """Yield, for every row of a log, its reply, or the reason why the row belongs to no item."""
+    """Yield, for every row of a log, the scores that it gives to an item, or the reason why it belongs to no item."""
     matcher, rows = ItemFinder(bench), list(answers)
     found = [matcher.reply(answer) for answer in rows]
     if all(isinstance(reply, UnmatchedRow) and reply.why != OTHER_KEY for reply in found):
@@ -138,7 +140,7 @@ def _has_captions(
 
 def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
     """Return the scores that a log's answer gives to one image of the item, or the reason why it gives none. `row` is
-    the image's row in the match matrix, and `offered` are the options that the model was given.
+    the image's row in the item's match matrix, and `offered` are the options that the model was given.
     """
     match = np.array(item.match[row], np.float32)
     cells = [row * len(match) + k for k in range(len(match))]

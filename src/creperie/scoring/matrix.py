@@ -2,9 +2,9 @@
 
 Everything is a matrix of cells: a row is a model, a column a benchmark. If one cell fails, the others are still
 computed. Images and captions that several benchmarks share are encoded once per model. A cell whose run is already in
-the folder is reused, so an interrupted matrix resumes. On an engine, every worker loads the model once and scores
-shards of the items, which are then merged. `score`, the command line, zoo files and workers all use a matrix, even for
-a single cell.
+the output folder is reused, so an interrupted matrix resumes. On an engine (a pool of workers), every worker loads
+the model once and scores shards of the items, which are then merged. `score`, the command line, zoo files (lists of
+models and benchmarks) and workers all use a matrix, even for a single cell.
 """
 
 from __future__ import annotations
@@ -66,12 +66,13 @@ def score(
 ) -> Run:
     """Score one model on one benchmark and return the run. With `out`, the run is also saved in that folder.
 
-    `model` is a URI or an object: a model of transformers, open_clip or sentence-transformers, a module or object that
-    encodes images or captions, or a function of (images, captions) or of (captions). `creperie.wrap` adds a processor
-    or a name to an object. `tasks` are names of tasks or functions of your own (match, scores) that return True, False
-    or, for a tie, None; without them, every task that applies is evaluated. With `cache=False`, everything is computed
-    and nothing is stored. The scores of a function are stored only if `cache` is a name, because a function has no
-    weights by which it can be identified. Notebooks show progress bars, unless `progress=None`.
+    `model` is a URI or an object: a model of transformers, open_clip or sentence-transformers, a module or object
+    that encodes images or captions, or a function of (images, captions) or of (captions). `creperie.wrap` adds a
+    processor or a name to an object. `tasks` are names of tasks or functions of your own, which take (match, scores)
+    and return True, False or, for a tie, None; without them, every task that applies is evaluated. With
+    `cache=False`, everything is computed and nothing is stored. The scores of a function are stored only if `cache`
+    is a name, because a function has no weights by which it can be identified. Notebooks show progress bars, unless
+    `progress=None`.
     """
     if cache is not None:
         options = replace(options, cache=cache)
@@ -110,7 +111,7 @@ def forecast_all(
     *,
     progress: Progress = silent,
 ) -> list[Forecast]:
-    """Return a forecast of the work of `score_all` for each model."""
+    """Return, for each model, a forecast of what `score_all` would have to compute and how long that would take."""
     return _matrix(benches, models, options, None, progress).forecasts()[0]
 
 
@@ -188,14 +189,14 @@ class Matrix:
     _plans: dict[Any, ScoringPlan] = field(default_factory=dict)
 
     def cells(self) -> Iterator[MatrixCell]:
-        """Yield the cells of all models; at the end, reduce the store to the size allowed."""
+        """Yield the cells of all models. At the end, trim the store of results to its permitted size."""
         for number in range(len(self.rows)):
             yield from self.row(number)
         self.store.trim()
 
     def row(self, number: int) -> Iterator[MatrixCell]:
-        """Yield the cells of one model: first the failed ones and those reused from the folder, then the computed
-        ones.
+        """Yield the cells of one model: first those that cannot be computed or whose run is already in the output
+        folder, then the computed ones.
         """
         row, start = self.rows[number], time.perf_counter()
         handle = self._try(row.open)
@@ -215,7 +216,7 @@ class Matrix:
             yield from self._computed(number, handle, pending, start)
 
     def forecasts(self) -> tuple[list[Forecast], dict[str, str]]:
-        """Return a forecast per model, and the models that cannot be run, each with the reason."""
+        """Return a forecast for each model that can be run and, by name, the reasons why the other models cannot."""
         known: list[Forecast] = []
         faults: dict[str, str] = {}
         for row in self.rows:
@@ -282,7 +283,9 @@ class Matrix:
         return [_merged_on(self.engine, stage, self.progress) for stage in stages]
 
     def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
-        """Return the plan for the pending benchmarks. Models that need images of the same benchmarks share a plan."""
+        """Return the plan for the pending benchmarks. Models share a plan if they score the same benchmarks and need
+        the images of the same ones.
+        """
         looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
         key = (tuple(looks.items()), shard)
         if key not in self._plans:
@@ -312,8 +315,8 @@ class Matrix:
         return run if is_usable(run, origin) else None
 
     def _image_keys(self, k: int, handle: Handle, tasks: list[str]) -> np.ndarray:
-        """Return the content keys of the images of the benchmark of column `k`, item by item; empty if the model does
-        not need images.
+        """Return the content keys (hashes) of the images in the benchmark of column `k`, item by item; empty if the
+        model does not need images.
         """
         planned = self._plan(handle, {k: tasks}, None)
         return planned.image_keys[planned.parts[0].images]
@@ -358,8 +361,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class ScoreStage:
-    """The function that workers of an engine apply: it scores shards (such as 3/8) of a benchmark with one model. For
-    each shard, it returns the document and the table of its run.
+    """What the workers of an engine do: they score shards (such as 3/8) of a benchmark with one model. For each
+    shard, a worker returns the document and the table of the shard's run.
     """
 
     bench: Benchmark

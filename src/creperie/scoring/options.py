@@ -1,4 +1,6 @@
-"""The options of scoring, shared by the command line, Python, zoo files and workers."""
+"""The options of scoring, shared by the command line, Python, zoo files (lists of models and benchmarks), and
+workers.
+"""
 
 from __future__ import annotations
 

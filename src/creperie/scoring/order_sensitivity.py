@@ -115,7 +115,7 @@ def sensitivity(
     progress: Progress = silent,
 ) -> Sensitivity:
     """Return the results of a model with several prompts: those in `prompts` or, if none are given, all prompts that
-    suit the model's option `score`.
+    suit the way of scoring (the option `score` of the model's URI).
 
     Multiple-choice questions are asked with the options in every order.
     """

@@ -56,7 +56,7 @@ class RunOrigin:
 def origin_of(
     bench: Benchmark, images: np.ndarray, mark: Fingerprint, tasks: Sequence[str], settings: MetricSettings
 ) -> RunOrigin:
-    """Return what a run on a benchmark is computed from. `images` has the content keys of the items' images."""
+    """Return what a run on a benchmark is computed from. `images` are the content keys (hashes) of its images."""
     return RunOrigin(bench.checked_hash, images_digest(images), mark.key, tuple(tasks), asdict(settings))
 
 
@@ -82,12 +82,12 @@ def images_digest(keys: np.ndarray) -> str:
 
 
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
-    """Return a record of the missing scores of a run; empty if none is missing. Its entry `reasons` counts the problems
-    that cause missing scores, by code. `images_of_others` is a digest of the images of all items that have all their
-    scores.
+    """Return a record of the scores that a run lacks; empty if none is missing. Its entry `reasons` counts the
+    problems that caused missing scores, by code. `images_of_others` is a digest of the images of the items that have
+    all their scores.
 
-    `counts` has the number of the run's findings for each code, and `keys` the content keys of the images, item by
-    item.
+    `counts` is the number of the run's findings (problems and notices) by code, and `keys` are the content keys of
+    the images, item by item.
     """
     reasons = {code: n for code, n in counts.items() if code not in NOTICES}
     return {"reasons": reasons, "images_of_others": _images_of_others(table, tasks, keys)} if reasons else {}

@@ -125,7 +125,7 @@ def prepare_images(driver: Driver, open_image: OpenImage, sheet: Sheet) -> Ahead
 
 
 def encode_images(driver: Driver, ready: Ahead[tuple[int, Any]], sheet: Sheet) -> None:
-    """Fill a sheet with the vectors of images."""
+    """Fill a sheet with the vectors of images, taken from the queue `ready` of prepared images."""
     staged = isinstance(driver.model, StagedImages)
     forward = driver.model.forward_images if staged else driver.model.encode_images
     for rows, _, vectors in driver.through(_image_batches(driver, ready, sheet), forward, "images"):

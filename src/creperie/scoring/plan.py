@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class BenchmarkPart:
-    """One benchmark in the plan. Captions and images are indices into the plan.
+    """One benchmark in the plan. Its captions and images are given as indices into the plan.
 
     Item i has the captions `captions[caption_starts[i]:caption_starts[i + 1]]`, and likewise its images.
     """
@@ -131,7 +131,9 @@ def plan(
 
 
 def layout_of_bench(bench: Benchmark) -> Layout:
-    """Return the match matrices of a benchmark in the form that the metrics take."""
+    """Return the match matrices of a benchmark (which captions are true of which images), in the form that the
+    metrics take.
+    """
     images = np.diff(bench.ragged("images")[0])
     captions = np.diff(bench.ragged("captions")[0])
     match = np.asarray(bench.ragged("match")[1].to_numpy(zero_copy_only=False), bool)
@@ -156,7 +158,7 @@ def _references(bench: Benchmark) -> _References:
 
 
 def image_contents(bench: Benchmark, progress: Progress = silent) -> np.ndarray:
-    """Return the content keys of a benchmark's images, item by item; zeros for images that cannot be read."""
+    """Return the content keys (hashes) of a benchmark's images, item by item; zeros for images that cannot be read."""
     refs = _references(bench)
     return digest_images(bench.images, refs.unique, ResultStore().memo("image"), progress).keys[refs.codes]
 
@@ -232,9 +234,9 @@ def brings_images(bench: Benchmark) -> bool:
 
 
 def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
-    """Return a boolean array: True for the items whose true captions P1 and P2 are swapped by VISLA's rule.
+    """Return a boolean array: True for the items whose true captions P1 and P2 are swapped, as VISLA does.
 
-    They are swapped if P2 is nearer to its nearest false caption than P1 is, by edit distance.
+    They are swapped if P2 is closer to its nearest false caption, in edit distance, than P1 is to its own.
     """
     starts, flat = bench.ragged("captions")
     swap = np.zeros(len(layout), bool)
@@ -251,8 +253,8 @@ def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
 
 
 def _distances(flat: object, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the Levenshtein distances between the captions at positions `left` and those at positions `right` of
-    `flat`.
+    """Return the Levenshtein distance between the two captions of each pair. `left` and `right` hold the positions of
+    the pairs' captions in the column `flat`.
 
     A distance is computed from the normalised similarity of the two captions, which is 1 − distance / length of the
     longer caption.

@@ -30,7 +30,9 @@ class Rates:
 
 
 def rates_of(timings: Timings, device: str, enough: int = ENOUGH) -> Rates:
-    """Return how many units of each kind of work were done per second; 0 for kinds with fewer than `enough` units."""
+    """Return how many images, captions and pairs were processed per second, and the average sizes: tokens per
+    caption, images per batch, and captions per batch. A speed is 0 if fewer than `enough` inputs were processed.
+    """
 
     def per_second(what: str) -> float:
         count, seconds = timings.counts[what], timings.seconds.get(f"encode {what}", 0.0)

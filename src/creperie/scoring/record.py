@@ -32,7 +32,7 @@ LIBRARIES = ("numpy", "pyarrow", "pillow", "torch", "transformers", "sentence-tr
 
 @dataclass(frozen=True)
 class ModelPass:
-    """One model's pass over a plan: its options, the columns it filled, and its start time."""
+    """One model's pass over a scoring plan: its options, the columns of scores it filled, and its start time."""
 
     handle: Handle
     options: ScoreOptions

@@ -63,11 +63,12 @@ def _without_dataset(model: str, bench: str) -> str:
 
 
 def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply | UnmatchedRow]:
-    """Yield, for each row of a table of answers, its reply, or the reason why the row matches no item. `where` names
-    the file in errors.
+    """Yield, for each row of a table of answers, the scores that it gives to an item, or the reason why it matches no
+    item. `where` names the file in errors.
 
     The columns are `id` (without it, rows are in the order of the items), `subset` (needed if ids repeat), and those
-    with the answer: either `scores` (a list), or `choice` (the number of a caption), or `score_0`, `score_1` and so on.
+    with the answer: either `scores` (a list), or `choice` (the number of a caption), or `score_0`, `score_1` and so
+    on.
     """
     subsets: dict[str, list[str]] = {}
     for item in bench:
@@ -117,8 +118,8 @@ def replied_run(
     *,
     partial: bool = False,
 ) -> Run:
-    """Return a run in which each score is the mean of the replies about it. `source` is (model, harness, file); `total`
-    is the number of rows.
+    """Return a run in which each score is the mean over the replies that give it. `source` names the model, the
+    harness and the file, and `total` is the number of rows in the file.
     """
     layout = layout_of_bench(bench)
     rows = {key: number for number, key in enumerate(bench.item_keys)}
@@ -158,8 +159,8 @@ def replied_run(
 
 
 def _in_fewer_orders(given: Iterable[tuple[int, HarnessReply]], notes: list[str]) -> set[int]:
-    """Return the items whose captions were offered in fewer orders than those of other items with equally many options,
-    and append a note on them.
+    """Return the items whose captions were offered in fewer orders than those of other items with equally many
+    options, and append a note on them to `notes`.
 
     With a single order, a model that always picks the same position can score well.
     """

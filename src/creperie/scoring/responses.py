@@ -178,8 +178,8 @@ def _subsets(names: list[str], group: str, file: Path) -> list[str]:
 
 
 def _item_numbers(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
-    """Find the items that are called by `names`. Return the item's number for each name that matches exactly one item,
-    and an `UnmatchedRow` for every other name. `where` is the file that an error message names.
+    """Find the items with these names (an id, or subset/id). Return the item's number for each name that matches
+    exactly one item, and an `UnmatchedRow` for every other name. `where` is the file that an error message names.
     """
     by_id: dict[str, list[int]] = {}
     for number, (subset, id_) in enumerate(bench.item_keys):

@@ -98,15 +98,15 @@ class RunHeader:
 
     @property
     def content(self) -> str:
-        """The content hash of the benchmark, followed by the kind of images if these were replaced (a blind twin). Only
-        runs with the same value are ranked together.
+        """The content hash of the benchmark, followed by what replaced the images if it was a blind twin. Only runs
+        with the same value are ranked together.
         """
         return f"{self.hash}~{self.blinded}" if self.blinded else self.hash
 
 
 def unblinded(runs: Sequence[AnyRun]) -> list[AnyRun]:
-    """Return the runs without those on blind twins (benchmarks with replaced images). Such a run stays if the list has
-    no run that saw the real images of the benchmark.
+    """Return the runs without those on blind twins (benchmarks with replaced images). A run on a blind twin stays if
+    no run in the list saw the benchmark's real images.
     """
     seen = {run.content for run in runs}
     return [run for run in runs if not run.blinded or run.hash not in seen]
@@ -192,8 +192,8 @@ class Run(RunHeader, Framed):
         return len(self) - max((self._unscored(name) for name in self.tasks), default=0)
 
     def _unscored(self, name: str) -> int:
-        """Return how many items a task leaves out because scores are missing (not because the task does not apply to
-        them).
+        """Return how many items have no result in a task because scores are missing. Items to which the task does not
+        apply are not counted.
         """
         chosen = task(name)
         if not chosen.by_item:
@@ -275,7 +275,9 @@ class Run(RunHeader, Framed):
 
     @cached_property
     def layout(self) -> Layout:
-        """The match matrices of the items, in the form that the metrics take."""
+        """The match matrices of the items (which captions are true of which images), in the form that the metrics
+        take.
+        """
         match = self.table.column("match")
         cells = pc.list_value_length(match).to_numpy().astype(np.int64)
         rows = np.maximum(1, pc.list_value_length(self.table.column("images")).to_numpy()).astype(np.int64)
@@ -320,8 +322,8 @@ class Run(RunHeader, Framed):
 
     @property
     def swap(self) -> np.ndarray | None:
-        """A boolean array: True for the items whose true captions P1 and P2 are swapped by VISLA's rule; None if no
-        task uses the rule.
+        """A boolean array: True for the items whose true captions P1 and P2 are swapped, as VISLA does; None if no
+        task uses this.
         """
         if "swap" not in self.table.column_names:
             return None
@@ -336,8 +338,8 @@ class Run(RunHeader, Framed):
     # -- results -------------------------------------------------------------------------------------------------
 
     def outcomes(self, which: str) -> np.ndarray:
-        """Return the outcome of a task for every item: HIT, MISS, TIE, or VOID if a score is missing or there is
-        nothing to compare.
+        """Return the outcome of the task `which` for every item: HIT, MISS, TIE, or VOID if a score is missing or
+        there is nothing to compare.
         """
         chosen = task(which)
         return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
@@ -451,8 +453,8 @@ def score_table(
     swap: np.ndarray | None = None,
     answers: Mapping[int, Sequence[Written]] | None = None,
 ) -> pa.Table:
-    """Return a run's table, with one row per item: null if no score was computed, NaN for a score that could not be
-    computed.
+    """Return a run's table, with one row per item. In a column of scores, an item without any score is null; if only
+    some of its scores are missing, these are NaN.
     """
     arrays = {name: bench.column(name) for name in ("subset", "id")}
     for needs in INPUTS:

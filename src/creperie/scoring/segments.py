@@ -1,9 +1,9 @@
-"""A shelf: records of fixed width under 32-byte keys, in append-only files that survive a crash at any point.
+"""A shelf: records of fixed width, each with a 32-byte key, in append-only files that survive a crash at any point.
 
-A file is a sequence of blocks. A block is written by one `append`: a header, n keys, n values, and a checksum over all
-of it. A reader uses only blocks with a valid checksum: an incomplete write, a flipped bit or a lost page costs the
-records of that block (they are computed again), but never gives a wrong value. Every writer has its own file, which it
-keeps locked, so several processes can write at the same time.
+A file is a sequence of blocks. A block is written by one `append`: a header, n keys, n values, and a checksum over
+all of it. A reader uses only blocks with a valid checksum: an incomplete write, a flipped bit or a lost page costs
+the records of that block (they are computed again), but never gives a wrong value. Every writer has its own file,
+which it keeps locked, so several processes can write at the same time.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class Segment:
 
 @dataclass(frozen=True)
 class Found:
-    """The keys found on a shelf: `rows` are their positions in the query, and `values` has one row for each of them."""
+    """The result of a search for keys: `rows` are the positions of the found keys among those searched for, and
+    `values` has one row for each found key.
+    """
 
     rows: np.ndarray
     values: np.ndarray
@@ -89,7 +91,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Census:
-    """Counts of what a shelf holds: files, records, bytes and damage."""
+    """Counts of what a folder of records holds: files, records, bytes and damage."""
 
     files: int = 0
     records: int = 0
@@ -310,7 +312,7 @@ def _newest_form(segments: Sequence[Segment]) -> tuple[tuple[int, int], int]:
 def _match(
     segments: Sequence[Segment], places: Sequence[tuple[int, int]], keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays with one entry per key found: its block, its row in the block, and its position in the query.
+    """Return three arrays with one entry per key found: its block, its row in the block, and its position in `keys`.
     `places` lists the blocks to search, as (segment, block).
 
     Candidates are looked up by their first eight bytes and then compared in full. If two keys have the same first
@@ -341,7 +343,9 @@ def _by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
-    """Update the modification times of used files, at most once per hour, since the oldest files are deleted first."""
+    """Update the modification times of used files, at most once per hour, because the least recently used files are
+    deleted first.
+    """
     now = time.time()
     for s in used:
         try:

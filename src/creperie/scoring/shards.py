@@ -131,7 +131,9 @@ def _document(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _image_keys(table: pa.Table, first: Run) -> np.ndarray:
-    """Return the content keys of all images, item by item; raise a DataError if shards saw different images."""
+    """Return the content keys (hashes) of all images, item by item. Raise a DataError if two shards saw different
+    contents of an image.
+    """
     columns = [pc.list_flatten(table.column(name)).to_pylist() for name in ("images", IMAGE_KEYS)]
     seen: dict[str, bytes] = {}
     for reference, key in zip(*columns, strict=False):  # no keys if the model sees no images

@@ -21,14 +21,14 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class PairJob:
-    """One image and the captions to score with it: the rows of these pairs in the sheet, and the captions' texts."""
+    """One image and the captions to score with it: the captions' texts, and the row of the sheet for each of them."""
 
     image: int
     rows: np.ndarray
     texts: Sequence[str]
 
     def faults(self, fault: Fault) -> list[Fault]:
-        """Return the faults of all pairs of this job, given a fault of their image."""
+        """Return a fault for every pair of this job, with the reason that `fault` gives for their image."""
         return [Fault(int(row), fault.code, fault.message) for row in self.rows]
 
 

@@ -8,7 +8,7 @@
 
 A key is the SHA-256 of the content (the encoded image with its crop box, the caption, or both for a pair), and each
 model has a folder, named by its fingerprint. So a result is shared by benchmarks with the same content, but never by
-models.
+two models.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def pair_keys(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors found in the store: the positions of their keys in the query, the float32 vectors or numbers, and how
-    many tokens of each input were cut off.
+    """Vectors found in the store: the positions of their keys among those searched for, the float32 vectors or
+    numbers, and how many tokens of each input were cut off.
     """
 
     rows: np.ndarray
@@ -108,7 +108,7 @@ class VectorShelf:
 
 @dataclass(frozen=True)
 class StoreEntry:
-    """What the store holds for one model: counts, and how to identify the model."""
+    """A model in the store: what identifies it, and counts of its stored results by kind."""
 
     key: str
     uri: str
@@ -133,8 +133,8 @@ class ResultStore:
         self.root = self.home / "store"
 
     def shelf(self, fingerprint: Fingerprint, kind: str) -> VectorShelf:
-        """Return the shelf with a model's results of one `kind`, that is, for one ability such as "image". If the
-        model's folder has no description of the model yet, write one.
+        """Return the shelf (a folder of records) with a model's results of one `kind`, that is, for one ability such
+        as "image". If the model's folder has no description of the model yet, write one.
         """
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)
@@ -181,14 +181,14 @@ class ResultStore:
         return freed
 
     def repair(self) -> None:
-        """Rewrite every shelf without its damaged and incomplete blocks."""
+        """Rewrite every shelf (folder of records) without its damaged and incomplete blocks."""
         for folder in sorted(self.root.glob("*/")):
             for kind in KINDS:
                 SegmentFolder(folder / kind).merge(at_least=1)
 
     def trim(self, limit: int | None = None) -> int:
-        """Delete the least recently used files until the store fits `limit` (by default CREPERIE_CACHE_SIZE); return
-        the bytes freed.
+        """Delete the least recently used files until the store has at most `limit` bytes (by default
+        CREPERIE_CACHE_SIZE); return the bytes freed.
         """
         if limit is None:
             limit = parse_size(os.environ.get("CREPERIE_CACHE_SIZE", DEFAULT_SIZE))

@@ -106,8 +106,8 @@ class AnalysisExtras:
 
     With `per_model`, the analysis is also fitted to the rows of each model. `lenient` is for presets: terms whose
     column is missing or has only one level are left out, and analyses that cannot be fitted are skipped and reported.
-    No analysis is fitted without the term `required`. If no analysis can be fitted, an error is raised. `cells` names
-    two factors; the mean is estimated for each combination of their levels.
+    An analysis that would lose the term `required` counts as one that cannot be fitted. If no analysis can be fitted,
+    an error is raised. `cells` names two factors; the mean is estimated for each combination of their levels.
     """
 
     per_model: bool = False
@@ -120,8 +120,8 @@ def fit_study(
     table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
 ) -> FittedStudy:
     """Fit each analysis to all rows and, with `wish.per_model`, also to the rows of each model separately. Return the
-    fits and the skipped analyses. With `wish.lenient`, an error is raised only if no analysis can be fitted; without
-    it, also if one cannot be fitted to all rows.
+    fits and the skipped analyses. With `wish.lenient`, an error is raised only if no analysis can be fitted;
+    otherwise, it is also raised if any analysis cannot be fitted to all rows.
     """
     wish = wish or AnalysisExtras()
     samples = _samples(table, wish.per_model)
@@ -184,9 +184,9 @@ IDLE = 0.708
 def _without_idle_slopes(
     rows: pa.Table, analysis: Analysis, fitted: Fit, made: Design
 ) -> tuple[Analysis, Fit, Design, list[str]]:
-    """Return the analysis without the random slopes that the data do not support (Matuschek et al. 2017), its fit, its
-    design, and the slopes that were left out. If there are few models, superfluous slopes cost most of the statistical
-    power.
+    """Remove the random slopes that the data do not support (Matuschek et al. 2017). Return the remaining analysis,
+    its fit, its design, and the removed slopes. If there are few models, superfluous slopes cost most of the
+    statistical power.
     """
     left_out: list[str] = []
     # Four families cannot show that they need a slope; the others are tested beside theirs.
@@ -215,8 +215,8 @@ def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
 
 
 def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """Remove the random effects that the rows cannot identify; return the reduced analysis and the names of these
-    effects.
+    """Remove the random effects that the rows cannot identify; return the reduced analysis and the names of the
+    removed effects.
 
     A random effect is left out if it has a single group, if every row is a group of its own, if its groups are those
     of another effect, or if one of its factors has only one level. At least one random effect is always kept.
@@ -258,8 +258,8 @@ class FactorCell:
     """A combination of two factor levels: the number of rows that have it, their mean outcome, and the estimated mean
     with a 95 % interval.
 
-    The estimate is what the model predicts, with all random effects at zero, if all rows had these two levels and were
-    otherwise unchanged. For a logistic model it is a probability.
+    The estimate is what the model would predict, with all random effects at zero, if all rows had these two levels
+    and were otherwise unchanged. For a logistic model it is a probability.
     """
 
     x: str

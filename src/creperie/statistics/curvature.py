@@ -76,9 +76,8 @@ class Optimum:
 def search(f: Objective, start: np.ndarray) -> np.ndarray:
     """Return the non-negative standard deviations at which the function is smallest, to low precision.
 
-    The function does not depend on the sign of a deviation. Its gradient with respect to a deviation of zero is
-    therefore zero even if that is no minimum, and a search would stay there. So when deviations end at zero, values
-    above zero are tried for them.
+    The function does not depend on the sign of a deviation. At a deviation of zero its slope is therefore zero, so a
+    search stays there even if that is no minimum. Values above zero are then tried.
     """
     from scipy.optimize import minimize
 
@@ -95,8 +94,8 @@ def search(f: Objective, start: np.ndarray) -> np.ndarray:
 
 
 def _raised(f: Objective, x: np.ndarray, value: float) -> np.ndarray | None:
-    """Try larger values for each standard deviation that is nearly zero. Return a point at which the function is lower,
-    or None if none is.
+    """Try larger values for each standard deviation that is nearly zero. Return a point at which the function is
+    lower, or None if there is none.
     """
     for k in np.flatnonzero(x < 1e-3):
         raised = [np.where(np.arange(len(x)) == k, height, x) for height in (0.02, 0.06, 0.15, 0.3)]

@@ -56,7 +56,8 @@ NAMES = tuple(_WEIGHTS)
 
 
 def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the columns of a named contrast, as a matrix (levels × levels − 1), and the columns' labels.
+    """Return the columns of a named contrast, as a matrix of n × (n − 1) numbers for n levels, and the columns'
+    labels.
 
     >>> columns_of("rest", ["no", "yes"])[0].tolist()
     [[-0.5], [0.5]]
@@ -101,8 +102,8 @@ class Design:
         return len(self.y)
 
     def mean_row(self, settings: Mapping[str, str]) -> np.ndarray:
-        """Return the mean that the rows of X would have if every row had the levels in `settings` (factor → level) and
-        were otherwise unchanged.
+        """Return the mean row that the design matrix would have if every row had the levels in `settings` (factor →
+        level) and were otherwise unchanged.
         """
         means = [np.ones(1)]
         for term in self.terms:

@@ -34,8 +34,8 @@ class FamilyStudy:
 
 
 def stem_of(uri: str) -> str:
-    """Return the first word, of at least two letters, in a model's name. For open_clip, it is the first word of the
-    architecture.
+    """Return the first word of a model's name in lower case, or the whole name if it does not begin with at least two
+    letters. For open_clip, the name is that of the architecture.
 
     >>> [stem_of(m) for m in ("hf:openai/clip-vit-base-patch32", "open_clip:ViT-B-32/openai", "api:gpt-4o?seed=1")]
     ['clip', 'vit', 'gpt']
@@ -48,8 +48,9 @@ def stem_of(uri: str) -> str:
 
 
 def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: str, ours: bool) -> FamilyStudy:
-    """Return the study with families of models added. Every family gets a random intercept. If the analysis has random
-    intercepts for each model and level of a factor, each family and level of this factor gets one too.
+    """Return the table and the analyses with families of models added. Every family gets a random intercept. If an
+    analysis has random intercepts for each model and level of a factor, each family and level of this factor gets one
+    too.
 
     `families` is the name of a column, `auto` (families are found by `stem_of`), `none`, or empty. Empty means `auto`
     for creperie's own presets (`ours`) and `none` for the analyses of a paper, which stay as published.

@@ -25,8 +25,8 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class RandomIntercept:
-    """A random intercept: the number of its groups, and its standard deviation over the groups. The name "residual"
-    stands for the residual.
+    """A random intercept: the number of its groups, and its standard deviation over the groups. The one named
+    "residual" is the residual; it has no groups.
     """
 
     name: str

@@ -100,7 +100,9 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """The pairs of groups of the factors `k` and `m` that share a row. `inverse` gives the pair of each row."""
+    """For two factors, `k` and `m`, the pairs of groups that occur together in a row. `inverse` is the number of each
+    row's pair.
+    """
 
     k: int
     m: int

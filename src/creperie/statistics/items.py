@@ -106,7 +106,7 @@ class ShortForm:
 @dataclass(frozen=True, eq=False)
 class ItemStudy(Framed):
     """The results of an item analysis. `fit` is None if there are too few runs for an item response model, and `gain`
-    is None if there are no runs of the same models without pictures.
+    (how much the pictures help) is None if there are no runs of the same models without pictures.
     """
 
     answers: Answers
@@ -229,8 +229,8 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
     With eight models or more, item response theory gives every item a difficulty (the ability at which half of the
     models know the answer and the others guess) and a discrimination. It also flags items that models get wrong more
     often than guesses would. The item–rest correlation, between being right on the item and accuracy on the other
-    items, is always computed. If every run has a blind twin among the runs (`score --image noise`), the study says how
-    much the picture helps with each item and each model.
+    items, is always computed. If there is also a run of every model on replaced images (`score --image noise`), the
+    study says how much the picture helps with each item and each model.
     """
     seeing, blind = split_twins([r if isinstance(r, Run) else load_run(r) for r in runs])
     answers = answers_of([*seeing, *blind], options.task, settings)

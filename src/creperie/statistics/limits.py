@@ -24,9 +24,9 @@ class Ceiling:
     """How the captions of a benchmark, or of one subset, limit the accuracy of models.
 
     `same_words` counts items with a true and a false caption that have the same words in a different order.
-    `order_blind` is the highest accuracy in the task itt that a model can reach if it ignores word order and a tie is
-    wrong; `order_blind_half` is the same if a tie counts half. `half_truths` counts items in which every false caption
-    extends a true one.
+    `order_blind` is the highest accuracy in the task `itt` (find the caption of an image) that a model can reach if
+    it ignores word order and a tie is wrong; `order_blind_half` is the same if a tie counts half. `half_truths`
+    counts items in which every false caption extends a true one.
     """
 
     subset: str
@@ -41,7 +41,7 @@ class Ceiling:
 
 
 def ceilings(bench: Benchmark) -> list[Ceiling]:
-    """Return the ceilings of every subset and of all items together."""
+    """Return how the captions limit the accuracy on every subset and on all items together."""
     layout = layout_of_bench(bench)
     bags = [tuple(sorted(words(caption))) for caption in chain.from_iterable(_captions(bench))]
     scores = scores_blind_to(layout, codes_of(bags)[0])

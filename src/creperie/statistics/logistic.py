@@ -125,8 +125,8 @@ class _Laplace:
         return mode.criterion
 
     def response(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a matrix R, where RR' is the covariance of the fixed effects β, and a second matrix. Each of its
-        columns is the change of the group effects if β changes by the same column of R.
+        """Return a matrix R, where RR' is the covariance of the fixed effects β, and a second matrix. Column k of the
+        second is the change of the group effects if β changes by column k of R.
 
         In the coordinates of R, the fixed effects vary independently, in units of about one standard error.
         """

@@ -294,7 +294,7 @@ class _Common:
 
     def answers(self, entry: AttackerEntry) -> AttackerMargins:
         """Return the margins of an attacker's simulated answers. Accuracies of learned attackers vary by more than a
-        fair coin's, so for these the accuracy itself is drawn at random first.
+        fair coin's, so for a learned attacker the accuracy itself is drawn at random first.
         """
         plan, rng = self.plan, self.rng
         n = self.items if plan.attackers else min(self.items, entry.sampled or self.items)

@@ -86,7 +86,8 @@ class NoisyAccuracy:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The ranks under every choice, the pairs of models, and the accuracies corrected for wrong labels.
+    """The ranks of the models under every choice in the analysis (such as each tie rule), the pairs of models, and
+    the accuracies corrected for wrong labels.
 
     `ceiling` is the accuracy that a perfect model would have on these labels, with its interval; None if the labels
     were not checked.
@@ -202,7 +203,9 @@ def _accuracies(
 
 
 def _leaking(answers: Answers, blind: Sequence[str]) -> np.ndarray:
-    """Return a boolean for each item: True if at least one of these blind runs gets it right."""
+    """Return a boolean for each item: True if at least one of the runs without images gets it right. `blind` holds
+    the folders of these runs.
+    """
     leaking = np.zeros(len(answers.right), dtype=bool)
     keys = item_keys(answers.first.table)
     for run in map(load_run, blind):
@@ -276,7 +279,8 @@ def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], setti
 
 def _on_right_labels(observed: float, wrong: float, odds: float) -> float:
     """Return the accuracy on correct labels that would explain the observed one; NaN if so many labels are wrong that
-    it cannot be found. `odds` is r in `_noisy`.
+    it cannot be found. `odds` is the share of wrong answers that count as right if the label is wrong (r in
+    `_noisy`).
 
     >>> round(_on_right_labels(0.704, 0.04, 1 / 3), 3), round(_on_right_labels(0.704, 0.04, 1), 3)
     (0.73, 0.722)

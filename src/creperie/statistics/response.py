@@ -129,9 +129,9 @@ def fit_responses(right: np.ndarray, model: ResponseModel = "2pl", floor: float 
 def _step(
     levels: list[_Level], points: np.ndarray, theta: np.ndarray, log_prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the posterior of every item over the grid of its parameters, `points` (first for the case that its label
-    is right, then that it is wrong), the precision of every ability, and the abilities after one step of Fisher
-    scoring.
+    """Return three arrays: for every item, its posterior over the grid of item parameters, `points` (first for the
+    case that its label is right, then for the case that it is wrong); the precision of every ability; and the
+    abilities after one step of Fisher scoring.
     """
     known = _known(points, theta)
     shares = [level.shares(known) for level in levels]

@@ -139,7 +139,9 @@ def long_table(
     reading: TableReading | None = None,
     progress: Progress = silent,
 ) -> LongTable:
-    """Return one long table, made from runs and the benchmarks that they scored, with notes."""
+    """Return the comparisons of all runs in one long table, with columns from the benchmarks that were scored, and
+    with notes.
+    """
     if not runs:
         raise UsageError("no run given", hint="name at least one run")
     reading = reading or TableReading()

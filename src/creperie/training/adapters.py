@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA) from peft, which can be added to the attention layers of any library's models."""
+"""Low-rank adapters (LoRA) from peft, which can be added to the attention layers of models from any library."""
 
 from __future__ import annotations
 

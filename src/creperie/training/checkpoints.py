@@ -75,11 +75,11 @@ def _sweep_drafts(out: Path) -> None:
 
 
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
-    """Return the record of the training run in the folder `out`: the stored one if the folder holds a run of the same
-    `job` (model, data and settings), which is then resumed, and otherwise a new one.
+    """Return the record of the training run in the folder `out`. If the folder holds a run of the same `job` (model,
+    data and settings), this is the stored record, and that run can be resumed; otherwise it is a new record.
 
-    Raise a UsageError if the folder contains files but no training run, or a run of another job that has finished or
-    has a checkpoint. With `force`, an earlier run is deleted first.
+    Raise a UsageError if the folder contains files but no training run, or another job's run that has finished or has
+    a checkpoint. With `force`, an earlier run is deleted first.
     """
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):

@@ -59,8 +59,8 @@ class Lab:
         self.refined: Mapping[str, tuple[str, ...]] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """Train the base model of a seed and return its test result. With the preset `scratch`, it is only
-        initialised.
+        """Make the base model of a seed and return its test result. The model is trained or, with the preset
+        `scratch`, only given random weights.
         """
         settings = replace(self.preset.base, seed=seed)
         words = [*self.pairs.captions(), *self.biased.data.captions()]

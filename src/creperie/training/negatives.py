@@ -1,4 +1,4 @@
-"""Sources of hard negatives: the items themselves, makers, or other benchmarks."""
+"""Sources of hard negatives: the items themselves, makers (which write foils for captions), or other benchmarks."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class TrainingPictures:
             self._seen[:] = True
 
     def prepared(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the prepared images with these numbers, from the cache or prepared now."""
+        """Return the prepared images with these numbers. Images that are not in the cache are prepared now."""
         fresh = self._read(np.unique(numbers[~self._seen[numbers]]).tolist())
         assert self._kept is not None
         if not fresh:

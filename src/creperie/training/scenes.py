@@ -64,10 +64,10 @@ def scene_pairs(
     workers: int = 1,
     progress: Progress = silent,
 ) -> TrainSet:
-    """Return `n` examples from the split `train`, in which captions and foils are unbiased.
+    """Return `n` examples from the split `train`, with unbiased captions and foils.
 
-    Each has a caption, a paraphrase, and a foil that is known to be false of the scene. Its alternative is an image of
-    a similar scene, of which the foil is true.
+    Each example has an image of a scene, a caption, a paraphrase, and a foil that is known to be false of the scene.
+    It also has an image of a similar scene of which the foil is true (its alternative).
     """
     parts = [(min(PART, n - k), seed * 100_003 + k // PART, size) for k in range(0, n, PART)]
     examples: list[TrainingExample] = []
@@ -153,7 +153,9 @@ def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:
 
 
 def _biased_caption(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:
-    """Return a false caption of a scene, of one of the biased `kinds`; "" if none of them applies to its caption."""
+    """Return a foil of one of the biased `kinds`, made from the scene's caption; "" if none of them applies to that
+    caption.
+    """
     for kind in dice.shuffled(kinds):
         texts = BIASED[kind].spoil(shown, dice)
         if texts is not None and texts[1] != shown.text and is_false(texts[1], shown.graph):

@@ -22,9 +22,7 @@ CENTRE = 224 / 256
 
 @dataclass(frozen=True)
 class ViewRule:
-    """How square views are cut out of an image as the input of an image tower: the names of the views, and their width
-    in pixels.
-    """
+    """How to cut an image into square views for an image tower: the names of the views, and their width in pixels."""
 
     names: tuple[str, ...] = ("whole",)
     size: int = 224

@@ -27,7 +27,7 @@ from creperie.world.words import AT, VERBS, noun_phrase
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A scene and a true caption of it. Changing the caption makes a biased foil."""
+    """A scene and a true caption of it, which is changed to make a biased foil."""
 
     scene: Scene
     graph: Graph
@@ -94,8 +94,8 @@ def negate_relation(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def shuffle_trigrams(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Return the caption and a foil, for which the caption's words are divided into groups of three and the groups are
-    put into random order. None if this changes nothing.
+    """Return the caption and a foil: the caption's words in groups of three, with the groups in random order. None if
+    this changes nothing.
     """
     text = write_sentence(shown.form, replace(shown.plan, finish=1))
     tokens = re.findall(r"\w+|,", text)

@@ -73,8 +73,8 @@ class TapeEnd(UnfitError):  # noqa: N818
 
 
 class Tape(Dice):
-    """Recorded random numbers. If two scenes are laid out with the same tape, they differ only where the things and
-    relations that they are to show differ.
+    """Recorded random numbers. If two scenes are laid out with the same tape, they differ only in the things and
+    relations that differ between their drafts.
     """
 
     def __init__(self, values: list[int]) -> None:

@@ -1,5 +1,5 @@
-"""The clean kinds of foil, which nothing in their text gives away, for drawings and rooms. Each kind is a way in which
-two scenes, and so their captions, differ.
+"""The clean kinds of foil, for drawings and rooms: nothing in the text of such a foil gives it away. Each kind is a
+way in which two scenes, and so their captions, differ.
 
 Each function proposes a draft, or raises an UnfitError if its random choices do not lead to usable scenes.
 Certification (twins.py) decides afterwards, so a proposal need not be valid, only promising.
@@ -25,9 +25,9 @@ Propose = Callable[[Sampler], Draft]
 
 @dataclass(frozen=True, slots=True)
 class CleanKind:
-    """A kind of clean foil, that is, one that nothing in its text gives away. `family` is the benchmark that introduced
-    it, `says` describes the difference, `propose` makes a draft, `forms` lists the forms of item that it can have, and
-    `worlds` says whether it exists in drawings ("2d") and in rooms ("3d").
+    """A kind of clean foil: nothing in the text of such a foil gives it away. `family` is the benchmark that
+    introduced it, `says` describes the difference, `propose` makes a draft, `forms` lists the forms of item that it
+    can have, and `worlds` says whether it exists in drawings ("2d") and in rooms ("3d").
     """
 
     family: str
@@ -38,7 +38,7 @@ class CleanKind:
 
 
 def _random_relation(s: Sampler) -> tuple[str, str, list[Slot]]:
-    """Return a random relation, a setting, and things in that relation."""
+    """Return a random relation, a setting in which it is possible, and things for it."""
     relation = s.relation("any")
     setting = s.setting(relation)
     return relation, setting, s.slots(relation, setting)
@@ -61,9 +61,9 @@ def replace_obj(s: Sampler) -> Draft:
 
 
 def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
-    """Return the looks of thing `k` in the two scenes. They differ in the attribute `field`, in which the second has a
-    new value. The first keeps its value if captions mention that, else it gets another one. A new colour is never that
-    of another thing. None if there are not enough values.
+    """Return the looks of thing `k` in the two scenes, which differ only in the attribute `field`. The second look
+    has a new value. The first keeps its own value if captions mention it, and otherwise gets another one. A new
+    colour is never that of another thing. None if there are too few values.
     """
     look = slots[k][0]
     used = [x.colour for x, _ in slots] if field == "colour" else [getattr(look, field)]
@@ -85,8 +85,8 @@ def replace_att(s: Sampler) -> Draft:
 
 
 def _other_relation(s: Sampler, relation: str, others: Sequence[str]) -> Draft:
-    """Propose twins that show the same things, first in the relation `relation` and then in one of `others`. The looks
-    of the things are simplified, because they must suit both relations.
+    """Propose twin scenes that show the same things, one in the relation `relation`, the other in one of the
+    relations `others`. The looks of the things are simplified, because they must suit both relations.
     """
     setting = s.setting(relation)
     slots = s.slots(relation, setting)
@@ -111,7 +111,7 @@ def replace_rel(s: Sampler) -> Draft:
 
 
 def spatial(s: Sampler) -> Draft:
-    """Propose twins that show the same things in two different spatial relations, usually opposite ones."""
+    """Propose twin scenes that show the same things in two different spatial relations, usually opposite ones."""
     relation = s.relation("sided")
     if relation in CONVERSE and s.dice.chance(40):
         return s.exchanged(relation, (1, 0))
@@ -137,7 +137,9 @@ def depth(s: Sampler) -> Draft:
 
 
 def swap_att(s: Sampler) -> Draft:
-    """Propose twins in which two things swap an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
+    """Propose twin scenes in which two things swap an attribute: "a red cat and a blue dog", "a blue cat and a red
+    dog".
+    """
     relation, setting, slots = _random_relation(s)
     field = s.relation("swapped")
     a, b = (slot[0] for slot in slots[:2])
@@ -158,8 +160,8 @@ def swap_att(s: Sampler) -> Draft:
 
 
 def add_obj(s: Sampler) -> Draft:
-    """Propose twins with the same first two things and a different third thing. The captions differ only in the third
-    thing.
+    """Propose twin scenes with the same first two things and a different third thing. The captions differ only in the
+    third thing.
     """
     relation = s.dice.pick(("left", "right", "front", "behind"))
     setting = s.setting(relation)
@@ -174,8 +176,8 @@ def add_obj(s: Sampler) -> Draft:
 
 
 def add_att(s: Sampler) -> Draft:
-    """Propose twins in which one thing differs in its colour or pattern. Both captions are the same short caption with
-    this attribute added: "a red cat on a box" and "a blue cat on a box" for "a cat on a box".
+    """Propose twin scenes in which one thing differs in its colour or pattern. Both captions are the same short
+    caption with this attribute added: "a red cat on a box" and "a blue cat on a box" for "a cat on a box".
     """
     relation, setting, slots = _random_relation(s)
     k, field = s.dice.roll(2), s.dice.pick(("colour", "colour", "pattern"))
@@ -190,16 +192,14 @@ def add_att(s: Sampler) -> Draft:
 
 
 def negation(s: Sampler) -> Draft:
-    """Propose twins whose captions each contain "not": it denies either where a thing is or which state a
-    thing is in.
-    """
+    """Propose twin scenes whose captions contain "not": they deny either where a thing is or which state it is in."""
     return (_not_the_state if s.stage.name == "3d" and s.dice.chance(12) else _not_the_other)(s)
 
 
 def _not_the_other(s: Sampler) -> Draft:
-    """Propose twins with captions such as "The ball is in the basket, not in the box". In the other scene, the second
-    thing (the basket) and the third (the box) have changed places. These two may be of the same kind, in different
-    colours.
+    """Propose twin scenes with captions such as "The ball is in the basket, not in the box". In the other scene, the
+    second thing (the basket) and the third (the box) have changed places. These two may be of the same kind, in
+    different colours.
     """
     relation = s.relation("either")
     setting = s.setting(relation)
@@ -225,7 +225,9 @@ def _not_the_other(s: Sampler) -> Draft:
 
 
 def _not_the_state(s: Sampler) -> Draft:
-    """Propose "The red candle is lit, but the blue one is not" and, for the other scene, the reverse."""
+    """Propose twin scenes with captions such as "The red candle is lit, but the blue one is not" and, for the other
+    scene, the reverse.
+    """
     relation, setting = s.dice.pick(("left", "right")), s.setting("left")
     state = s.dice.pick(("open", "closed", "empty", "lit", "lit", "on"))
     pool = [k for k in s.stage.roles[setting][relation][0] if state in SOLIDS[k].states and k != "umbrella"]
@@ -256,7 +258,7 @@ def _not_the_state(s: Sampler) -> Draft:
 
 
 def text(s: Sampler) -> Draft:
-    """Propose twins with signs: either two signs exchange their words, or one sign has a different word."""
+    """Propose twin scenes with signs: either two signs exchange their words, or one sign has a different word."""
     relation = s.dice.pick(("left", "right", "near"))
     kinds = ["sign", "sign" if s.dice.coin() else s.dice.pick(UNWRITTEN)]
     first, second = s.dice.shuffled(WORDS)[:2]
@@ -282,9 +284,9 @@ def _crowd(s: Sampler) -> tuple[str, list[str]]:
 
 
 def count(s: Sampler) -> Draft:
-    """Propose twins with things of two kinds: one scene has more things of the first kind, the other more of the
-    second. The captions state the numbers. Each caption is false of the other scene even if a number such as "two" is
-    read as "at least two".
+    """Propose twin scenes with things of two kinds: one scene has more things of the first kind, the other more of
+    the second. The captions state the numbers. Each caption is false of the other scene even if a number such as
+    "two" is read as "at least two".
     """
     setting, kinds = _crowd(s)
     a, b = (
@@ -302,8 +304,8 @@ def count(s: Sampler) -> Draft:
 
 
 def confusion(s: Sampler) -> Draft:
-    """Propose twins with six things each: two things of each of three kinds, and two things in each of three colours.
-    Between the scenes, two things exchange their colours.
+    """Propose twin scenes with six things each: two things of each of three kinds, and two things in each of three
+    colours. Between the scenes, two things exchange their colours.
 
     Every word of both captions fits something in both scenes; the scenes differ only in which thing has which colour.
     """
@@ -327,8 +329,8 @@ def confusion(s: Sampler) -> Draft:
 
 
 def compare(s: Sampler) -> Draft:
-    """Propose twin rooms in which two things exchange their sizes, so that the bigger thing of one room is the smaller
-    one of the other.
+    """Propose twin rooms in which two things exchange their sizes: the bigger thing in one room is the smaller one in
+    the other.
     """
     relation = s.dice.pick(("taller", "shorter", "bigger", "smaller"))
     setting = s.setting("near")

@@ -13,7 +13,7 @@ CANVAS = 256  #: width and height in units; an image of any size shows the same 
 
 @dataclass(frozen=True, slots=True)
 class ThingKind:
-    """A kind of drawn thing. Coordinates are in the units of its drawing, which are hundredths of its size."""
+    """A kind of drawn thing. Coordinates are in hundredths of the size of its drawing."""
 
     name: str
     animate: bool = False

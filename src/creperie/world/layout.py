@@ -1,4 +1,4 @@
-"""Layout: giving positions to the things of a draft, which makes it a drawn scene.
+"""Layout: giving positions to the things of a draft, which turns the draft into a drawn scene.
 
 Two drafts laid out with the same tape of random numbers differ only in what the drafts ask for, so the scenes of a
 caption and its foil are as similar as possible.
@@ -164,8 +164,9 @@ def _on(draft: SceneDraft, tape: Tape) -> Scene:
 
 
 def _acting(action: str, gap_low: int, gap_high: int) -> Placer:
-    """Return a function that lays out two things: the agent of an action, and beside it the patient, at a distance
-    between `gap_low` and `gap_high`. The agent faces the patient or, if it pulls the patient, faces away from it.
+    """Return a function that lays out two things: the agent of an action and, beside it, the patient (the thing acted
+    on), at a distance between `gap_low` and `gap_high`. The agent faces the patient or, if it pulls the patient,
+    faces away from it.
     """
 
     def place(draft: SceneDraft, tape: Tape) -> Scene:

@@ -31,7 +31,7 @@ from creperie.world.wording import say, two_wordings
 
 
 def image_key(scene: Scene | Room) -> str:
-    """Return the file name of a scene's image, which encodes the scene."""
+    """Return the file name of a scene's image; the name encodes the scene."""
     return f"{scene.code}.png"
 
 
@@ -155,7 +155,7 @@ def forms_of(kind: str) -> tuple[str, ...]:
 
 
 def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the kinds with these names, or in groups with these names, without duplicates.
+    """Return the kinds that are named, each once. A name may be that of a kind or of a group of kinds.
 
     >>> kinds_named(["hit-or-be-hit", "swap_obj"])
     ('active_passive', 'dative', 'swap_obj')

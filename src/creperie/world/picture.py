@@ -189,7 +189,7 @@ def _shoulder(agent: Thing) -> tuple[int, int]:
 
 
 def _reach(agent: Thing, patient: Thing, spread: int) -> Strokes:
-    """Return the strokes of arms that reach to the near side of the patient."""
+    """Return the strokes of the agent's arms, which reach to the near side of the patient (the thing acted on)."""
     x0, y0 = _shoulder(agent)
     left, top, right, bottom = patient.box
     x1 = left + 3 if agent.facing > 0 else right - 3

@@ -1,10 +1,10 @@
 """Spatial relations: how two things are placed relative to each other, and which spatial words are true of them.
 
-The geometry gives every ordered pair one *place* (`LEFT`, `ON`, …). A table then says for each spatial word whether it
-is true of that place (1), false (0) or undecided (2). A word is undecided at a borderline place where people might
-disagree; it is then used neither in a true caption nor in a foil. Left and right are the viewer's. "In front of" and
-"behind" are the viewer's too and depend on which thing hides the other; they are undecided for things that have a front
-of their own.
+The geometry gives every ordered pair of things one *place* (`LEFT`, `ON`, …). A table then says for each spatial word
+whether it is true of that place (1), false (0) or undecided (2). A word is undecided at a borderline place where
+people might disagree; it is then used neither in a true caption nor in a foil. Left and right are the viewer's. "In
+front of" and "behind" are the viewer's too and depend on which thing hides the other; they are undecided for things
+that have a front of their own.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, action: st
 def _apart(a: Box, b: Box, gap_x: int, gap_y: int) -> str:
     """Return where `a` is relative to `b`, for two things that do not touch. It is LEFT or RIGHT if their vertical
     extents overlap by at least half of the smaller height, ABOVE or BELOW if their horizontal extents overlap by at
-    least half of the smaller width, and a diagonal direction otherwise. If the things would be above each other but
-    both stand on the ground, one is only farther away, and the result is UNCLEAR.
+    least half of the smaller width, and a diagonal direction otherwise. If it would be ABOVE or BELOW but both things
+    stand on the ground, one is only farther away, and the result is UNCLEAR.
     """
     if gap_x >= 6 and -2 * gap_y >= min(a[3] - a[1], b[3] - b[1]):
         return "LEFT" if a[2] <= b[0] else "RIGHT"
@@ -129,8 +129,8 @@ def has_front(thing: Thing) -> bool:
 
 
 def spatial(word: str, place: str, gap: int, a: Thing, b: Thing) -> Verdict:
-    """Return whether a spatial word is true of `a` relative to `b`; None if that is undecided. `place` says where `a`
-    is relative to `b` (such as LEFT), and `gap` is their squared distance.
+    """Return whether `a` is in the spatial relation `word` (such as "left") to `b`; None if that is undecided.
+    `place` says where `a` is relative to `b` (such as LEFT), and `gap` is their squared distance.
 
     A word and its converse agree: `front` of (a, b) has the same verdict as `behind` of (b, a).
     """

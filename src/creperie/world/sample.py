@@ -48,8 +48,8 @@ class Draft:
 
 
 class Stage:
-    """The interface of a kind of world (drawings or rooms) to the functions that propose drafts. It says which looks
-    things can have, and lays out the scenes of a draft.
+    """The interface of a kind of world (drawings or rooms), used by the functions that propose drafts. It says which
+    looks things can have, and lays out the scenes of a draft.
     """
 
     name = ""
@@ -99,7 +99,7 @@ class Stage:
         raise NotImplementedError
 
     def values(self, look: Any, field: str, s: Sampler) -> Sequence[str]:
-        """Return all values of an attribute that this thing could have and captions can mention."""
+        """Return the values of an attribute that a thing with this look could have and that captions can mention."""
         raise NotImplementedError
 
     def allows(self, setting: str, relation: str, kinds: Sequence[str]) -> bool:
@@ -114,9 +114,9 @@ class Stage:
         return look
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Any] | None:
-        """Return both scenes of a draft, laid out with the tape; None if they are invalid or not in the split. The
-        result is also None unless both scenes (with `novel`) or neither of them (without it) show a combination that is
-        held out from training.
+        """Return both scenes of a draft, laid out with the tape. With `novel`, both must show a combination that is
+        held out from training; without it, neither may. Return None if they do not meet this condition, are invalid,
+        or are not in the split.
         """
         raise NotImplementedError
 
@@ -127,8 +127,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Random choices for drafts. With `seen`, only combinations of kind, colour and relation that training scenes may
-    show are used.
+    """Random choices for drafts (proposals for two scenes). With `seen`, only combinations of kind, colour and
+    relation that training scenes may show are used.
     """
 
     stage: Stage
@@ -151,10 +151,10 @@ class Sampler:
     def slots(
         self, relation: str, setting: str, bystanders: int = 45, pools: Sequence[Sequence[str]] = ()
     ) -> list[Slot]:
-        """Return things for a relation; they are the same in both scenes. `pools` has one list of kinds per role, from
-        which the kind is chosen; by default, these are the kinds that the relation allows. As a rule, the things have
-        different kinds. If a heavy and a light thing stand beside each other, the light thing has the first role. With
-        a probability of `bystanders` percent, things outside the relation are added.
+        """Return things for a relation; they are the same in both scenes. `pools` has one list of possible kinds per
+        role; by default, these are the kinds that the relation allows. As a rule, the things have different kinds. If
+        a heavy and a light thing stand beside each other, the light thing has the first role. With a probability of
+        `bystanders` percent, things outside the relation are added.
         """
         kinds: list[str] = []
         for pool in pools or self.stage.roles[setting][relation]:
@@ -200,8 +200,8 @@ class Sampler:
         return [f for f in fields if f in alike and (f != "colour" or "pattern" in alike)]
 
     def claim(self, relation: str, looks: Sequence[Any], says: Sequence[Sequence[str]]) -> LogicalForm:
-        """Return the claim that things are in a relation. Its things are as many of the first `looks` as the relation
-        needs, each described by the attributes that `says` lists for it.
+        """Return the claim that the first things (as many as the relation needs) are in the relation. Each is
+        described by the attributes that `says` lists for it.
         """
         n = arity_of(relation)
         things = tuple(self.describe(look, fields) for look, fields in zip(looks[:n], says))
@@ -216,9 +216,9 @@ class Sampler:
         must: dict[int, str] | None = None,
         says: Sequence[Sequence[str]] | None = None,
     ) -> Draft:
-        """Return a draft whose two claims differ in the relation, or in attributes of the things. `must` maps the index
-        of a thing to an attribute that the captions always mention. `says` lists the attributes to mention of each
-        thing; by default, they are chosen at random.
+        """Return a draft whose two claims differ in the relation, or in attributes of the things. `must` maps the
+        index of a thing to an attribute that the captions always mention. `says` lists, for each thing, the
+        attributes to mention; by default, they are chosen at random.
         """
         says = says or self.mentions([look for look, _ in slots], *relations)
         says = [

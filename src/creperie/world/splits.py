@@ -4,8 +4,9 @@ shows.
 A checksum of a scene's content decides its split. Two families of combinations are held out from `train` and `val`, in
 images and captions:
 
-- *colour and kind*: each kind lacks two of the ten colours, each colour about a fifth of the kinds;
-- *who, relation, whom*: about one in eleven (kind, relation, kind) triples.
+- *colour and kind*: two of the ten colours are held out for each kind, and thus each colour for about a fifth of the
+  kinds;
+- *who, relation, whom*: about one in eleven (kind, relation, kind) triples is held out.
 
 Both follow Latin squares, so training shows every kind, colour and relation, in many combinations. In `test`, half of
 the items show held-out combinations (tag `combination` = "novel"), the others none ("seen").

@@ -137,7 +137,9 @@ class Graph:
         return self._might_follow(a, b) if action == "follows" else False
 
     def _might_follow(self, a: int, b: int) -> Verdict:
-        """Return None (undecided) if `a` and `b` face the same way, so that `a` may seem to follow `b`; else False."""
+        """Return None (undecided) if `a` may seem to follow `b`, which must be animate and face the same way; else
+        False.
+        """
         if not KINDS[self.things[b].kind].animate or self.things[a].facing != self.things[b].facing:
             return False
         return False if self._faces(a, b) is False else None

@@ -1,4 +1,4 @@
-"""From light to pictures: noise is smoothed, and light is exposed as a camera does."""
+"""Turning simulated light into pictures: noise is smoothed, and the picture is exposed as a camera does it."""
 
 from __future__ import annotations
 

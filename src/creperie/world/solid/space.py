@@ -51,7 +51,9 @@ def _cloud(kind: str, state: str) -> np.ndarray:
 
 
 def points_of(thing: Solid, step: int = 1) -> np.ndarray:
-    """Return every `step`-th of the points on the surface of a thing at its position."""
+    """Return every `step`-th of the points on a thing's surface (see `_cloud`), with the thing at its position in the
+    room.
+    """
     matrix, at = pose_of(thing)
     return _cloud(thing.kind, thing.state)[::step] @ matrix.T + at
 

@@ -112,10 +112,9 @@ class Rooms(Stage):
         return beside or super().allows(setting, relation, kinds)
 
     def scenes(self, draft: Draft, tape: Tape, split: str, novel: bool) -> Sequence[Room] | None:
-        """Return both rooms of a draft, with the best-suited wall, ground and light for which both rooms fall into the
-        split; None if there are none, or if the draft cannot be laid out. The result is also None unless both rooms
-        (with `novel`) or neither of them (without it) show a combination of kind and colour that is held out from
-        training.
+        """Return both rooms of a draft, with the best-suited wall, ground and light for which both rooms fall into
+        the split. With `novel`, both must show a combination of kind and colour that is held out from training;
+        without it, neither may. Return None if there are no such rooms, or if the draft cannot be laid out.
         """
         rooms = lay_out(draft, tape)
         if rooms is None or any(any(novel_colour(x.kind, x.colour) for x in r.things) != novel for r in rooms):

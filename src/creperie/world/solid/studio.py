@@ -133,7 +133,7 @@ def llvm_libraries() -> list[str]:
 
 
 def _can_render(variant: str, library: str = "") -> bool:
-    """Return whether a first picture can be rendered with this variant, tried in a separate process."""
+    """Return whether a test picture can be rendered with this variant, tried in a separate process."""
     code = f"import creperie.world.solid.studio as s; s.render_room(s.Room(()), 16, samples=1, variant={variant!r})"
     env = os.environ | ({_LIBRARY: library} if library else {})
     try:
@@ -146,8 +146,8 @@ def _can_render(variant: str, library: str = "") -> bool:
 def render_room(
     room: Room, size: int = 224, *, samples: int = SAMPLES, variant: str = "auto", turn: float = 0
 ) -> np.ndarray:
-    """Return the picture of a room: (size, size, 3) uint8. `turn` moves the camera around the things by so many
-    degrees.
+    """Return the picture of a room: (size, size, 3) uint8. `turn` is the angle, in degrees, by which the camera is
+    moved around the things.
     """
     mi: Any = import_module("mitsuba")
 
@@ -316,8 +316,8 @@ def _painted_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
 
 
 def _glowing_mesh(mi: Any, look: Surface, patches: Patches, dull: Any) -> Any:
-    """Return surfaces that emit light as a mesh; `dull` is the material with which they reflect other light. Meshes and
-    textures always have the same size: another size would be compiled anew.
+    """Return surfaces that emit light as a mesh; `dull` is the material with which they reflect other light. Meshes
+    and textures always have the same size, because code would be compiled anew for another size.
     """
     shine = look.shine().astype(np.float32)
     rows, columns = (np.arange(64) * n // 64 for n in shine.shape[:2])
