@@ -1,4 +1,4 @@
-"""The speed of a model on this machine, which is stored to forecast how long later runs will take."""
+"""The speed of a model on this machine, stored to forecast how long later runs will take."""
 
 from __future__ import annotations
 

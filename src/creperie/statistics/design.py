@@ -285,7 +285,7 @@ def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
 
 
 def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
-    """Return the columns of a term, which are the products of the columns of its parts, and labels for them."""
+    """Return the columns of a term (the products of the columns of its parts) and their labels."""
     block, labels = parts[0].columns, list(parts[0].labels)
     for part in parts[1:]:
         block = block[:, :, None] * part.columns[:, None, :]

@@ -64,7 +64,7 @@ class Groups:
         return np.stack([self.sums(rows[:, j]) for j in range(rows.shape[1])], axis=1)
 
     def rows(self, effects: np.ndarray) -> np.ndarray:
-        """Return Z·effects, which is the sum of the group effects of each row."""
+        """Return Z·effects: for each row, the sum of the effects of its groups."""
         sums = np.zeros(len(self.codes[0]))
         for code, start in zip(self.codes, self.starts):
             sums += effects[start + code]

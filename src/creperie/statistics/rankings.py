@@ -155,8 +155,8 @@ def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, sett
 
 
 def wrong_labels(text: str) -> tuple[float, float, float]:
-    """Return the fraction of wrong labels among those checked, which is given as text ("4/100"), and both ends of its
-    Wilson interval.
+    """Return the fraction of wrong labels, given as text such as "4/100" (wrong/checked), and both ends of its Wilson
+    interval.
     """
     wrong, _, read = text.partition("/")
     if not (wrong.isdigit() and read.isdigit() and 0 <= int(wrong) <= int(read) and int(read)):

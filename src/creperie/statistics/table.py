@@ -45,7 +45,7 @@ SUFFIXES = (".parquet", ".csv", ".tsv")
 
 
 def read_table(path: str | Path) -> pa.Table:
-    """Return the table in a file. The extension of the file name says in which format it is."""
+    """Return the table in a file. The file's extension determines the format."""
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 

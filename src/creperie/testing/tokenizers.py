@@ -18,7 +18,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'\"!?
 
 
 def clip_tokenizer(context: int = 77) -> Any:
-    """Return a byte-level BPE tokenizer like that of CLIP, which marks the ends of words. Its start and end tokens have
+    """Return a byte-level BPE tokenizer like CLIP's: it marks the ends of words, and its start and end tokens have
     the highest ids.
     """
     from transformers import CLIPTokenizer

@@ -112,6 +112,6 @@ def train_set(bench: Benchmark) -> TrainSet:
 
 
 def with_foils(data: TrainSet, foils: Sequence[tuple[str, ...]]) -> TrainSet:
-    """Return the data with new foils, one tuple per example, which replace the old ones."""
+    """Return the data with the foils of each example replaced by new ones; `foils` has one tuple per example."""
     pairs = zip(data.examples, foils, strict=True)
     return replace(data, examples=tuple(replace(e, foils=own) for e, own in pairs))

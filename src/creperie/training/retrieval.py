@@ -1,5 +1,5 @@
-"""Recall at 1, 5 and 10: how well a model finds the captions of an image, and the image of a caption, among all those
-of a benchmark.
+"""Recall at 1, 5 and 10: how well a model finds the captions of an image among all captions of a benchmark, and the
+image of a caption among all its images.
 """
 
 from __future__ import annotations

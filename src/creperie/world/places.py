@@ -113,9 +113,9 @@ def _stands_on(a: Thing, b: Thing) -> bool:
 
 
 def _covers(front: Thing, back: Thing, box_f: Box, box_b: Box, gap_x: int, gap_y: int) -> bool:
-    """Return whether the front thing stands clearly lower in the image than the back thing and hides 15 to 55 % of the
-    back thing. `box_f` and `box_b` are their bounding boxes. `gap_x` and `gap_y` are the gaps between these, which are
-    negative where the boxes overlap.
+    """Return whether the front thing stands clearly lower in the image than the back thing and hides 15 to 55 % of
+    the back thing. `box_f` and `box_b` are their bounding boxes. `gap_x` and `gap_y` are the gaps between the boxes,
+    negative where they overlap.
     """
     width, height = MEASURES[back.kind, back.size]
     hidden = -gap_x * -gap_y * 100 if gap_x < 0 and gap_y < 0 else 0

@@ -173,7 +173,7 @@ class Sampler:
 
     def mentions(self, looks: Sequence[Any], *relations: str) -> list[list[str]]:
         """Return, for each thing, the attributes to mention, at most two. If the first two things are of one kind,
-        their colours are mentioned. The state of a container in which there is something is never mentioned.
+        their colours are mentioned. The state of a container that has something in it is never mentioned.
         """
         odds: dict[str, int] = self.stage.tables["mentioned"]
         sized = {look.size for look in looks[:2]} == {"small", "big"}

@@ -49,8 +49,8 @@ def _tile(bench: Benchmark, item: Item, size: int, font: ImageFont.ImageFont | I
 
 
 def _lines(item: Item, width: int) -> list[tuple[str, tuple[int, int, int]]]:
-    """Return (line, colour) for each line of the wrapped captions. If the item has two images, each caption begins with
-    "left" or "right", which says of which image it is true.
+    """Return (line, colour) for each line of the wrapped captions. If the item has two images, each caption begins
+    with "left" or "right": the image of which it is true.
     """
     lines = []
     for column, caption in enumerate(item.captions):

@@ -157,9 +157,9 @@ def _wall_y(setting: str, hull: Box) -> float:
 
 
 def _mains(draft: Draft, slots: Sequence[Sequence[Solid]], hulls: Sequence[Box], tape: Tape) -> list[list[Spot]] | None:
-    """Return the positions of the things in the relation, as one list per scene; None if the things do not fit. A thing
-    that is the same in both scenes has the same position in both. If both things are of another kind in the second
-    scene, each scene is made as compact as possible. `hulls` has one box per thing, which is large enough for the
+    """Return the positions of the things in the relation, as one list per scene; None if the things do not fit. A
+    thing that is the same in both scenes has the same position in both. If both things are of another kind in the
+    second scene, each scene is made as compact as possible. `hulls` has one box per thing, large enough for the
     thing's looks in both scenes.
     """
     if not draft.arity:

@@ -52,9 +52,9 @@ def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
 
 @cache
 def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) -> tuple[tuple[str, Patches], ...]:
-    """Return the parts of a thing as pictures show them: with details, and smoother than those of `parts_of`, from
-    which relations are computed. `number` selects one of several letters on a toy block. If `patterned`, parts such as
-    labels are left out.
+    """Return the parts of a thing for pictures: more detailed and smoother than those of `parts_of`, which serve to
+    compute relations. `number` selects one of several letters on a toy block. If `patterned`, parts such as labels
+    are left out.
     """
     model = _MODELS[kind]
     rows = [*model.get("parts", ()), *(model.get(state, ()) if state else ())]
