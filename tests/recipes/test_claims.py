@@ -97,7 +97,7 @@ def table_8(models: tuple[str, ...] = (), released: bool = True, chance: float =
         for row in table.rows
         if row.uris and (not models or row.model in models)
     ]
-    return {"rows": rows, "columns": [{"name": column.name} for column in table.columns]}
+    return {"rows": rows, "columns": [{"name": column.name, "title": column.title} for column in table.columns]}
 
 
 def test_blind_models_are_ahead_in_nine_of_ten_columns_of_the_papers_table_8(tmp_path: Path) -> None:

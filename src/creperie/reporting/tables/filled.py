@@ -460,12 +460,12 @@ def _said_of_sets(
         parts = [" and ".join(made) + "; no item of a published set"] * bool(made)
         parts += ["seen with other images in place of its own"] * ("~" in name)
         chosen = dict.fromkeys(filter(None, map(_chosen_by, about.get(name, ()))))
-        whole = all(_all_refined(each.get("provenance") or []) for each in about.get(name, ()))
-        refined = list(dict.fromkeys(p for each in about.get(name, ()) for p in _refined_parts(each["provenance"])))
+        histories = [each.get("provenance") or [] for each in about.get(name, ())]
+        refined = list(dict.fromkeys(part for history in histories for part in _refined_parts(history)))
         which = f"only {listing(refined)} among its parts" if refined else "only some parts of it"
         parts += [
             f"items of it were chosen by the scores of {', '.join(chosen)}, which come nearer to chance by that"
-            if whole
+            if all(map(_all_refined, histories))
             else f"{which} came out of a refinement, by the scores of {', '.join(chosen)}: on the whole these need not "
             "come near chance"
         ] * bool(chosen)
