@@ -1956,7 +1956,7 @@ class OverlapOptions:
 # from creperie.statistics.planning import PowerEstimate as PowerEstimate
 @dataclass(frozen=True)
 class PowerEstimate:
-    """The fraction of simulated studies that show the claim, and the number of items at which this fraction
+    """The fraction of simulated studies that support the claim, and the number of items at which this fraction
     reaches `target`."""
 
     claim: str
@@ -2174,7 +2174,7 @@ class Run(_RunHeader, _Framed):
 
     @property
     def swap(self) -> np.ndarray | None:
-        """A boolean array: True for the items whose true captions P1 and P2 are swapped, as VISLA does; None if no
+        """A boolean array: True for the items whose true captions P1 and P2 are swapped, following VISLA; None if no
         task uses this."""
 
     def fits(self, bench: Benchmark) -> bool:
@@ -2508,8 +2508,8 @@ def from_pandas(
     id: str | Sequence[str] = ...,
     tag: str | Sequence[str] = ...,
 ) -> Benchmark:
-    """Return a benchmark made from a table in memory, which has one row per item and columns with true and false
-    captions."""
+    """Return a benchmark made from a table in memory. The table has one row per item, and columns with true and
+    false captions."""
 
 # from creperie.bench.catalog.get import get_benchmark as get_benchmark
 def get_benchmark(
@@ -2657,7 +2657,8 @@ def power(
     simulations: int = 1000,
     seed: int = 0,
 ) -> PowerEstimate:
-    """Return how often simulated studies show the claim, and how many items they need to reach the target power."""
+    """Return how often simulated studies support the claim, and how many items they need to reach the target
+    power."""
 
 # from creperie.reporting.tables.published import published_table as published_table
 def published_table(key: str) -> _PublishedTable:

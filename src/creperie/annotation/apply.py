@@ -234,7 +234,7 @@ def _apply_ratings(bench: Benchmark, document: StudyRecord, questions: Sequence[
 
 
 def _values(one: Judged, name: str) -> list[Any]:
-    """Return the values that people gave to the field `name` of a question. If an owner or adjudicator decided the
+    """Return the values that people gave to one field (`name`) of a question. If an owner or adjudicator decided the
     question, return only the value that they chose. Return an empty list while answers are missing.
     """
     if one.decision is not None:

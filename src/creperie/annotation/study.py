@@ -280,8 +280,8 @@ def _store_questions(session: Session, study: StudyRow, drafts: Sequence[Questio
 
 
 def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
-    """Return the indices of `subsets`, which holds the subset of each item, in a random but balanced order: in any
-    section of the order, each subset has about the same share as in the whole.
+    """Return the indices of items in a random but balanced order: in any section of the order, each subset has about
+    the same share as in the whole. `subsets` holds the subset of each item.
 
     >>> order = balanced_order(["a"] * 4 + ["b"] * 4, random.Random(0))
     >>> sorted(order), [{"a" if n < 4 else "b" for n in order[i : i + 2]} == {"a", "b"} for i in (0, 2, 4, 6)]

@@ -74,8 +74,9 @@ class Corpus(MarginSource):
         return margins
 
     def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]:
-        """Return the distinct captions of the pairs, followed by those of `spec` (see `captions`) and, as the second
-        value, the index in `pairs.texts` of each caption of the pairs.
+        """Return a list and an array. The list has the distinct captions of the pairs, followed by those of the
+        corpus `spec` (see `captions`). The array has the index in `pairs.texts` of each distinct caption of the
+        pairs.
         """
         numbers = np.unique(np.concatenate([pairs.left, pairs.right]))
         return [*pairs.said(numbers), *(text for _, text in self.captions)], numbers

@@ -165,7 +165,7 @@ def _strongest(tested: Sequence[tuple[Cue, np.ndarray]], tried: int, threshold: 
 
 
 def _different_answers(answers: Iterable[np.ndarray]) -> int:
-    """Return how many cues are really different; `answers` holds the margins of each. Two cues count as one if their
+    """Return how many of the cues are distinct; `answers` holds the margins of each. Two cues count as one if their
     margins have the same signs, or opposite signs, for all pairs.
     """
     signs = [np.sign(margins).astype(np.int8) for margins in answers]

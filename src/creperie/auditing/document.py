@@ -197,8 +197,9 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
     """Return the table of an audit as rows: subset, number of items, the result of each attacker, and the bits of
     information that the strongest attacker reveals.
 
-    Rows with a leak come first. A result that is not a leak is marked *unknown* if the threshold lies in its interval,
-    or in the interval that results if all answers are reversed.
+    Rows with a leak come first. A result that is not a leak is marked *unknown* if it might be one: the audit's
+    threshold lies in the confidence interval of the accuracy, either with the answers as they are or with all of them
+    reversed.
     """
     limit = document.get("threshold", THRESHOLD)
     cells: dict[str, dict[str, Any]] = {}
@@ -216,8 +217,8 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _undecided(row: Mapping[str, Any], limit: float) -> bool:
-    """Return True if the threshold `limit` lies in the interval of a row's accuracy, or in the interval that results if
-    all answers are reversed. A row without an interval is undecided, too.
+    """Return True if the threshold `limit` lies in the interval of a row's accuracy, either with the answers as they
+    are or with all of them reversed. A row without an interval is undecided, too.
     """
     low, high = row["low"], row["high"]
     return low is None or bool(low <= limit <= max(high, 1 - low))

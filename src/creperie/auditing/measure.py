@@ -3,12 +3,12 @@ information.
 
 An attacker such as "length" has two directions (the longer or the shorter caption). The accuracy is that of the
 direction which does better on these items, so it is never below one half. The test is two-sided, and the interval is
-mirrored together with the direction, so choosing the better direction raises no false alarms. `raw` is the accuracy in
-the direction that the attacker's name states.
+mirrored together with the direction, so choosing the better direction raises no false alarms. `raw` is the accuracy
+in the direction that the attacker's name states.
 
-If true and false are assigned at random, the accuracy of a learned attacker varies more than that of as many coin
-flips. `null_spreads` estimates how much more: it exchanges true and false at random and refits a linear model. The
-attacker's interval and p-value are corrected by this factor.
+If true and false are assigned at random, the accuracy of a learned attacker varies more than the share of heads in
+the same number of coin flips. `null_spreads` estimates how much more: it exchanges true and false at random and
+refits a linear model. The attacker's interval and p-value are corrected by this factor.
 """
 
 from __future__ import annotations

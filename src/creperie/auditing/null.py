@@ -1,11 +1,11 @@
 """How far a learned attacker's accuracy strays from one half if chance decides which caption of a pair is true.
 
-A learned attacker answers out of fold, but its answers are dependent: each item is judged by a model that learned from
-the other folds, and it also helps to train the models that judge those folds. The accuracy therefore varies more than
-that of as many coin flips; how much more depends on what the captions have in common. The null distribution is
-simulated: true and false are exchanged at random, cluster by cluster, and ridge regression on the same features is
-refitted out of fold. As its answers are linear in the labels, this is done for all draws at once.
-research/attacker_nulls.py compares the result with learned attackers that are really refitted.
+A learned attacker answers out of fold, but its answers are dependent: each item is judged by a model that learned
+from the other folds, and is itself used to train the models that judge those folds. The accuracy therefore varies
+more than the share of heads in the same number of coin flips; how much more depends on what the captions have in
+common. The null distribution is simulated: true and false are exchanged at random, cluster by cluster, and ridge
+regression on the same features is refitted out of fold. As its answers are linear in the labels, this is done for all
+draws at once. research/attacker_nulls.py compares the result with learned attackers that are actually refitted.
 """
 
 from __future__ import annotations

@@ -237,8 +237,8 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
 
 
 def image_pairs_of(bench: Benchmark) -> Pairs:
-    """Return pairs of images instead of captions: for each caption, every image of which it is true is paired with
-    every image of which it is false. In the result, `texts` are names of images.
+    """Return pairs of images instead of captions. For each caption, every image that it is true of is paired with
+    every image that it is false of. In the result, `texts` are names of images.
     """
     shapes = caption_shapes(bench)[1]
     offsets, images = bench.ragged("images")

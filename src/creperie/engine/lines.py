@@ -85,7 +85,9 @@ def open_lines(
     image: int | str | None = None,
     id: str | None = None,
 ) -> Lines:
-    """Return a text file as a source of pieces, after one pass over the file to find where they begin."""
+    """Return a text file of captions as pieces of `size` lines each. The file is read once to find where the pieces
+    begin.
+    """
     starts: list[int] = []
     position = rows = 0
     for line in _bounded(path):

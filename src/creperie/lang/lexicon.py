@@ -97,8 +97,7 @@ def dimension_of(adjective: str) -> str:
 
 @cache
 def basic_colour(word: str) -> str:
-    """Return the listed colour that a word names, or of which it names a shade according to WordNet; empty if it names
-    none.
+    """Return the listed colour that a word names or, according to WordNet, is a shade of; empty if there is none.
 
     >>> basic_colour("turquoise"), basic_colour("red"), basic_colour("kitchen")
     ('blue', 'red', '')

@@ -190,6 +190,6 @@ def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
 
 
 def _first(verdicts: Iterable[Truth], wanted: Verdict) -> Truth:
-    """Return the first verdict whose word is `wanted` or, if there is none, the first of all verdicts."""
+    """Return the first element with the verdict `wanted` or, if there is none, the first of all elements."""
     every = list(verdicts)
     return next((one for one in every if one.word == wanted), every[0])

@@ -38,7 +38,7 @@ PLAIN: Mapping[str, Callable[[str], bool]] = {
 
 
 def marks(text: str) -> dict[str, bool]:
-    """Return, for every sign of style (a lower-case start, a missing full stop …), whether the caption shows it.
+    """Return whether the caption has each feature of style, such as a lower-case start or a missing full stop.
 
     >>> [name for name, there in marks("a dog , running ").items() if there]
     ['no final period', 'lower-case start', 'trailing blank', 'blank before punctuation', 'comma']

@@ -89,8 +89,8 @@ def agreed(verb: Any, plural: bool) -> str:
 
 
 def reagreed(noun: Any, plural: bool) -> Mapping[int, str]:
-    """Return how the verbs that agree with a noun change (token index → text) if the noun becomes singular or
-    plural.
+    """Return new forms of the verbs that agree with a noun, by token index: plural forms if `plural`, otherwise
+    singular ones.
     """
     return {verb.i: agreed(verb, plural) for verb in agreeing(noun)}
 

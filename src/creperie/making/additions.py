@@ -105,7 +105,8 @@ def _second_place(link: Any) -> list[Any]:
 @cache
 def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
     """Return the (preposition, noun) pairs that can be added after a noun, such as `beside` and `tent`. `kind` is the
-    kind of thing that the noun names. Pairs with `with` are included only if it can carry something (`carries`).
+    kind of thing that the noun names. Pairs with `with` are included only if this thing can carry something
+    (`carries`).
     """
     table = things()["companions"]
     by_link = [(place, by) for places, by in table.items() for place in places.split("|")]

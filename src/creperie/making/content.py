@@ -27,8 +27,8 @@ _PARTS = NOUN_TAGS | ADJECTIVES
 
 @dataclass(frozen=True)
 class ContentMaker(Maker):
-    """A maker of items with one true caption, which consists of content words only, and two fluent foils about other
-    things.
+    """A maker of items with one true caption and two fluent foils about other things. The true caption consists of
+    content words only.
     """
 
     pool: tuple[tuple[str, tuple[str, ...]], ...]  #: fluent captions with their images

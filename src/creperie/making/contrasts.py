@@ -99,7 +99,7 @@ def _are_sides(left: Any, right: Any) -> bool:
 
 @cache
 def _names_colour(word: str) -> bool:
-    """Return True if a noun also names a colour, as `teal` and `peach` do, and `table` does not."""
+    """Return True if a noun also names a colour, as `teal` and `peach` do but `table` does not."""
     net = open_wordnet()
     if kind_of(word) or topics(word)[:1] == (17,):
         return False  # a lake

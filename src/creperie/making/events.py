@@ -98,8 +98,8 @@ def said_passively(event: ActionClause, simple: bool) -> str:
 
 @dataclass(frozen=True)
 class TwoComplements(GrammarEvent):
-    """A verb with two complements. `first` is the recipient, or the thing that is hit; `second` is the gift, or the
-    instrument.
+    """An event whose verb has two complements. With a verb of giving, `first` is the recipient and `second` the gift.
+    With a verb of hitting, `first` is the thing that is hit and `second` the instrument.
     """
 
     before: tuple[str, ...] = ()  #: everything up to the verb

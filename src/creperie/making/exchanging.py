@@ -346,8 +346,8 @@ def _name_span(noun: Any) -> tuple[int, int]:
 def exchange_spans(
     doc: Any, left: tuple[int, int], right: tuple[int, int], *, repair: bool, changes: dict[int, str] | None = None
 ) -> str:
-    """Return the caption with two spans of words exchanged. Blanks stay in place. With `repair`, articles and the first
-    letter are adjusted. `changes` are new texts for other tokens, by index.
+    """Return the caption with two spans of words exchanged. The spaces between words stay where they are. With
+    `repair`, articles and the first letter are adjusted. `changes` maps the indices of other tokens to new texts.
     """
     (a, b), (c, d) = left, right
     order = [*range(a), *range(c, d), *range(b, c), *range(a, b), *range(d, len(doc))]

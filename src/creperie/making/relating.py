@@ -51,8 +51,8 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _without(link: Any) -> Iterator[CaptionEdit]:
-    """Yield the edit that replaces `with` by `without`, as from `a dog with a red collar` to `a dog without a collar`.
-    The adjectives of the thing that is now missing are left out.
+    """Yield the edit that replaces `with` by `without`: `a dog with a red collar` becomes `a dog without a collar`.
+    Adjectives of the missing thing are left out.
     """
     doc, thing, owner = link.doc, dependent(link, "pobj"), link.head
     if thing is None or thing.tag_ not in ("NN", "NNS") or owner.tag_[:2] != "NN" or owner.i > link.i:
@@ -112,8 +112,8 @@ def other_prepositions(preposition: str, noun: str) -> tuple[str, ...]:
 
 
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
-    """Return the tokens of a preposition, such as `in front of`, and the noun after it. If that noun cannot say where
-    something is, None takes its place.
+    """Return the tokens of a preposition, such as `in front of`, and the noun after it. The noun is replaced by None
+    if the phrase does not say where something is (see `_thing`).
     """
     doc, i = preposition.doc, preposition.i
     lowered = [t.lower_ for t in doc]
@@ -128,8 +128,8 @@ def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
 
 
 def _thing(noun: Any) -> Any | None:
-    """Return the noun if it can say where other things are, else None; `the middle of`, `one hand` and `the air`
-    cannot.
+    """Return the noun if it can follow a preposition to say where something is, as `table` can (`on the table`).
+    Otherwise return None, for example for `hand`, `air` and `the middle of …`.
     """
     if noun is None or noun.tag_ not in ("NN", "NNS") or noun.lower_ in vague_nouns():
         return None

@@ -48,11 +48,12 @@ def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal
 
 
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
-    """Return a shuffled caption. If the shuffle leaves the words in the same order, it is repeated up to seven times.
-    Unless `as_published`, it is also repeated if the caption stays true (`At the airport a man hugs a woman.`).
+    """Return a shuffled caption. If the order of the words is still the same, they are shuffled again, up to seven
+    times. Unless `as_published`, they are also shuffled again if the result follows from the caption, as
+    `At the airport a man hugs a woman` follows from `A man hugs a woman at the airport`.
 
-    As published, tokens are joined by blanks. Otherwise punctuation and blanks stay in place, because a comma with a
-    blank before it would reveal the foil by its length.
+    With `as_published`, tokens are joined by spaces. Otherwise punctuation and spaces stay where they are. A space
+    before a comma would make the foil longer than its caption, and so give it away.
     """
     slots = _published_slots(kind, text, doc) if as_published else slots_of(doc)
     words = [s.word for s in slots]

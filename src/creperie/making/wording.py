@@ -16,7 +16,7 @@ _NO_BLANK_AFTER = frozenset("([{$#")
 
 
 def reworded(doc: Any, changes: Mapping[int, str], *, repair: bool = True) -> str:
-    """Return the caption with some tokens replaced (an empty text removes a token). Blanks stay in place.
+    """Return the caption with some tokens replaced (an empty text removes a token). Spaces stay where they are.
 
     With `repair`, `a` and `an` are adjusted to the new words, and the first letter keeps its case.
     """

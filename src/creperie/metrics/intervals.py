@@ -344,7 +344,7 @@ def _score_mean(
 
     The variance is that of right and wrong answers (binomial), scaled by the ratio of the observed to the binomial
     variance of all answers together. Negative correlations between groups count as 0: a few clusters cannot prove
-    them, and they could make the variance vanish. Quantiles are corrected for the kurtosis of few answers (Cornish
+    them, and they could make the variance vanish. Quantiles are corrected for the kurtosis of small samples (Cornish
     and Fisher 1938).
     """
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]

@@ -1,13 +1,13 @@
-"""The likelihood of a proportion of right answers in clusters, under a beta-binomial model. The likelihood is maximised
-over the intra-class correlation (profile likelihood).
+"""The likelihood of a proportion of right answers in clusters, under a beta-binomial model. The likelihood is
+maximised over the intra-class correlation (profile likelihood).
 
-Items that share an image tend to be right or wrong together. How strongly they correlate is hard to estimate from few
-clusters. For example, if one cluster in twelve has mostly wrong answers, a sample of fifteen clusters often includes
-none of these, so the variance between its clusters is too small. The likelihood of a low proportion with a strong
-correlation stays high for such data, so the interval includes this proportion. The interval is centred on the plain
-proportion, which gives every item the same weight. This proportion is less efficient than the model's estimate, so the
-interval is widened. A difference between two models combines two proportions: the proportion of items on which the
-models differ and, among these items, the proportion that the first model wins.
+Items that share an image tend to be right or wrong together. How strongly they correlate is hard to estimate from a
+small number of clusters. For example, if one cluster in twelve has mostly wrong answers, a sample of fifteen clusters
+often includes none of these, so the variance between its clusters is too small. The likelihood of a low proportion
+with a strong correlation stays high for such data, so the interval includes this proportion. The interval is centred
+on the plain proportion, which gives every item the same weight. This proportion is less efficient than the model's
+estimate, so the interval is widened. A difference between two models combines two proportions: the proportion of
+items on which the models differ and, among these items, the proportion that the first model wins.
 """
 
 from __future__ import annotations
@@ -175,8 +175,9 @@ def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, float]:
-    """Return the position and the height of the peak of a parabola, which goes through the highest point of `profile`
-    (at index `top`) and its two neighbours. `logits` holds the positions of the points.
+    """Return the position and the height of the peak of the parabola through the highest point of `profile` (at index
+    `top`) and its two neighbours. `logits` holds the positions of the points. If there is no such peak, return the
+    highest point itself.
     """
     if not 0 < top < len(logits) - 1 or not np.isfinite(profile[top - 1 : top + 2]).all():
         return float(logits[top]), float(profile[top])

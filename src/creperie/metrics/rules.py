@@ -33,7 +33,7 @@ def along_rows(match: np.ndarray) -> list[Contest]:
 
 
 def down_columns(match: np.ndarray) -> list[Contest]:
-    """Return one contest per caption: the images of which it is true must outrank the other images."""
+    """Return one contest per caption: the images that it is true of must outrank the other images."""
     return _contests(np.arange(match.size).reshape(match.shape).T, match.T)
 
 

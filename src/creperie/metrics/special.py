@@ -91,8 +91,8 @@ def sign_flip_p(values: np.ndarray) -> float:
 
 
 def _common_step(sizes: np.ndarray) -> float:
-    """Return the largest of the fractions 1, 1/2 … 1/60 of which every value is a multiple. If none fits, return 2**-15
-    times the sum of the values if there are at most 200 of them, otherwise 0.
+    """Return the largest of 1, 1/2, 1/4, 1/6, 1/12 and 1/60 that divides all values. If none does, return 2**-15
+    times the sum of the values; with more than 200 values, return 0.
     """
     for parts in (1, 2, 4, 6, 12, 60):
         if np.allclose(sizes * parts, np.rint(sizes * parts), rtol=0, atol=1e-9):

@@ -1,4 +1,4 @@
-"""Find or download the folder of a model by its name: the only place where models are downloaded."""
+"""Find or download the folder of a model by its name. Models are downloaded only by this module."""
 
 from __future__ import annotations
 

@@ -29,8 +29,9 @@ from creperie.reporting import published_tables
 
 
 def papers() -> list[dict[str, Any]]:
-    """Return the contents of papers.toml: one record for each of the five papers, which lists what the tables and
-    figures of the paper need."""
+    """Return the contents of papers.toml: for each of the five papers, one record that lists what its tables and
+    figures need.
+    """
     return packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
 
 

@@ -134,8 +134,8 @@ def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
 
 
 def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
-    """Yield an AgreedCell for each result of a run with the paper's model on the published items. It pairs the printed
-    number with ours, and says whether they are equal.
+    """Yield an AgreedCell for each number in a paper's table that was computed again from what the paper released.
+    The cell holds both numbers, and says whether they are equal.
     """
     published = {(row["group"], row["model"]): row for row in document["rows"] if row["source"] == "published"}
     for row in filter(_is_repeated, document["rows"]):
@@ -204,7 +204,7 @@ def _computed(cells: Sequence[AgreedCell]) -> dict[str, int]:
 
 
 def computed_words(whole: Mapping[str, int]) -> str:
-    """Return a phrase on how many results were computed, in which way, and how many of them agree with the paper.
+    """Return a phrase that says how many results were computed, by what, and how many of them agree with the paper.
 
     >>> computed_words({"computed_model": 17, "agree_model": 12, "computed_files": 1, "agree_files": 1})
     '17 by a model on the published items (12 agree), 1 counted from released files (it agrees)'

@@ -174,7 +174,9 @@ class _Near:
         return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
 
     def _cheap_to_change(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return a mask of `size` amounts that are cheap to change, chosen with some randomness."""
+        """Return a mask of the amounts that the next small programme may change. It selects `size` amounts that are
+        cheap to change, with some randomness.
+        """
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
         free = np.zeros(len(self.price), dtype=bool)

@@ -82,11 +82,11 @@ def figures_from_audit(audit: Audit) -> dict[str, dict[str, Measure]]:
 
 
 def gaps_from_odds(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
-    """Return each item's gap, computed from the log-odds of its pairs of captions. The gap is the mean of 2p − 1,
-    where p is the probability that the log-odds give to the true caption; it is 0 if there is no answer.
+    """Return each item's gap: the mean of 2p − 1 over its pairs of captions, where p is the probability of the true
+    caption according to the log-odds. A pair without an answer counts as 0.
 
-    Log-odds are unbounded, and a single very confident answer would squeeze all others into one bin. 2p − 1 is within
-    [-1, 1].
+    The log-odds themselves are not used because they have no limits: beside one very confident answer, all other gaps
+    would look alike.
     """
     return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, dtype=np.float64) / 2))))
 

@@ -1,17 +1,17 @@
-"""SADE's filter: remove the items whose true caption a language model, which does not see the image, prefers too
-clearly.
+"""SADE's filter: remove the items whose true caption is preferred too clearly by a language model that does not see
+the image.
 
 The SyntaxBias score of an item is its likelihood gap, mean log P(true) − mean log P(false), divided by the largest
 absolute gap. It lies within [-1, 1], and it is zero where the gap is zero. Items with a score above a threshold are
 removed.
 
 The paper says that its thresholds follow from p < 1e-5 (section 6.2), but not in which test. Here the threshold is
-given, or it is searched in one of two ways. With a p-value (the paper's is 1e-5), it is the largest threshold at which
-the model no longer prefers the true caption with a p below that value (one-sided sign test). Without one, it is the
-largest threshold at which the model cannot be shown to prefer either caption (two-sided sign test at 5 %) and its
+given, or it is searched in one of two ways. With a p-value (the paper's is 1e-5), it is the largest threshold at
+which the model no longer prefers the true caption with a p below that value (one-sided sign test). Without one, it is
+the largest threshold at which the model cannot be shown to prefer either caption (two-sided sign test at 5 %) and its
 accuracy is shown to be near one half (the 90 % interval lies within 50 ± 5 %: two one-sided tests at 5 %). If no
-threshold satisfies both, as with few items, it is the one that leaves the accuracy nearest to one half. In small sets,
-the first way leaves more items, because only a strong preference has so small a p.
+threshold satisfies both, as with few items, it is the one that leaves the accuracy nearest to one half. In small
+sets, the first way leaves more items, because only a strong preference has so small a p.
 """
 
 from __future__ import annotations
@@ -40,9 +40,11 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 
 
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float | None = None) -> Filtered:
-    """Return the items whose score is at most `threshold`, with tests on them. Without `threshold`, the largest
-    suitable one is used. A threshold is suitable if the kept items are balanced or, with `p_value`, if the p-value of
-    the test is at least `p_value`.
+    """Return the items whose SyntaxBias score is at most `threshold`, with the results of tests on them. Without
+    `threshold`, the largest suitable threshold is used.
+
+    With `p_value`, a threshold is suitable if a one-sided sign test on the items up to it has a p-value of at least
+    `p_value`. Otherwise it is suitable if these items are balanced (see `Filtered.balanced`).
     """
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
     if p_value is not None:

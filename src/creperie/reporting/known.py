@@ -236,8 +236,8 @@ def export_mieb(run: Run, out: str | Path) -> Path:
 
 
 def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, float]]:
-    """Return a benchmark's published results, column by column, as (column heading, model, source, percent). The given
-    runs are inserted at their places and marked by ▶.
+    """Return a benchmark's published results, column by column, as (column heading, model, source, percent). The
+    given runs are listed among them, in order of their results, and marked with ▶.
     """
     columns = _columns_of(benchmark)
     if not columns:
@@ -247,7 +247,9 @@ def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str
 
 
 def listed_with(column: KnownColumn, places: Sequence[KnownPlace]) -> list[tuple[str, str, float]]:
-    """Return (model, source, percent) for one column, the highest first. Runs are inserted and marked by ▶."""
+    """Return (model, source, percent) for each published result of one column, and for each run in `places` that
+    belongs to it, the highest first. Runs are marked with ▶.
+    """
     ours = [(p.value, f"▶ {p.model}", "run") for p in places if p.column is column]
     listed = sorted(ours + [(r.value, r.model, r.table) for r in column.results], reverse=True)
     return [(model, source, value) for value, model, source in listed]

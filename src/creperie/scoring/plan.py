@@ -234,7 +234,7 @@ def brings_images(bench: Benchmark) -> bool:
 
 
 def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
-    """Return a boolean array: True for the items whose true captions P1 and P2 are swapped, as VISLA does.
+    """Return a boolean array: True for the items whose true captions P1 and P2 are swapped, following VISLA.
 
     They are swapped if P2 is closer to its nearest false caption, in edit distance, than P1 is to its own.
     """

@@ -98,8 +98,8 @@ class RunHeader:
 
     @property
     def content(self) -> str:
-        """The content hash of the benchmark, followed by what replaced the images if it was a blind twin. Only runs
-        with the same value are ranked together.
+        """The content hash of the benchmark. If its images were replaced (see `blinded`), the name of the replacement
+        is appended: HASH~noise. Only runs with the same value are ranked together.
         """
         return f"{self.hash}~{self.blinded}" if self.blinded else self.hash
 
@@ -322,7 +322,7 @@ class Run(RunHeader, Framed):
 
     @property
     def swap(self) -> np.ndarray | None:
-        """A boolean array: True for the items whose true captions P1 and P2 are swapped, as VISLA does; None if no
+        """A boolean array: True for the items whose true captions P1 and P2 are swapped, following VISLA; None if no
         task uses this.
         """
         if "swap" not in self.table.column_names:

@@ -106,8 +106,9 @@ class AnalysisExtras:
 
     With `per_model`, the analysis is also fitted to the rows of each model. `lenient` is for presets: terms whose
     column is missing or has only one level are left out, and analyses that cannot be fitted are skipped and reported.
-    An analysis that would lose the term `required` counts as one that cannot be fitted. If no analysis can be fitted,
-    an error is raised. `cells` names two factors; the mean is estimated for each combination of their levels.
+    `required` names a term; an analysis that would lose this term counts as one that cannot be fitted. If no analysis
+    can be fitted, an error is raised. `cells` names two factors; the mean is estimated for each combination of their
+    levels.
     """
 
     per_model: bool = False

@@ -2,8 +2,8 @@
 (REML).
 
 The criterion is that of lme4 (Bates et al. 2015). Given the relative standard deviations θ, penalised least squares
-yields the fixed effects and the residual variance, so the profiled criterion is a function of θ alone. Only the
-cross-products of the rows are needed, so a step takes as long with a thousand rows as with a million.
+yields the fixed effects and the residual variance, so the profiled criterion is a function of θ alone. Only sums of
+products such as X'X are needed, so a step takes as long with a thousand rows as with a million.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SINGULAR = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """The cross-products of the rows. The columns of X are scaled to length 1, and y is replaced by its residual after
-    regression on X.
+    """The sums of products that the fit needs: of the columns of the design matrix X, the outcomes y and the group
+    indicators Z. The columns of X are scaled to length 1, and y is replaced by its residuals after regression on X.
     """
 
     groups: Groups

@@ -78,8 +78,8 @@ class PowerOptions:
 
 @dataclass(frozen=True)
 class PowerEstimate:
-    """The fraction of simulated studies that show the claim, and the number of items at which this fraction reaches
-    `target`.
+    """The fraction of simulated studies that support the claim, and the number of items at which this fraction
+    reaches `target`.
     """
 
     claim: str
@@ -97,7 +97,7 @@ class PowerEstimate:
 
 @with_options(options=PowerOptions)
 def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> PowerEstimate:
-    """Return how often simulated studies show the claim, and how many items they need to reach the target power.
+    """Return how often simulated studies support the claim, and how many items they need to reach the target power.
 
     The claims are: `compare` (one model is better), `interval` (an accuracy is known to ± width), `clean` and `leak`
     (verdicts of an audit), and `kappa` (the agreement of raters is above `least`). For `compare`, two runs may be

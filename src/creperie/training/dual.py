@@ -45,8 +45,8 @@ class DualStudent(Student):
 
 
 class ClipStudent(DualStudent):
-    """A CLIP or FLAVA model of transformers in training. It is saved together with its tokenizer and image
-    processor.
+    """A CLIP or FLAVA model from the transformers library, in training. Its tokenizer and image processor are saved
+    with it.
     """
 
     kind = "hf"

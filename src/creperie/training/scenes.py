@@ -37,8 +37,8 @@ _SOURCES = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att",
 
 @dataclass(frozen=True)
 class BiasedScenes:
-    """Examples without foils, made from the built-in world, and lists of biased foils by type. Each list has one entry
-    per example: a foil or, if the type does not apply to the example, "".
+    """Training examples from the built-in world (`data`, without foils), and biased foils for them (`foils`). `foils`
+    has one list per type, with one entry per example: a foil or, if the type does not apply to the example, "".
     """
 
     data: TrainSet
@@ -67,7 +67,7 @@ def scene_pairs(
     """Return `n` examples from the split `train`, with unbiased captions and foils.
 
     Each example has an image of a scene, a caption, a paraphrase, and a foil that is known to be false of the scene.
-    It also has an image of a similar scene of which the foil is true (its alternative).
+    It also has an alternative: an image of a similar scene, for which the foil is true.
     """
     parts = [(min(PART, n - k), seed * 100_003 + k // PART, size) for k in range(0, n, PART)]
     examples: list[TrainingExample] = []

@@ -114,10 +114,10 @@ class VisionTower:
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
-    """Return the images (n, 3, h, w), each cropped to a random window of at least the fraction `smallest` of its area,
-    and mirrored at random.
+    """Return the images (n, 3, h, w), each cropped to a random window and mirrored at random. The window covers at
+    least the fraction `smallest` of the image (if that is 0.7 or less), and is enlarged to its size.
 
-    This keeps a tower in training from overfitting to few images.
+    This reduces overfitting if a tower is trained on a small number of images.
     """
     n = len(images)
     area, shape, x, y, side = torch.rand(5, n)

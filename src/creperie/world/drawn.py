@@ -1,4 +1,4 @@
-"""Drawings as a kind of world (see `sample.Stage`): which looks a drawn thing can have, and how scenes are laid out."""
+"""Drawings as a kind of world (see `sample.Stage`): what drawn things can look like, and how scenes are laid out."""
 
 from __future__ import annotations
 

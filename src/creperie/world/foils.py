@@ -61,7 +61,7 @@ def replace_obj(s: Sampler) -> Draft:
 
 
 def _changed(s: Sampler, slots: Sequence[Slot], k: int, field: str) -> Slot | None:
-    """Return the looks of thing `k` in the two scenes, which differ only in the attribute `field`. The second look
+    """Return two looks of thing `k`, one for each scene. They differ only in the attribute `field`. The second look
     has a new value. The first keeps its own value if captions mention it, and otherwise gets another one. A new
     colour is never that of another thing. None if there are too few values.
     """

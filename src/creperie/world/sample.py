@@ -1,5 +1,5 @@
-"""Random drafts of twins: which things two scenes show, with which looks and in which relation, and what their captions
-claim.
+"""Random drafts of twins: which things two scenes show, what they look like, how they are related, and what the
+captions claim.
 
 The classes for drawings and for rooms both implement `Stage`, and the proposals in foils.py use nothing else.
 """
@@ -48,8 +48,8 @@ class Draft:
 
 
 class Stage:
-    """The interface of a kind of world (drawings or rooms), used by the functions that propose drafts. It says which
-    looks things can have, and lays out the scenes of a draft.
+    """The interface of a kind of world (drawings or rooms), used by the functions that propose drafts. It says what
+    things can look like, and lays out the scenes of a draft.
     """
 
     name = ""
@@ -127,8 +127,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Random choices for drafts (proposals for two scenes). With `seen`, only combinations of kind, colour and
-    relation that training scenes may show are used.
+    """Random choices for drafts (proposals for two scenes). With `seen`, they include only combinations of kind,
+    colour and relation that training scenes may show.
     """
 
     stage: Stage

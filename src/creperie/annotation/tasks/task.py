@@ -115,7 +115,9 @@ def label_of(value: str, task: str, key: str = "options") -> str:
 
 
 def choice_of(name: str, task: str) -> Dimension:
-    """Return a `Dimension` that measures agreement on the field `name`. Its code is the index of the chosen option."""
+    """Return a `Dimension` that measures agreement on the field with this name. Its code is the index of the chosen
+    option.
+    """
     values = [o.value for o in options_of(task)]
     return Dimension(name, lambda payload, value: float(values.index(value[name])))
 

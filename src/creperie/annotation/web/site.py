@@ -1,4 +1,4 @@
-"""What the routes share: the database, the pictures, the templates, and who is calling with which rights."""
+"""What the routes share: the database, the pictures, the templates, and the caller with their rights."""
 
 from __future__ import annotations
 

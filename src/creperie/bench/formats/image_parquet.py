@@ -1,4 +1,4 @@
-"""Export and import of Parquet files that contain items with their images, which `datasets.load_dataset` can open."""
+"""Export items with their images to Parquet files that `datasets.load_dataset` can open, and import such files."""
 
 from __future__ import annotations
 

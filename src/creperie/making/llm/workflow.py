@@ -170,8 +170,8 @@ def is_superfluous(first: str, second: str) -> bool:
 
 
 def guard(first: str, second: str) -> str:
-    """Return the fault that Algorithm 1 of SugarCrepe++ finds in `second` as a second positive for `first`; empty if
-    it finds none.
+    """Return why `second` cannot be a second true caption beside `first` according to Algorithm 1 of SugarCrepe++;
+    empty if the algorithm finds no fault.
     """
     if is_duplicate(first, second):
         return "identical to the source"

@@ -186,8 +186,8 @@ class ServedTexts(ReadsPrompts):
 
 
 def _mean_of_end(text: str, tokens: Sequence[tuple[str, float]]) -> float:
-    """Return the mean log-probability of the tokens that spell `text` at the end of `tokens`, apart from whitespace
-    around it; NaN if `tokens` do not end with `text`.
+    """Return the mean log-probability of the tokens at the end of `tokens` that spell `text`; NaN if there are none.
+    Differences in leading and trailing whitespace are ignored.
     """
     end = ""
     for at in range(len(tokens) - 1, -1, -1):

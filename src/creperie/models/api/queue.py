@@ -335,8 +335,8 @@ class RequestQueue:
         return future
 
     def stop(self, failure: CreperieError) -> None:
-        """Send no more requests. Requests that still wait to be sent fail with `failure`. Requests that were already
-        sent are still answered, and their answers are stored.
+        """Send no more requests. Requests that have not been sent yet fail with `failure`. The others are still
+        answered, and their answers are stored.
         """
         if self._dispatcher is not None:
             self._dispatcher.stop(failure)
@@ -388,8 +388,8 @@ class RequestQueue:
         self._settle(pending, outcome)
 
     def _is_waited_for(self, pending: _PendingRequest) -> bool:
-        """Return whether any future still waits for the request. Futures that still wait are marked as running, so that
-        they can no longer be cancelled.
+        """Return whether any future is still waiting for the request. Futures that are still waiting are marked as
+        running, so that they can no longer be cancelled.
         """
         with self._lock:
             pending.waiting = [f for f in pending.waiting if f.running() or f.set_running_or_notify_cancel()]

@@ -202,9 +202,9 @@ class CausalEngine:
                 yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
 
     def _behind(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
-        """Return the logits of rows of tokens, each of which continues a prefix. `ids[k]` are the tokens of row k, and
-        `owners[k]` is the index in `prefix` of the prefix that it continues. With `last`, the cache of `prefix` is not
-        needed again and may be changed.
+        """Return the logits of rows of tokens, each of which continues one of the prefixes in the batch `prefix`.
+        `ids[k]` are the tokens of row k, and `owners[k]` is the index of its prefix in the batch. With `last`, the
+        cache of the batch is not needed again and may be changed.
         """
         import torch
 

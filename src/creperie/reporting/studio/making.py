@@ -134,9 +134,9 @@ def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Pr
 
 
 def verdict(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return how many foils and second true captions are accepted, and how many of the latter are left out because
-    their caption has no accepted foil or already has a second one. Also return the verdict of a blind audit, with a
-    sentence that explains it.
+    """Return four texts for the page: how many foils and second true captions are accepted; how many other second
+    captions are left out (a caption takes only one, and only together with a foil); the verdict of a blind audit; and
+    a sentence that explains the verdict.
     """
     items = _accepted(form)
     document = _judged(items)

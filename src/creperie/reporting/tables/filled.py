@@ -488,9 +488,9 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
 
 
 def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
-    """Yield the notes on one of our rows. They say how its numbers of items differ from the published ones, whose
-    prompt was used, how people's answers were counted, how ties were counted, how chance levels differ between columns,
-    and which items share a picture.
+    """Yield the notes on one of our rows. They say whose prompt was used, how its numbers of items differ from the
+    published ones, how people's answers were counted, how ties were counted, how chance levels differ between
+    columns, and which items share a picture.
     """
     cells = {c: row.figures[c.name] for c in table.columns if c.name in row.figures}
     own = {c: cell.n for c, cell in cells.items() if c.n and cell.published}

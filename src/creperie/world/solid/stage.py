@@ -1,4 +1,4 @@
-"""Rooms as a kind of world (see `sample.Stage`): which looks a solid thing can have, and how scenes are laid out."""
+"""Rooms as a kind of world (see `sample.Stage`): what solid things can look like, and how scenes are laid out."""
 
 from __future__ import annotations
 
