@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,14 @@ pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from fastapi.testclient import TestClient
+from PIL import Image
+from tests.reporting.conftest import Dual
 
 from creperie.auditing import audit, audit_answer, audit_document
 from creperie.bench import Benchmark, Item, choice, from_items, load, open_store, record_audit, save
 from creperie.core import UsageError
 from creperie.making import NOT_CHOSEN
-from creperie.reporting import Contents, gather_runs, listen, make_studio, remember_zoo, report_page
+from creperie.reporting import Contents, gather_runs, listen, make_studio, remember_zoo, report_page, runs_in
 from creperie.reporting.gather import covered
 from creperie.reporting.leaderboard import STATIC, RunsFolder, board_html
 from creperie.reporting.robust_part import robust_part
@@ -41,7 +44,7 @@ from creperie.reporting.studio.items import ItemFilter, ItemIndex
 from creperie.reporting.studio.making import Proposed, propose
 from creperie.reporting.studio.plots import PlotAxis, scatter_of
 from creperie.reporting.studio.shelf import Shelf
-from creperie.scoring import Run, score
+from creperie.scoring import Run, load_run, score, score_all
 from creperie.scoring.answer_log import WRITTEN
 from creperie.scoring.replies import answered_run
 
@@ -261,9 +264,45 @@ def test_a_pair_that_cannot_be_compared_keeps_the_choice(client: TestClient, fol
     other, _ = (score(part, model).save(folder / "runs") for model in ("blind:length", "blind:surface"))
     page = client.get("/compare", params={"a": first.name, "b": other.name})
     assert page.status_code == 200
-    assert "no benchmark and task in common" in page.text
+    assert "These two have no benchmark in common" in page.text
     for name in (first.name, other.name):
         assert re.search(f'<option value="{re.escape(name)}" data-group="[^"]+" selected>', page.text)
+
+
+def test_the_task_with_most_items_comes_first(tmp_path: Path) -> None:
+    """Of 33 items, three have two true captions, which is what `tot` needs. The start page named the best of `tot`, the
+    robustness of its ranking was shown, and two blind runs were compared unless others were chosen.
+    """
+    (tmp_path / "pictures").mkdir()
+    for k in range(30):
+        Image.new("RGB", (8, 8), (k, 99, 99)).save(tmp_path / "pictures" / f"{k}.png")
+    items = [Item(str(k), "one", (f"{k}.png",), (f"true {k}", f"false {k}"), choice(1, 1)) for k in range(30)]
+    items += [Item(str(k), "two", ("0.png",), (f"true {k}", f"so {k}", f"false {k}"), choice(2, 1)) for k in range(3)]
+    save(from_items("made", items, images=open_store(tmp_path / "pictures")), tmp_path / "made", copy_images=True)
+    texts = Dual("a text encoder")
+    models: list[Any] = [Dual("alpha"), Dual("beta"), Dual("gamma"), "blind:length", "blind:surface"]
+    models.append(SimpleNamespace(encode_texts=texts.encode_texts, fingerprint=texts.fingerprint))
+    score_all([tmp_path / "made"], models, out=tmp_path / "runs")
+    studio = TestClient(make_studio(tmp_path, TOKEN, hosts=("testserver",)), headers=ORIGIN)
+    reached = {
+        run.name: r["accuracy"]
+        for run in map(load_run, runs_in([tmp_path / "runs"]))
+        for r in run.results
+        if (r["task"], r["subset"]) == ("itt", "all")
+    }
+    start = studio.get("/", params={"token": TOKEN}).text
+    assert "task itt: " in start
+    assert "n 33)" in start
+    assert re.findall("<h3><code>(.*?)</code>", studio.get("/runs").text) == ["itt", "tot", "blind"]
+    compared = studio.get("/compare").text
+    assert "made · itt: " in compared
+    chosen = re.findall('<option value="([^"]*)"[^>]* selected', compared)[:2]
+    assert sorted(chosen) == sorted(sorted(reached, key=lambda name: -reached[name])[:2])
+    assert '<button type="button">itt</button>' in studio.get("/robust?bench=made").text
+    assert all("itt" in axis for axis in re.findall("<option[^>]* selected>([^<]*)", studio.get("/plot").text))
+    two = {key: path.name for path in (tmp_path / "runs").iterdir() for key in ("text", "length") if key in path.name}
+    page = studio.get("/compare", params={"a": two["text"], "b": two["length"]}).text
+    assert "These two have no task in common: a text encoder has tot, length has blind." in page
 
 
 def test_a_search_that_finds_nothing_offers_its_parts_and_chips_count_what_is_found(client: TestClient) -> None:

@@ -242,32 +242,44 @@ def beats_chance(result: Mapping[str, Any]) -> bool:
     return None in (result["chance"], result["low"]) or result["low"] > result["chance"]
 
 
-def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
-    """Return a dictionary with the label, accuracy and description of the best model on the task that most models
-    have; empty if there is none. The description mentions another model that would be at least as good if its ties
-    counted as right.
+def tasks_by_coverage(runs: Iterable[RunHeader]) -> list[str]:
+    """Return the tasks of runs, sorted by the number of items that all runs together answered, most items first. Tasks
+    that need only single captions come last.
     """
+    answered = Counter[str]()
+    for run in runs:
+        for result in run.document["results"]:
+            answered[result["task"]] += result["n"] if result["subset"] == "all" else 0
+    return sorted(answered, key=lambda name: (task(name).needs == "text", -answered[name]))
+
+
+def best_result(labelled: Iterable[tuple[RunHeader, str]]) -> dict[str, str]:
+    """Return a dictionary with the label, accuracy and description of the best model on the first task of
+    `tasks_by_coverage`; empty if there is none. The description mentions another model that would be at least as
+    good if its ties counted as right.
+    """
+    models = [(run, label) for run, label in labelled if not run.model.startswith(HUMAN)]
     found = [
         (result, label, run.document["ties"])
-        for run, label in labelled
+        for run, label in models
         for result in run.document["results"]
-        if result["subset"] == "all" and result["accuracy"] is not None and not run.model.startswith(HUMAN)
+        if result["subset"] == "all" and result["accuracy"] is not None and task(result["task"]).by_item
     ]
-    names = Counter(r["task"] for r, *_ in found if task(r["task"]).by_item and not task(r["task"]).is_rank)
-    if not names:
+    if not found:
         return {}
-    name = names.most_common(1)[0][0]
-    top, label, _ = max((one for one in found if one[0]["task"] == name), key=lambda one: float(one[0]["accuracy"]))
+    scored = {result["task"] for result, *_ in found}
+    name = next(name for name in tasks_by_coverage(run for run, _ in models) if name in scored)
+    found = [one for one in found if one[0]["task"] == name]
+    top, label, _ = max(found, key=lambda one: float(one[0]["accuracy"]))
     beats = beats_chance(top)
     chance = f"{'' if beats else 'not better than '}chance {percent(top['chance'])}"
     about = f"task {name}: {task(name).what} ({chance}, n {covered(top['n'], top['void'])})"
     rivals = [
         (r["ties"], who)
         for r, who, rule in found
-        if (r["task"], rule) == (name, "wrong")
-        and r["accuracy"] < top["accuracy"] <= r["accuracy"] + r["ties"] / r["n"]
+        if rule == "wrong" and r["accuracy"] < top["accuracy"] <= r["accuracy"] + r["ties"] / r["n"]
     ]
     for ties, who in sorted(rivals)[-1:]:
         about += f"; {counted(ties, 'tie')} of {who} count as wrong"
-    best = " is best" if names[name] > 1 and beats else ""
+    best = " is best" if len(found) > 1 and beats else ""
     return {"label": label, "value": f"{percent(top['accuracy'])} %{best}", "about": about}

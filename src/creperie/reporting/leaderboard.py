@@ -19,7 +19,15 @@ from urllib.parse import quote, unquote
 from creperie.bench import Benchmark, load, recorded_audit
 from creperie.core import DataError, Progress, UsageError, counted, read_json, silent, write_json, write_text
 from creperie.metrics import task
-from creperie.reporting.gather import beats_chance, covered, distinct, gather_runs, model_tail, with_people
+from creperie.reporting.gather import (
+    beats_chance,
+    covered,
+    distinct,
+    gather_runs,
+    model_tail,
+    tasks_by_coverage,
+    with_people,
+)
 from creperie.reporting.html_tables import HtmlCell, count_cell, number, part, result_cell, standings_table, table, text
 from creperie.reporting.known import KnownPlace, known_places, listed_with
 from creperie.reporting.page import Contents, page_of, report_page
@@ -220,7 +228,7 @@ def _bench(board: Board, digest: str, entries: Sequence[LeaderboardEntry], links
         "name": board.bench_name(first),
         "about": first.document["benchmark"],
         "runs": len(entries),
-        "rankings": [_ranking(board, entries, linked, name, places) for name in _by_coverage(entries)],
+        "rankings": [_ranking(board, entries, linked, name, places) for name in tasks_by_coverage(entries)],
         "known": [(c.head, [(*who, f"{value:.2f}") for *who, value in listed_with(c, places)]) for c in columns],
     }
 
@@ -347,14 +355,6 @@ def _weights(count: int | None) -> HtmlCell:
     if count is None:
         return number(None)
     return HtmlCell(f"{count / 1e6:,.1f} M" if count >= 1e6 else f"{count / 1e3:,.0f} k", float(count))
-
-
-def _by_coverage(entries: Sequence[LeaderboardEntry]) -> list[str]:
-    """Return the tasks, sorted by how many runs have them: the most common task comes first. The leaderboard is sorted
-    by the results on that task.
-    """
-    tasks = dict.fromkeys(r["task"] for e in entries for r in e.document["results"])
-    return sorted(tasks, key=lambda t: -sum(e.result(t) is not None for e in entries))
 
 
 def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:

@@ -14,6 +14,8 @@ from urllib.parse import quote, urlencode
 from creperie.auditing import audit_answer, audit_page
 from creperie.bench import AUDIT_FILE, Benchmark
 from creperie.core import UsageError, called, counted, render
+from creperie.metrics import task
+from creperie.reporting.gather import tasks_by_coverage
 from creperie.reporting.leaderboard import BoardLinks, LeaderboardEntry, board_html, entries_report
 from creperie.reporting.page import Contents
 from creperie.reporting.robust_part import ranked_and_blind, robust_part
@@ -354,11 +356,11 @@ class Studio:
         ]
 
     def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
-        """Return pairs of comparable runs: first pairs of models that see images, then pairs of two blind models, then
-        pairs of a model that sees images and a blind one.
+        """Return pairs of comparable runs: first pairs on the same images, then pairs on the same replaced images, then
+        pairs on different images; among these, the best models on the task that covers most items come first.
         """
         pairs = [(a, b) for a, b in combinations(self.shelf.board().entries, 2) if shared_tasks(a, b)]
-        return sorted(pairs, key=lambda pair: (pair[0].content != pair[1].content, pair[0].blinded))
+        return sorted(pairs, key=_usefulness)
 
     def compare(self, query: StudioQuery) -> str:
         """Show two runs: their difference, overall and by subset, and the items that only one of them gets right."""
@@ -368,7 +370,9 @@ class Studio:
             return self._page("compare", "Compare", choices=[])
         runs = [self.shelf.run(name) for name in chosen]
         if not shared_tasks(*runs):
-            said = "These two have no benchmark and task in common: choose two models that were scored on the same one"
+            tasks = ", ".join(f"{self.shelf.board().label_of[run.name]} has {' and '.join(run.tasks)}" for run in runs)
+            same = runs[0].hash == runs[1].hash
+            said = f"These two have no {'task' if same else 'benchmark'} in common" + f": {tasks}" * same
             return self._page("compare", "Compare", choices=self._choices(), chosen=chosen, said=said)
         values = compared(self.shelf, self._index, runs, query)
         paths = [self.shelf.within(run.path) for run in runs]
@@ -455,3 +459,12 @@ class Studio:
             ("studies", "☺", "Studies", sum(one["state"] == "open" for one in self.people.listed())),
             ("jobs", "◷", "Jobs", len(self.queue.running)),
         ]
+
+
+def _usefulness(pair: tuple[LeaderboardEntry, LeaderboardEntry]) -> tuple[bool, str, bool, int, float]:
+    """Return the sort key of a pair of runs: the more useful their comparison, the smaller."""
+    a, b = pair
+    name = next(name for name in tasks_by_coverage(pair) if name in shared_tasks(a, b))
+    results = [entry.result(name) or {} for entry in pair]
+    n, accuracy = min(r.get("n", 0) for r in results), sum(r.get("accuracy") or 0.0 for r in results)
+    return a.content != b.content, a.blinded, task(name).needs == "text", -n, -accuracy

@@ -26,6 +26,12 @@ class PlotAxis:
     hash: str  #: of the benchmark
     by: str  #: what a dot is: a subset or a model
     dots: dict[str, tuple[float, str]] = field(default_factory=dict)  #: accuracy in percent, what it rests on
+    items: int = 0  #: on which all its dots rest
+
+    @property
+    def by_text(self) -> bool:
+        """True if the axis is of a task that needs only single captions."""
+        return task(self.key.rpartition(" ")[2]).needs == "text"
 
 
 def plot_axes(board: Board) -> dict[str, PlotAxis]:
@@ -38,6 +44,7 @@ def plot_axes(board: Board) -> dict[str, PlotAxis]:
             shown = 100 * float(result["accuracy"]), covered(result["n"], result["void"])
             for axis, dot in _places(board, entry, result):
                 axes.setdefault(axis.key, axis).dots[dot] = shown
+                axes[axis.key].items += result["n"]
     return {key: axis for key, axis in axes.items() if len(axis.dots) > 1}
 
 
@@ -56,7 +63,7 @@ def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> It
 
 def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]:
     """Return the two axes that the query names. If it names none, return two axes that have dots in common, preferably
-    on the same benchmark. Return an empty list if there are no two such axes.
+    on the same benchmark and on many items. Return an empty list if there are no two such axes.
     """
     if query.get("x") or query.get("y"):
         for key in (query["x"], query["y"]):
@@ -64,7 +71,7 @@ def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]
                 raise UsageError("there is no such axis", hint="choose another")
         return [axes[query["x"]], axes[query["y"]]]
     pairs = [list(pair) for pair in combinations(axes.values(), 2) if len(_shared(*pair)) > 1]
-    pairs.sort(key=lambda pair: (pair[0].hash != pair[1].hash, pair[0].by))
+    pairs.sort(key=lambda pair: (pair[0].hash != pair[1].hash, pair[0].by_text, -min(axis.items for axis in pair)))
     return pairs[0] if pairs else []
 
 
