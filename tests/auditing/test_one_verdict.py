@@ -18,6 +18,7 @@ import creperie
 from creperie.auditing import (
     EXIT_CODES,
     AttackerMargins,
+    AttackerModels,
     AuditOptions,
     AuditRow,
     Judgement,
@@ -29,10 +30,13 @@ from creperie.auditing import (
     blind_rows,
     calibrated,
     changed_options,
+    entry_of,
     judge,
     judge_validation,
+    make_attackers,
     measure_attacker,
     pairs_of,
+    runnable_attackers,
 )
 from creperie.auditing.verdict import judge_all
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, load, record_audit, save
@@ -382,3 +386,27 @@ def test_a_cell_where_nothing_is_known_is_neither_clean_nor_a_leak_and_leaks_com
     found["results"] = [_cell("all", 0.7, 0.6, 0.8, 90, leaks=True), *rows]
     drawn = part("blind_table", found, blind_rows(found))
     assert re.findall(r'<tr( class="whole")?><td class="text" data-v="(\w+)">', drawn)[-1] == (' class="whole"', "all")
+
+
+def test_a_view_has_a_row_where_it_differs_from_its_subset() -> None:
+    """With two passives of 264 items, every other subset stood in the table twice, far apart."""
+    subsets = ("count", "object", "passive", "all")
+    views = [_cell(s, 0.6, 0.5, 0.7, 60, view="P1-N") for s in subsets]
+    views += [_cell(s, 0.5, 0.2, 0.8, 2, view="P2-N") for s in ("passive", "all")]
+    found = {"attackers": [{"name": "length-chars"}], "results": [_cell(s, 0.6, 0.5, 0.7, 60) for s in subsets]}
+    found |= {"views": views, "threshold": 0.55}
+    below = ["passive", "passive P1-N", "passive P2-N", "all", "all P1-N", "all P2-N"]
+    assert [row[0] for row in blind_rows(found)] == ["count", "object", *below]
+    views[1] |= {"leaks": True}
+    assert [row[0] for row in blind_rows(found)] == ["object", "object P1-N", "count", *below]
+    found["results"][1] |= {"leaks": True}
+    assert [row[0] for row in blind_rows(found)] == ["object", "count", *below]
+
+
+def test_every_attacker_that_is_run_says_what_it_chooses() -> None:
+    """The page on which attackers are ticked had "by corpus" and "by ensemble"."""
+    names, _ = runnable_attackers((), AttackerModels())
+    for attacker in make_attackers(names, AttackerModels()):
+        entry = entry_of(attacker.name)
+        assert (attacker.prefers, attacker.otherwise) == (entry.prefers, entry.otherwise)
+        assert entry.prefers

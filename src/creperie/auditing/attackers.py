@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from creperie.auditing.pairs import Pairs, margins_of_scores
+from creperie.auditing.registry import entry_of
 from creperie.core import Progress, silent
 
 if TYPE_CHECKING:
@@ -139,8 +140,8 @@ class OddOneOut:
 
     likeness: Likeness
     name: str = "similarity"
-    prefers: str = "the caption most like the item's others"
-    otherwise: str = "the caption least like the item's others"
+    prefers: str = entry_of("similarity").prefers
+    otherwise: str = entry_of("similarity").otherwise
     directed: bool = False
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:

@@ -98,12 +98,12 @@ class AttackerModels:
         if not isinstance(model, ImageEncoder):
             what = "this model does not encode images"
             raise UsageError(what, where=self.image_encoder, hint="name an image encoder, such as hf:openai/clip-…")
-        prefers = "the image whose embedding is more like those of the true images in the other folds"
+        entry = entry_of("image-embedding")
 
         def encode(names: Sequence[str]) -> np.ndarray:
             return model.encode_images([open_image(images, name) for name in names])
 
-        return LearnedAttacker("image-embedding", EmbeddingLearner(encode, seed=self.seed), prefers)
+        return LearnedAttacker(entry.name, EmbeddingLearner(encode, seed=self.seed), entry.prefers)
 
     @cached_property
     def learner(self) -> Learner:
@@ -160,8 +160,8 @@ def _likelihood(name: str, models: AttackerModels) -> Attacker:
 
     if models.lm:  # a model that the user named is loaded now, so that a mistake shows before anything is run
         load()
-    choices = "the likelier caption", "the less likely caption"
-    return TextAttacker(name, lambda texts: load()(texts), *choices, alphabetical=True)
+    entry = entry_of(name)
+    return TextAttacker(name, lambda texts: load()(texts), entry.prefers, entry.otherwise, alphabetical=True)
 
 
 def _scorer(uri: str, models: AttackerModels) -> CachedScorer:
@@ -192,32 +192,35 @@ def plausibility(models: AttackerModels) -> Attacker:
     if not models.plausibility:
         raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", hint="pass `plausibility='hf:MODEL'`")
     model = _cached(load_vera(models.plausibility), models)
-    return TextAttacker("plausibility", model.score_texts, "the more plausible caption", "the less plausible caption")
+    entry = entry_of("plausibility")
+    return TextAttacker(entry.name, model.score_texts, entry.prefers, entry.otherwise)
 
 
 def grammar(models: AttackerModels) -> Attacker:
-    choices = "the more grammatical caption", "the less grammatical caption"
+    entry = entry_of("grammar")
+    choices = entry.prefers, entry.otherwise
     if models.grammar:
         from creperie.auditing.gruen import load_cola
 
-        return TextAttacker("grammar", _cached(load_cola(models.grammar), models).score_texts, *choices)
+        return TextAttacker(entry.name, _cached(load_cola(models.grammar), models).score_texts, *choices)
     from creperie.lang import grammaticalities
 
-    return TextAttacker("grammar", grammaticalities, *choices, batch=4096)
+    return TextAttacker(entry.name, grammaticalities, *choices, batch=4096)
 
 
 def gruen(models: AttackerModels) -> Attacker:
     from creperie.auditing.gruen import load_gruen
 
     model = _cached(load_gruen(models.lm_uri, models.grammar), models)
-    return TextAttacker("gruen", model.score_texts, "the caption with higher GRUEN", "the caption with lower GRUEN")
+    entry = entry_of("gruen")
+    return TextAttacker(entry.name, model.score_texts, entry.prefers, entry.otherwise)
 
 
 def _learned(name: str, models: AttackerModels) -> Attacker:
-    if entry_of(name).family != "corpus":
-        return LearnedAttacker(name, models.learner)
-    more, less = (f"the caption {how} like those of other images" for how in ("more", "less"))
-    return LearnedAttacker(name, models.captions, more, less, directed=False)
+    entry = entry_of(name)
+    if entry.family != "corpus":
+        return LearnedAttacker(name, models.learner, entry.prefers)
+    return LearnedAttacker(name, models.captions, entry.prefers, entry.otherwise, directed=False)
 
 
 def tuned_lm(models: AttackerModels) -> Attacker:
@@ -236,8 +239,7 @@ def tuned_lm(models: AttackerModels) -> Attacker:
 
     if models.lm:  # as for the likelihood attackers
         load()
-    prefers = "the caption that a language model tuned on the other folds prefers"
-    return LearnedAttacker("tuned-lm", TunedLanguageModel(load, seed=models.seed), prefers)
+    return LearnedAttacker("tuned-lm", TunedLanguageModel(load, seed=models.seed), entry_of("tuned-lm").prefers)
 
 
 def learned_embedding(models: AttackerModels) -> Attacker:
@@ -245,8 +247,8 @@ def learned_embedding(models: AttackerModels) -> Attacker:
         raise UsageError("the attacker 'learned-embedding' needs a text encoder", hint="pass `encoder='st:MODEL'`")
     # as for language models: one that the user named is loaded now
     encode = models.text_encoder.encode_texts if models.encoder else lambda t: models.text_encoder.encode_texts(t)
-    prefers = "the caption whose embedding is more like those of the true captions in the other folds"
-    return LearnedAttacker("learned-embedding", EmbeddingLearner(encode, seed=models.seed), prefers)
+    entry = entry_of("learned-embedding")
+    return LearnedAttacker(entry.name, EmbeddingLearner(encode, seed=models.seed), entry.prefers)
 
 
 #: The attacker that tries words and marks one by one: part of every audit, since every audit lists them.
@@ -284,8 +286,7 @@ def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacke
     members = tuple(a for a in made if a.name not in {CUES, *spared})  # cues are chosen by their own answers
     if ENSEMBLE not in different or len(members) < 2:
         return made
-    together = "what the other attackers together prefer"
-    return [*made, LearnedAttacker(ENSEMBLE, Ensemble(members, seed=models.seed), together)]
+    return [*made, LearnedAttacker(ENSEMBLE, Ensemble(members, seed=models.seed), entry_of(ENSEMBLE).prefers)]
 
 
 def _maker(name: str) -> Callable[[AttackerModels], Attacker]:

@@ -19,6 +19,7 @@ from creperie.auditing.attackers import Attacker
 from creperie.auditing.features import run_digests, token_digests
 from creperie.auditing.measure import LEVEL, AttackerMargins, against_chance, calibrated, mean_of
 from creperie.auditing.pairs import Pairs, item_wins
+from creperie.auditing.registry import entry_of
 from creperie.core import Progress, silent
 from creperie.lang import marks, tokens
 from creperie.metrics import MetricSettings, normal_quantile, share_interval
@@ -64,8 +65,8 @@ class CueAttacker:
 
     tested: tuple[str, ...] = ()
     name: str = "cues"
-    prefers: str = "the caption with its most telling word or mark"
-    otherwise: str = "the caption without its most telling word or mark"
+    prefers: str = entry_of("cues").prefers
+    otherwise: str = entry_of("cues").otherwise
     directed: bool = False
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:

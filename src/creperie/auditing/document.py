@@ -197,16 +197,26 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
     """Return the table of an audit as rows: subset, number of items, the result of each attacker, and the bits of
     information that the strongest attacker reveals.
 
-    Rows with a leak come first. A result that is not a leak is marked *unknown* if it might be one: the audit's
-    threshold lies in the confidence interval of the accuracy, either with the answers as they are or with all of them
-    reversed.
+    Subsets with a leak come first. A view (the pairs of one true caption) has a row below its subset if the subset has
+    several views, or if an attacker leaks in the view alone: elsewhere, it would repeat the row of its subset. A result
+    that is not a leak is marked *unknown* if it might be one: the audit's threshold lies in the confidence interval of
+    the accuracy, either with the answers as they are or with all of them reversed.
     """
     limit = document.get("threshold", THRESHOLD)
+    leaks = {(row["subset"], row["attacker"]) for row in document["results"] if row["leaks"]}
+    views: dict[str, set[str]] = {}
+    for row in document.get("views", ()):
+        views.setdefault(row["subset"], set()).add(row["view"])
+        if row["leaks"] and (row["subset"], row["attacker"]) not in leaks:
+            views[row["subset"]].add("")
+    shown = [row for row in document.get("views", ()) if len(views[row["subset"]]) > 1]
+    every = [*document["results"], *shown]
+    order = {subset: k for k, subset in enumerate(dict.fromkeys(row["subset"] for row in every))}
+    leaking = {row["subset"] for row in every if row["leaks"]}
     cells: dict[str, dict[str, Any]] = {}
-    for row in (*document["results"], *document.get("views", ())):
+    for row in sorted(every, key=lambda row: (row["subset"] not in leaking, order[row["subset"]])):
         mine = cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})
         mine[row["attacker"]] = row | {"unknown": not row["leaks"] and _undecided(row, limit)}
-    cells = dict(sorted(cells.items(), key=lambda one: not any(row["leaks"] for row in one[1].values())))
     names = [attacker["name"] for attacker in document["attackers"]]
     bits = {subset: max(float(row.get("bits") or 0) for row in mine.values()) for subset, mine in cells.items()}
     most = {subset: max(row["n"] for row in mine.values()) for subset, mine in cells.items()}

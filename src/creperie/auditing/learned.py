@@ -26,6 +26,7 @@ from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.linear import fit_linear
 from creperie.auditing.null import FEWEST
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
+from creperie.auditing.registry import entry_of
 from creperie.core import Advance, Progress, silent
 
 INNER_FOLDS = 3
@@ -123,7 +124,7 @@ class LearnedAttacker:
 
     name: str
     learner: MarginSource
-    prefers: str = "the caption more like the true captions of the other folds"
+    prefers: str = entry_of("learned").prefers
     otherwise: str = ""
     directed: bool = True
 

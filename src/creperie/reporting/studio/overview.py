@@ -77,9 +77,9 @@ def last_runs(board: Board) -> list[dict[str, Any]]:
 
 
 def attackers_offered() -> list[AttackerEntry]:
-    """Return the attackers that are installed, fastest first."""
+    """Return the attackers that are installed, in the order in which tables show them."""
     names, _ = runnable_attackers((), AttackerModels())
-    return sorted(map(entry_of, names), key=lambda entry: (entry.seconds, entry.learned))
+    return [entry_of(name) for name in names]
 
 
 def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:
