@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.reporting.conftest import Dual
 from tests.reporting.test_search import ITEMS, SEARCHES
 
 from creperie.auditing import atlas_page, audit, audit_document, write_audit_page
@@ -18,7 +19,7 @@ from creperie.metrics import HIT, MISS, TIE, MetricSettings
 from creperie.reporting import Contents, export_site, gather_runs, report_page, runs_in, study_page
 from creperie.reporting.studio.items import ItemIndex
 from creperie.reporting.studio.shelf import Shelf
-from creperie.scoring import ScoreOptions, compare, load_run, score
+from creperie.scoring import ScoreOptions, compare, load_run, score, score_all
 from creperie.training import TrainingStudy
 
 pytestmark = pytest.mark.slow
@@ -99,6 +100,19 @@ def test_an_opened_item_has_an_address_and_marks_what_differs(chromium: Any, add
     assert "item=swap%2F8" in watched.page.url
     watched.page.keyboard.press("Escape")
     until(watched.page, "!location.hash.includes('item=')")
+    watched.context.close()
+
+
+def test_no_line_of_an_item_is_cut_off(chromium: Any, room: Path, tmp_path: Path) -> None:
+    """With six models, half of the fifth was to be seen, and those of the chosen task may have been below it."""
+    models: list[Any] = ["blind:length", "blind:surface", "blind:negation", *map(Dual, ("a", "b", "c"))]
+    runs = score_all([room / "bench"], models, out=tmp_path / "runs")
+    out = tmp_path / "report.html"
+    out.write_text(report_page(gather_runs(list(runs)), Contents(figures=False)).html, "utf-8")
+    watched = Watched(chromium, f"{out.as_uri()}#items", viewport={"width": 1280, "height": 900})
+    marks = watched.page.locator(".marks").first
+    assert marks.locator(".who").all_inner_texts() == ["a", "b", "c", "and 3 more"]
+    assert marks.evaluate("marks => marks.scrollHeight <= marks.clientHeight")
     watched.context.close()
 
 

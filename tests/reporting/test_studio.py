@@ -298,7 +298,8 @@ def test_the_task_with_most_items_comes_first(tmp_path: Path) -> None:
     assert "made · itt: " in compared
     chosen = re.findall('<option value="([^"]*)"[^>]* selected', compared)[:2]
     assert sorted(chosen) == sorted(sorted(reached, key=lambda name: -reached[name])[:2])
-    assert '<button type="button">itt</button>' in studio.get("/robust?bench=made").text
+    robust = studio.get("/robust?bench=made").text
+    assert [f'<button type="button">{head}</button>' in robust for head in ("itt", "tot (n = 3)")] == [True, True]
     assert all("itt" in axis for axis in re.findall("<option[^>]* selected>([^<]*)", studio.get("/plot").text))
     two = {key: path.name for path in (tmp_path / "runs").iterdir() for key in ("text", "length") if key in path.name}
     page = studio.get("/compare", params={"a": two["text"], "b": two["length"]}).text
@@ -419,8 +420,10 @@ def test_the_ranking_is_shown_under_every_choice(client: TestClient, folder: Pat
     assert f"--blind runs/{Path(blind).name}" in page
     assert client.get("/robust", params={"bench": "mine", "wrong": "many"}).status_code == 404
     assert "place 1" in page  # the rank of other pages counts only significant differences
+    names = {"fake:alpha": "alpha"}
     far = replace(expected, pairs=[replace(expected.pairs[0], low=0.1, high=0.3, different=True, equivalent=False)])
     assert "known to differ</td>" in robust_part(far, {})
+    assert "alpha: 3 of 38 items." in robust_part(replace(expected, notes=("fake:alpha: 3 of 38 items",)), names)
 
 
 def test_an_audit_is_watched_and_refined(client: TestClient, folder: Path) -> None:
@@ -856,6 +859,10 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.goto(page.url)  # every state has an address
     page.wait_for_selector("#panel:has-text('2 of 9'):focus")
     assert page.evaluate("document.title") != "1"
+    page.set_viewport_size({"width": 390, "height": 400})
+    page.evaluate("document.getElementById('panel').scrollTo(0, 9999)")
+    assert page.locator("#panel [data-close]").bounding_box()["y"] >= 0  # stays in sight
+    page.set_viewport_size({"width": 390, "height": 844})
     page.keyboard.press("Escape")  # on a phone the item covers the page
     # a table: imported, audited, its leaking items, refined, both verdicts
     (shown / "dropped").mkdir()

@@ -168,7 +168,7 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
 
 def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float]]:
     """Return the accuracies by choice and model. The choices are: each tie rule, equal weights for all subsets, and
-    every other task that all runs have.
+    every other task that all runs have, with its number of items if that differs.
     """
     tied = any((o == TIE).any() for o in answers.outcomes.values())
     rules = TIE_RULES if tied else TIE_RULES[:1]
@@ -182,7 +182,9 @@ def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float
     shared = [t for t in runs[0].tasks if task(t).by_item and all(t in run.tasks for run in runs)]
     for name in shared:
         if name != answers.task and all(task(name).needs in run.inputs for run in runs):
-            columns[name] = _accuracies(answers_of(runs, name).outcomes, MetricSettings())
+            outcomes = answers_of(runs, name).outcomes
+            n, most = (max(int((o != VOID).sum()) for o in own.values()) for own in (outcomes, answers.outcomes))
+            columns[name if n == most else f"{name} (n = {n:,})"] = _accuracies(outcomes, MetricSettings())
     return columns
 
 

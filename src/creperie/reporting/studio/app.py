@@ -84,7 +84,7 @@ def make_studio(
     @app.get("/static/{name}")
     def static(name: str) -> Response:
         if name not in STATIC:
-            raise UsageError("there is no such file", hint="go back to the start page")
+            raise UsageError("There is no such file", hint="go back to the start page")
         template, kind = STATIC[name]
         return Response(render("reporting", template), media_type=kind)
 
@@ -120,7 +120,7 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
     @app.get("/{page}")
     def show(page: str, request: Request) -> HTMLResponse:
         if page not in shown:
-            raise UsageError("there is no such page", hint="go back to the start page")
+            raise UsageError("There is no such page", hint="go back to the start page")
         return HTMLResponse(shown[page](StudioQuery(request.query_params)))
 
     @app.post("/{page}")
@@ -128,7 +128,7 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
         from starlette.concurrency import run_in_threadpool
 
         if page not in sent:
-            raise UsageError("there is no such form", hint="go back to the start page")
+            raise UsageError("There is no such form", hint="go back to the start page")
         body = (await _sent(request)).decode("utf-8", "replace")
         form = StudioQuery(parse_qsl(body, keep_blank_values=True))
         answer = await run_in_threadpool(sent[page], form)

@@ -225,13 +225,15 @@
   let height = 0, drawn = "";
   const sign = (value, digits = 3) => (Number.isNaN(value) ? "" : (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(digits));
   const marks = (i) => {
-    const { task } = focus();
-    return b.runs.filter((r) => r.tasks.length).map((r) => {
+    const { task } = focus(), has = (r) => taskOf(r, task) ? 0 : 1;
+    const told = b.runs.filter((r) => r.tasks.length).sort((r, s) => has(r) - has(s)), most = 4;   // whole lines
+    const more = told.length > most ? [el("span", { class: "mark void" }, el("b"), el("span", { class: "who" }, `and ${told.length - most + 1} more`))] : [];
+    return told.slice(0, most - more.length).map((r) => {
       const t = taskOf(r, task) || r.tasks[0], o = t.outcome[i], m = t.margin ? t.margin[i] : NaN;
       const title = `${r.label}, ${t.name}: ${WORDS[o]}${Number.isNaN(m) ? "" : ", margin " + sign(m, 4)}`;
       return el("span", { class: "mark " + KINDS[o], title }, el("b", { "aria-hidden": "true" }, SIGNS[o]), el("span", { class: "who" }, r.label),
         el("span", { class: "how" }, t.name === task ? "" : t.name), el("span", { class: "lead" }, Number.isNaN(m) ? "" : sign(m)));
-    });
+    }).concat(more);
   };
   const thumb = (i) => {
     const many = b.nimages[i];
