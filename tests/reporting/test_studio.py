@@ -298,6 +298,7 @@ def test_the_task_with_most_items_comes_first(tmp_path: Path) -> None:
     assert "made · itt: " in compared
     chosen = re.findall('<option value="([^"]*)"[^>]* selected', compared)[:2]
     assert sorted(chosen) == sorted(sorted(reached, key=lambda name: -reached[name])[:2])
+    assert "of 3 models right" in studio.get("/items?name=made").text
     robust = studio.get("/robust?bench=made").text
     assert [f'<button type="button">{head}</button>' in robust for head in ("itt", "tot (n = 3)")] == [True, True]
     assert all("itt" in axis for axis in re.findall("<option[^>]* selected>([^<]*)", studio.get("/plot").text))
@@ -451,11 +452,17 @@ def test_an_audit_is_watched_and_refined(client: TestClient, folder: Path) -> No
         time.sleep(0.1)
     sides = [json.loads((folder / name / "audit.json").read_text("utf-8")) for name in ("mine", "mine-refined")]
     run = [{attacker["name"] for attacker in side["attackers"]} for side in sides]
+    assert all("[" not in " ".join(side["command"]) for side in sides)  # it can be typed
     assert run[0] == run[1] >= {"length-words", "length-chars"}  # or a leak that was always there looks like a new one
     assert [bool(side["options"].get("attackers")) for side in sides] in ([True, True], [False, False])
     both = client.get("/audit?name=mine&beside=mine-refined").text
     assert 'value="refine">Make it honest</button><label' in both  # below, but no longer beside each answer
     assert both.count("Make it honest") == 1
+    leak = {"attacker": "lm-sum", "fix": "removable", "choice": "the likelier caption", "accuracy": 0.8}
+    sides[1]["subsets"][0]["through"] = [leak]
+    record_audit(folder / "mine-refined", {key: v for key, v in sides[1].items() if key != "creperie_checksums"})
+    still = client.get("/audit?name=mine&beside=mine-refined").text
+    assert "mine-refined still leaks through lm-sum. To leave out more items, tick lm-sum, too, and make mine" in still
     document = {**json.loads((folder / "mine" / "audit.json").read_text("utf-8")), "verdict": "not shown"}
     document["text"] = audit_answer(document)  # one sentence, and nothing below it
     runs = gather_runs(sorted((folder / "runs").iterdir()), benches=[load(folder / "mine")])

@@ -57,8 +57,12 @@ def changed_options(*groups: Any) -> dict[str, Any]:
 def audit_command(spec: str, options: Mapping[str, Any]) -> list[str]:
     """Return the command that reproduces an audit, as a list of words. `options` are those that differ from their
     defaults.
+
+    >>> audit_command("mine", {"attackers": ["surface", "cues"], "syntax": True})
+    ['creperie', 'audit', 'mine', '--attackers', 'surface,cues', '--syntax']
     """
     words = ["creperie", "audit", spec]
     for name, value in options.items():
-        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+        shown = ",".join(value) if isinstance(value, list | tuple) else str(value)
+        words += [f"--{name}"] if value is True else [f"--{name}", shown]
     return words

@@ -18,7 +18,7 @@ from creperie.auditing import AttackerModels, Pairs, item_wins, make_attackers, 
 from creperie.bench import TAG_PREFIX, Benchmark, Edit, Item, edit, items_of, save, table_of
 from creperie.core import UsageError, silent, unknown
 from creperie.metrics import VOID, margins, task
-from creperie.reporting.gather import HUMAN
+from creperie.reporting.gather import HUMAN, tasks_by_coverage
 from creperie.reporting.studio.search import SearchTerm, search_terms
 from creperie.reporting.studio.shelf import Shelf
 from creperie.reporting.tables.filled import COMBINED
@@ -232,7 +232,7 @@ class ItemIndex:
         runs = [run for run, _ in self.labelled(shelf) if run.model.startswith(HUMAN) is people]
         runs = [run for run in runs if not run.model.endswith(COMBINED)]
         tasks = [name for run in runs for name in tasks_by_item(run)]
-        chosen = named or max(dict.fromkeys(tasks), key=tasks.count, default="")
+        chosen = named or next((name for name in tasks_by_coverage(runs) if name in tasks), "")
         if named and named not in tasks:
             raise UsageError(f"no run on this benchmark has the task {named[:40]!r}", hint="choose another task")
         judged = [(run.settings, self.outcomes(run, chosen)) for run in runs if chosen in tasks_by_item(run)]
