@@ -8,8 +8,8 @@ import numpy as np
 
 
 def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
-    """Return the light with less noise, by averaging within each surface. `guide` holds the colour, normal and depth at
-    each pixel.
+    """Return the light with less noise, by averaging over neighbours on the same surface and of similar brightness.
+    `guide` holds the colour, normal and depth at each pixel.
     """
     light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
     albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
@@ -18,7 +18,10 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     light = _despeckled(light / np.maximum(light.max(2, keepdims=True) / 150, 1))
     likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)], 2)
     for step in (1, 2, 4, 8):
-        light = _averaged(light, likeness, step)
+        grey = light.mean(2, keepdims=True)  # less noisy than the light itself, so that edges are not ragged
+        grey = _averaged(grey, np.concatenate([likeness, 0.55 * np.log(grey + 0.05)], 2), 1)
+        level = math.sqrt(12 / step**0.8) * np.log(grey + 0.05)
+        light = _averaged(light, np.concatenate([likeness, level], 2), step)
     return np.asarray(light * albedo)
 
 
@@ -63,32 +66,16 @@ def _despeckled(light: np.ndarray) -> np.ndarray:
     return np.clip(light, ranked[1], ranked[5])
 
 
-def _blurred(level: np.ndarray) -> np.ndarray:
-    """Return each value averaged with those of the eight pixels around it; nearer ones have more weight."""
-    for axis in (0, 1):
-        wide = np.pad(level, [(int(k == axis),) * 2 for k in range(3)], mode="edge")
-        below, same, above = (np.take(wide, np.arange(k, k + level.shape[axis]), axis) for k in range(3))
-        level = (below + 2 * same + above) / 4
-    return level
-
-
-def _averaged(light: np.ndarray, guide: np.ndarray, step: int) -> np.ndarray:
-    """Return the light averaged over neighbours `step` pixels away. Neighbours on the same surface and of similar
-    brightness have the most weight.
-    """
+def _averaged(light: np.ndarray, likeness: np.ndarray, step: int) -> np.ndarray:
+    """Return the light averaged over neighbours `step` pixels away; those that are most alike have the most weight."""
     pad = ((step, step), (step, step), (0, 0))
-    wide, near = np.pad(light, pad, mode="edge"), np.pad(guide, pad, mode="edge")
+    wide, near = np.pad(light, pad, mode="edge"), np.pad(likeness, pad, mode="edge")
     total, weights = np.zeros_like(light), np.zeros_like(light[..., :1])
-    grey = light.mean(2, keepdims=True)
-    level = np.log(grey + 0.05) / 2 + np.log(_blurred(grey) + 0.05) / 2  # noise alone makes edges ragged
-    levels = np.pad(level, pad, mode="edge")
     high, across = light.shape[:2]
     for dy in (0, step, 2 * step):
         for dx in (0, step, 2 * step):
-            other = wide[dy : dy + high, dx : dx + across]
-            apart = ((near[dy : dy + high, dx : dx + across] - guide) ** 2).sum(2, keepdims=True)
-            apart = apart + 18.0 / step**0.8 * (levels[dy : dy + high, dx : dx + across] - level) ** 2
-            weight = np.exp(-apart) * (2 - (dy != step)) * (2 - (dx != step))
-            total += weight * other
+            apart = ((near[dy : dy + high, dx : dx + across] - likeness) ** 2).sum(2, keepdims=True)
+            weight = np.exp(-apart) * ((2 - (dy != step)) * (2 - (dx != step)))
+            total += weight * wide[dy : dy + high, dx : dx + across]
             weights += weight
     return total / weights

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from creperie.world.solid.meshes import TILE, Patches, build, joined, turned
+from creperie.world.solid.meshes import TILE, Patches, build, grid, joined, turned
 from creperie.world.solid.models import DRESSING, dressing_of
 from creperie.world.solid.paints import RUGS, Surface, lab, large_look, surface
 from creperie.world.solid.scene import Room
@@ -21,6 +22,12 @@ def plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...])
     normal = np.cross(u_, v_) / np.linalg.norm(np.cross(u_, v_))
     wide, high = np.linalg.norm(u_) / TILE, np.linalg.norm(v_) / TILE
     return Patches(points, np.broadcast_to(normal, (1, 4, 3)), np.array([[[0, 0], [wide, 0], [wide, high], [0, high]]]))
+
+
+def _copies(piece: Patches, shifts: Sequence[Sequence[float]]) -> Patches:
+    """Return a copy of a piece for each shift."""
+    points = np.concatenate([piece.points + np.asarray(shift) for shift in shifts])
+    return Patches(points, np.tile(piece.normals, (len(shifts), 1, 1)), np.tile(piece.uv, (len(shifts), 1, 1)))
 
 
 def surroundings(room: Room) -> list[tuple[Patches, Surface]]:
@@ -94,19 +101,18 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
     boxes = [build("box", (a, back - 2, z, b, back, z1, 0.3)) for a, z, b, z1 in frame]
     boxes.append(build("box", (x0 - 7, back - 6, sill - 4.5, x1 + 7, back, sill - 3, 0.4)))
     foot, rod = sill - 3 if table else 12.0, top + 9
-    bar = [build("tube", (0.9, x0 - 19, back - 8, rod, x1 + 19, back - 8, rod))]
+    ends = [(x0 - 20, back - 8, rod), (x1 + 20, back - 8, rod)]
+    bar = [build("tube", (0.9, x0 - 19, back - 8, rod, x1 + 19, back - 8, rod)), _copies(_KNOB, ends)]
     curtain = []
     for end, sign in ((x0, -1), (x1, 1)):
-        bar.append(build("ball", (end + 20 * sign, back - 8, rod, 2, 2, 2)))
         bar.append(build("tube", (0.6, end + 16 * sign, back - 8, rod, end + 16 * sign, back, rod)))
         if any(box[0] < end + 15 * sign < box[3] for box in taken):
             continue
         at = np.linspace(-8, 8, 60) + end + 6 * sign
         wave = 1.3 * np.sin(at * 1.3) + 0.5 * np.sin(at * 2.9 + 1)
         folds = np.stack([at, back - 8 + wave, np.full(60, foot)], 1)
-        curtain += [plane(tuple(p), tuple(q - p), (0, 0, rod - 1.4 - foot)) for p, q in pairwise(folds)]
-        ring = build("arc", (0.3, 0, 0, 1.5, 1.5, 0, 360)).moved(turned("z", 90))
-        bar += [ring.moved(np.eye(3), (float(a), back - 8, rod - 0.5)) for a in at[4::10]]
+        curtain.append(grid(np.stack([folds, folds + (0, 0, rod - 1.4 - foot)])))
+        bar.append(_copies(_RING, [(a, back - 8, rod - 0.5) for a in at[4::10]]))
     dyed = large_look("rugs", room.wall % RUGS, 1).rgb
     red, green, blue = (round(0.4 * a + 0.6 * b) for a, b in zip(dyed, (214, 204, 188)))
     cloth = Surface((red, green, blue), 0.9)  # paler than things
@@ -119,9 +125,14 @@ def _window(room: Room) -> tuple[list[tuple[Patches, Surface]], tuple[float, ...
     return parts, (x0, sill, x1, top)
 
 
+_KNOB = build("ball", (0, 0, 0, 2, 2, 2))
+_RING = build("arc", (0.3, 0, 0, 1.5, 1.5, 0, 360)).moved(turned("z", 90))
+
+
 def _radiator(x0: float, x1: float, back: float) -> Patches:
-    ribs = [build("box", (x, back - 9, 14, x + 3.8, back - 3, 60, 1.2)) for x in np.arange(x0, x1 - 3, 5)]
-    return joined([*ribs, *(build("box", (x0, back - 7.5, z, x1, back - 4.5, z + 3, 0.8)) for z in (18, 53))])
+    rib = build("box", (0, back - 9, 14, 3.8, back - 3, 60, 1.2))
+    ribs = _copies(rib, [(x, 0, 0) for x in np.arange(x0, x1 - 3, 5)])
+    return joined([ribs, *(build("box", (x0, back - 7.5, z, x1, back - 4.5, z + 3, 0.8)) for z in (18, 53))])
 
 
 def _dressing(room: Room, window: tuple[float, ...]) -> list[tuple[Patches, Surface]]:
@@ -193,13 +204,10 @@ def _rug(room: Room) -> list[tuple[Patches, Surface]]:
     y0 = max(y0, _front_edge(room) + 1) if table else y0
     red, green, blue = (round(0.55 * v) for v in best.rgb)
     trim = replace(best, rgb=(red, green, blue), texture="weave")
-    fringe = [
-        plane((x, y, 0.06), (5.0 if x > x0 else -5.0, 0, 0), (0, 0.8, 0))
-        for x in (x0, x1)
-        for y in np.arange(y0, y1, 1.5)
-    ]
+    thread = plane((0, 0, 0.06), (5, 0, 0), (0, 0.8, 0))
+    fringe = _copies(thread, [(x, y, 0) for x in (x0 - 5, x1) for y in np.arange(y0, y1, 1.5)])
     stripes = [(0.0, best), (0.45 * border, trim), (0.75 * border, best)]
-    ends = [] if table else [(joined(fringe), Surface((214, 202, 178), 0.9))]
+    ends = [] if table else [(fringe, Surface((214, 202, 178), 0.9))]
     return ends + [
         (plane((x0 + s, y0 + s, 0.05 + 0.02 * k), (x1 - x0 - 2 * s, 0, 0), (0, y1 - y0 - 2 * s, 0)), look)
         for k, (s, look) in enumerate(stripes)

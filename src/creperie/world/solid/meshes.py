@@ -72,7 +72,7 @@ def build(shape: str, numbers: Numbers, fine: bool = False) -> Patches:
     return patches
 
 
-def _grid(points: np.ndarray, normals: np.ndarray | None = None, uv: np.ndarray | None = None) -> Patches:
+def grid(points: np.ndarray, normals: np.ndarray | None = None, uv: np.ndarray | None = None) -> Patches:
     """Return the quadrilaterals between neighbouring points of a grid (m, n, 3). Without `normals`, each quadrilateral
     is shaded as flat.
     """
@@ -93,7 +93,7 @@ def _grid(points: np.ndarray, normals: np.ndarray | None = None, uv: np.ndarray 
 def _smooth(points: np.ndarray, uv: np.ndarray | None = None) -> Patches:
     """Return the quadrilaterals between the points of a grid, shaded as one smooth surface."""
     across = np.cross(np.gradient(points, axis=1), np.gradient(points, axis=0))
-    return _grid(points, across / np.maximum(np.linalg.norm(across, axis=2, keepdims=True), 1e-9), uv)
+    return grid(points, across / np.maximum(np.linalg.norm(across, axis=2, keepdims=True), 1e-9), uv)
 
 
 def _flat(quads: np.ndarray) -> np.ndarray:
@@ -143,7 +143,7 @@ def _turn(numbers: Numbers, count: int = 40, plan: bool = True) -> Patches:
         length = float(v[-1])
         uv = np.stack(np.broadcast_arrays(turn[None, :] / (2 * np.pi) * tiles, v[:, None] / TILE), 2)
         uv = points[..., :2] / TILE if seen_from_above else uv
-        parts.append(_grid(points, normals, uv))
+        parts.append(grid(points, normals, uv))
     return joined(parts).moved(np.eye(3), numbers[:3])
 
 
@@ -171,7 +171,7 @@ def _box(numbers: Numbers) -> Patches:
         e, r, f, k = x0 + inset, x1 - inset, y0 + inset, y1 - inset
         ring = [(e + b, f), (r - b, f), (r, f + b), (r, k - b), (r - b, k), (e + b, k), (e, k - b), (e, f + b)]
         rings.append([(x, y, z) for x, y in (*ring, ring[0])])
-    box = _grid(np.array(rings))
+    box = grid(np.array(rings))
     facing = np.abs(box.normals[:, :1])  # texture by the side that a face looks to: lengthwise along x, or z
     p = box.points
     uv = np.where(
@@ -199,9 +199,9 @@ def _tube(numbers: Numbers) -> Patches:
     normals = np.stack(rings)
     length = np.concatenate([[0], np.linalg.norm(np.diff(points, axis=0), axis=1).cumsum()])
     uv = np.stack(np.broadcast_arrays(length[:, None] / TILE, turn[None, :, 0] * radius / TILE), 2)
-    body = _grid(points[:, None] + radius * normals, normals, uv)
+    body = grid(points[:, None] + radius * normals, normals, uv)
     caps = [
-        _grid(np.stack([end + 0 * ring, end + radius * ring]))
+        grid(np.stack([end + 0 * ring, end + radius * ring]))
         for end, ring in ((points[0], rings[0]), (points[-1], rings[-1]))
     ]
     return joined([body, *caps])
@@ -241,15 +241,15 @@ def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0, *, steps
         ]
         t = np.linspace(0, 1, 2 if scale == 1 else 1 + 2 * (steps - 4))[:, None, None] if steps > 4 else None
         if t is None or len(t) == 2:
-            parts.append(_grid(np.stack(rings[2:4]), np.stack([facing, facing])))
+            parts.append(grid(np.stack(rings[2:4]), np.stack([facing, facing])))
         else:  # a hull is round
             outline = rings[2] + (rings[3] - rings[2]) * np.concatenate([t, t, 0 * t], 2) ** 0.6
             outline = np.concatenate([outline[..., :2], rings[2][:, 2:] + (rings[3] - rings[2])[:, 2:] * t], 2)
             along = np.concatenate([way, 0 * way[:, :1]], 1)
             normals = np.cross(along[None], np.gradient(outline, axis=0))
-            parts.append(_grid(outline, normals / np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)))
+            parts.append(grid(outline, normals / np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)))
         for pair in (rings[:2], rings[1:3], rings[3:5], rings[4:]):
-            flat = _grid(np.stack(pair))
+            flat = grid(np.stack(pair))
             parts.append(Patches(flat.points, flat.normals, flat.points[..., :2] / TILE))
     return joined(parts)
 
@@ -273,7 +273,7 @@ def _leaf(numbers: Numbers) -> Patches:
     wide = width / 2 * np.sin(np.pi * np.clip(t * 0.97 + 0.03, 0, 1)) ** 0.8 * side
     high = rise * np.sin(np.pi * 0.62 * t) + 0.18 * np.abs(wide)
     leaf = np.stack(np.broadcast_arrays(length * t**1.3 + 0 * side, wide, high), 2)
-    return _grid(leaf).moved(turned("z", turn), (x, y, z))
+    return grid(leaf).moved(turned("z", turn), (x, y, z))
 
 
 def _blade(numbers: Numbers) -> Patches:
@@ -298,17 +298,17 @@ def _bloom(numbers: Numbers) -> Patches:
     return joined(petals).moved(turned("x", tilt), numbers[:3])
 
 
-def _canopy(numbers: Numbers, grid: Callable[..., Patches] | None = None) -> Patches:
+def _canopy(numbers: Numbers, *, smooth: bool = False) -> Patches:
     radius, rim, top = numbers
     t, turn = np.linspace(0, 1, 13)[:, None], np.linspace(0, 2 * np.pi, 65)[None, :]
-    t = np.maximum(t, 0.01) if grid else t
+    t = np.maximum(t, 0.01) if smooth else t
     sag = np.abs(np.sin(4 * turn)) ** 0.8  # between the ribs
     r = radius * t * (1 - 0.09 * sag * t)
     points = np.stack(
         np.broadcast_arrays(r * np.cos(turn), r * np.sin(turn), top - (top - rim) * t**2.2 + 3 * sag * t**2), 2
     )
     uv = np.stack(np.broadcast_arrays(turn * 16 / np.pi, t * radius / TILE), 2)
-    return grid(points, uv) if grid else _grid(points, None, uv)
+    return _smooth(points, uv) if smooth else grid(points, None, uv)
 
 
 def _furl(numbers: Numbers) -> Patches:
@@ -354,7 +354,7 @@ def _pillow(numbers: Numbers) -> Patches:
             for axis in (1, 0)
             for steps in [np.linalg.norm(np.diff(points, axis=axis), axis=2)]
         ]
-        sides.append(_grid(points, normals, np.stack(along, 2) / TILE))
+        sides.append(grid(points, normals, np.stack(along, 2) / TILE))
     return joined(sides)
 
 
@@ -377,5 +377,5 @@ _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
 _FINE: dict[str, Callable[[Numbers], Patches]] = {
     "cut z": lambda numbers: _cut(numbers[3:], *numbers[:3], steps=9),
     "leaf": _blade,
-    "canopy": lambda numbers: _canopy(numbers, _smooth),
+    "canopy": lambda numbers: _canopy(numbers, smooth=True),
 }

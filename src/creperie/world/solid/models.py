@@ -65,6 +65,7 @@ def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) ->
     return _assembled(model, state, [*rows, *model.get("detail", ()), *model.get(f"detail {state}", ())], True)
 
 
+@cache
 def dressing_of(name: str) -> tuple[tuple[str, Patches], ...]:
     """Return the parts of a decoration at the wall as (paint, patches) pairs, with the wall at y = 0."""
     return _assembled({}, "", DRESSING[name]["parts"], True)

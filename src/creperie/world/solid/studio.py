@@ -58,7 +58,7 @@ class RenderOptions:
         """Return the picture of a room as the content of a PNG file. It is read from the cache or, if it is not there,
         rendered.
         """
-        file = cache_home() / "rooms-9" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-10" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -191,7 +191,7 @@ def _light_in(
     light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 4, "rr_depth": 2}), seed=seed)
     # not in one integrator with the path, which would then run twice
     aovs = mi.load_dict({"type": "aov", "aovs": "al:albedo,nn:sh_normal,dd:depth"})
-    guide = np.array(mi.render(scene, integrator=aovs, seed=seed, spp=9))[..., -7:]
+    guide = np.array(mi.render(scene, integrator=aovs, seed=seed))[..., -7:]
     return smooth(np.array(light), guide), guide
 
 
@@ -289,7 +289,8 @@ def _painted_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
     """
     cells: dict[Surface, int] = {}
     picture = np.zeros((1536, 2048, 3), np.uint8)
-    placed: list[tuple[Patches, Surface]] = []
+    shine = np.zeros((2, 192, 256, 1), np.float32)  # roughness and metallic, one value per 8 × 8 pixels
+    placed: list[Patches] = []
     for patches, look in parts:
         if look.plain:
             x, y, side = (v + w for v, w in zip(_cell(17), (8 * (len(placed) % 30), 8 * (len(placed) // 30), -248)))
@@ -302,17 +303,17 @@ def _painted_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
             at = (patches.uv / look.tiles - np.floor(patches.uv / look.tiles).min(1, keepdims=True) + 0.1) / repeats
             drawn = Image.fromarray(look.picture()).resize((side // repeats,) * 2, Image.Resampling.BOX)
             picture[y : y + side, x : x + side] = np.tile(np.asarray(drawn), (repeats, repeats, 1))
-        placed.append((Patches(patches.points, patches.normals, (at * side + (x, y)) / (2048, 1536)), look))
-    names = ("roughness", "metallic")
-    body: dict[str, Any] = {name: {"type": "mesh_attribute", "name": f"vertex_{name}"} for name in names}
+        own = np.reshape((look.roughness, look.metallic), (2, 1, 1))
+        shine[:, y // 8 : (y + side) // 8, x // 8 : (x + side) // 8, 0] = own
+        placed.append(Patches(patches.points, patches.normals, (at * side + (x, y)) / (2048, 1536)))
+    body: dict[str, Any] = {  # textures: attributes of the mesh would nearly double the time
+        name: {"type": "bitmap", "bitmap": mi.Bitmap(values), "raw": True, "filter_type": "nearest"}
+        for name, values in zip(("roughness", "metallic"), shine)
+    }
     body |= {"type": "principled", "specular": 0.5, "base_color": {"type": "bitmap", "bitmap": mi.Bitmap(picture)}}
     props = mi.Properties()
     props["bsdf"] = mi.load_dict({"type": "twosided", "bsdf": body})
-    data = {
-        name: np.concatenate([np.full(p.points[..., 0].size, getattr(look, name), np.float32) for p, look in placed])
-        for name in names
-    }
-    return _mesh(mi, joined([p for p, _ in placed]), props, data)
+    return _mesh(mi, joined(placed), props)
 
 
 def _glowing_mesh(mi: Any, look: Surface, patches: Patches, dull: Any) -> Any:
@@ -330,14 +331,12 @@ def _glowing_mesh(mi: Any, look: Surface, patches: Patches, dull: Any) -> Any:
     spare = -(len(patches.points) + 2) % 4096
     blank = Patches(*(np.repeat(field[:1], spare, 0) for field in (0 * dot.points, dot.normals, dot.uv)))
     whole = joined([dot, patches, blank, dot])
-    return _mesh(mi, Patches(whole.points, whole.normals, whole.uv / look.tiles), props, {})
+    return _mesh(mi, Patches(whole.points, whole.normals, whole.uv / look.tiles), props)
 
 
-def _mesh(mi: Any, patches: Patches, props: Any, data: dict[str, np.ndarray]) -> Any:
+def _mesh(mi: Any, patches: Patches, props: Any) -> Any:
     n = len(patches.points) * 4
     made = mi.Mesh("", n, n // 2, props=props, has_vertex_normals=True, has_vertex_texcoords=True)
-    for name, values in data.items():
-        made.add_attribute(f"vertex_{name}", 1, values)
     first = np.arange(0, n, 4)[:, None]
     params = mi.traverse(made)
     for key, value in (("positions", patches.points), ("normals", patches.normals), ("texcoords", patches.uv)):
