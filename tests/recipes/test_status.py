@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,3 +133,12 @@ def test_readme_and_pages_say_what_the_ledger_counts() -> None:
     for text in (readme, about):
         assert f"{printed:,} results" in text
         assert counted[2] in text
+
+
+def test_status_takes_folders_with_and_without_use(cooked: Path, command: Any) -> None:
+    """A folder after the first, in `cook status --use A B`, had no say."""
+    code, bare, _ = command("cook", "status", cooked, "--json")
+    assert (code, bare) == command("cook", "status", "--use", cooked, "--json")[:2]
+    code, _, err = command("cook", "status", "--use", cooked, cooked / "nothing")
+    assert (code, "is not the folder of a recipe run" in err) == (2, True)
+    assert command("cook", "list", cooked)[0] == 2

@@ -34,7 +34,7 @@ class CookWay:
 
 @click.command()
 @click.argument("recipe", metavar="RECIPE|list|status|verify")
-@click.argument("runs", nargs=-1, metavar="[A B]")
+@click.argument("runs", nargs=-1, metavar="[FOLDER]...")
 @options_of("options", CookOptions)
 @options_of("way", CookWay)
 @engine_options
@@ -44,25 +44,27 @@ def cook(
 ) -> CommandResult:
     """Run the recipe of a paper: captions, generation, checks, people, refinement, audits, scores, tables, figures.
 
-    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status --use FOLDER…` shows
-    which tables and figures of the papers the recipe runs in these folders reproduce; `creperie cook verify A B`
-    compares two recipe runs stage by stage. Before anything runs, packages, model names, data, keys and disk space are
-    checked. The results of stages whose inputs and options have not changed are reused, so an interrupted run continues
-    where it stopped.
+    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status FOLDER…` shows which
+    tables and figures of the papers the recipe runs in these folders reproduce; `creperie cook verify A B` compares two
+    recipe runs stage by stage. Before anything runs, packages, model names, data, keys and disk space are checked. The
+    results of stages whose inputs and options have not changed are reused, so an interrupted run continues where it
+    stopped.
 
     With --engine and --workers, generation, validation, audits and scoring run on that engine.
     """
     from creperie.recipes import chosen_recipe, default_folder, directions, main_tables, plan_recipe
     from creperie.recipes import cook as cook_recipe
 
-    if recipe == "list":
-        return _list_answer()
     if recipe == "status":
-        return _status_answer(way.out, options.use)
+        return _status_answer(way.out, (*options.use, *runs))
     if recipe == "verify":
         return _verify_answer(runs)
     if runs:
-        raise UsageError(f"`cook {recipe}` takes no folders", hint="leave them out; only `cook verify A B` takes two")
+        raise UsageError(
+            f"`cook {recipe}` takes no folders", hint="leave them out; `cook status` and `cook verify` take folders"
+        )
+    if recipe == "list":
+        return _list_answer()
     given = pairs_of(options.use, "--use", "STAGE=PLACE")
     read = chosen_recipe(recipe, options)
     folder = way.out or default_folder(read)
