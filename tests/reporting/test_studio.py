@@ -850,6 +850,7 @@ def test_the_routes_of_the_studio(served: str, shown: Path, chromium: Any) -> No
     page.wait_for_selector("#panel mark")
     first = page.url
     page.wait_for_selector("#panel:focus")  # or on a phone the focus would be behind it
+    assert not page.locator(".rail").is_visible()  # and Tab would leave the item for it
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#panel:has-text('2 of 9')")
