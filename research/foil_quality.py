@@ -27,9 +27,10 @@ HERE = Path(__file__).resolve().parent
 FIGURES, READINGS = HERE / "results" / "foil_quality.json", HERE / "readings" / "foil_quality.json"
 MAKERS = ("rules:replace", "rules:swap", "rules:add")
 ATTACKERS = ("length-words", "length-chars", "frequency", "learned-linear", "lm-sum")
+FEW = 50  #: kinds with fewer foils are left out: attackers could learn nothing from them
 SHOWN = ("length-chars", "frequency", "lm-sum", "learned-linear")  #: of them, in the table
-KINDS = ("replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute", "swap-phrase")
-KINDS = (*KINDS, "add-object", "add-attribute")
+KINDS = ("replace-object", "replace-attribute", "replace-count", "replace-relation", "swap-object", "swap-attribute")
+KINDS = (*KINDS, "swap-phrase", "swap-count", "add-object", "add-attribute")
 
 
 def draw(spec: str, sample: int, seed: int) -> list[Item]:
@@ -66,6 +67,8 @@ def yield_table(results: dict[str, Any]) -> str:
     lines = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * (len(head) - 2)]
     for corpus, found in results.items():
         for kind, row in found["kinds"].items():
+            if row["foils"] < FEW:
+                continue
             share = f"{100 * row['foils'] / found['captions']:.1f}"
             cells = [corpus, kind, f"{row['foils']:,}", share, f"{100 * row['top_20']:.0f}"]
             lines.append(f"| {' | '.join([*cells, *(percent(row['attackers'].get(a)) for a in SHOWN)])} |")
