@@ -77,6 +77,10 @@ def test_ranks_find_the_order_that_was_put_in(zoo: Path) -> None:
     assert any("weighs every column alike" in note for note in ranked.notes)
     assert math.isnan(rank_runs(runs[1:]).mean[runs[0].model])
     assert "no mean for 1 model: there is no result in at least one column" in rank_runs(runs[1:]).notes
+    apart = [next(run for run in runs if run.benchmark == name) for name in sorted({run.benchmark for run in runs})[:2]]
+    other = next(run for run in runs if run.benchmark == apart[1].benchmark and run.model != apart[0].model)
+    (note,) = [note for note in rank_runs([apart[0], other]).notes if "mean" in note]  # nothing on how it was computed
+    assert note.startswith("no mean for 2 models")
 
 
 @pytest.mark.slow

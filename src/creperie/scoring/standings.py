@@ -116,7 +116,8 @@ def _mean(values: Sequence[float], wanted: int) -> float:
 
 def _notes(columns: Sequence[StandingsColumn], mean: Mapping[str, float]) -> list[str]:
     notes = [f"{column.name}: {column.note}" for column in columns if column.note]
-    if len(columns) > 1:
+    lacking = sum(math.isnan(m) for m in mean.values())
+    if len(columns) > 1 and lacking < len(mean):
         chances = sorted({round(100 * c.chance) for c in columns if not math.isnan(c.chance)})
         if len(chances) > 1:
             levels = ", ".join(map(str, chances))
@@ -127,8 +128,8 @@ def _notes(columns: Sequence[StandingsColumn], mean: Mapping[str, float]) -> lis
         ]:
             more = f" and {len(partial) - 3} more" if len(partial) > 3 else ""
             notes.append(f"some means rest on part of the items: {'; '.join(partial[:3])}{more}")
-        if lacking := sum(math.isnan(m) for m in mean.values()):
-            notes.append(f"no mean for {counted(lacking, 'model')}: there is no result in at least one column")
+    if lacking and len(columns) > 1:
+        notes.append(f"no mean for {counted(lacking, 'model')}: there is no result in at least one column")
     return notes
 
 
