@@ -51,6 +51,7 @@ SMALLEST = {
     "research/photographs_study.py": "--help",  # needs photographs and the weights of a tower
     "research/presets.py": "--tables 2 --preset foils",
     "research/world_study.py": "items --rounds 1 --worlds drawings --out {}/world-study",
+    "research/world_3d.py": "--help",  # needs the extra `render`
     "research/world_gallery.py": "--help",  # needs the extra `render`
     "research/text_encoders.py": "--sugarcrepe-pp {} --visla {} --out {}/encoders.json",  # no encoder: it needs weights
     "research/train_binding.py": "--smallest",
