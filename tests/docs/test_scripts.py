@@ -53,6 +53,7 @@ SMALLEST = {
     "research/world_study.py": "items --rounds 1 --worlds drawings --out {}/world-study",
     "research/world_3d.py": "--help",  # needs the extra `render`
     "research/world_gallery.py": "--help",  # needs the extra `render`
+    "research/world_images.py": "--help",  # needs the extra `render` and the weights of a tower
     "research/text_encoders.py": "--sugarcrepe-pp {} --visla {} --out {}/encoders.json",  # no encoder: it needs weights
     "research/train_binding.py": "--smallest",
     "research/tuned_lm.py": "sugarcrepe:{}/sugarcrepe --attackers learned-linear",  # the other one needs weights
