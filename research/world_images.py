@@ -65,8 +65,8 @@ def main() -> None:
     m = measure_attacker(AttackerMargins(pairs, margins, odds, attacker.directed, bound))
     low, share, high = (100 * v for v in (m.low, m.accuracy, m.high))
     text = (
-        "An attacker that sees only the two pictures of twins, as embedded by DINOv2-S, chooses the one that a caption "
-        f"describes in {share:.1f} % of {m.n} items [{low:.1f}, {high:.1f}]; a coin decided which it describes."
+        "Without the caption, from DINOv2-S's embeddings of both pictures, an attacker finds the right one for "
+        f"{share:.1f} % of {m.n} captions [{low:.1f}, {high:.1f}] (`research/world_images.py`)."
     )
     print(text)
     if not options.check:

@@ -19,7 +19,7 @@ from creperie.world.solid import furnish, space, studio
 from creperie.world.solid.arrange import backdrops
 from creperie.world.solid.meshes import turned
 from creperie.world.solid.models import DRESSING, SOLIDS, drawn_of, extent, parts_of
-from creperie.world.solid.paints import surface
+from creperie.world.solid.paints import large_picture, surface
 from creperie.world.solid.scene import Solid, read_room
 from creperie.world.solid.space import RoomGraph, box_of, fits_in_view
 from creperie.world.truth import Desc
@@ -212,6 +212,20 @@ def test_a_picture_from_farther_away_is_not_compiled_anew() -> None:
         made = [kernel for kernel in jit.kernel_history() if kernel["type"] == jit.KernelType.JIT]
     assert made
     assert all(kernel["cache_hit"] for kernel in made)
+
+
+@pytest.mark.skipif(find_spec("mitsuba") is None, reason="mitsuba is not installed (the extra `render`)")
+def test_a_thing_has_a_shadow_on_the_side_away_from_the_sun() -> None:
+    """Two readers missed shadows: the sun stood behind the camera, so that things hid them."""
+    pictures = [studio.render_room(Room((MUG,), light=k), 64, samples=16).mean(2) + 1 for k in (0, 1)]
+    sunnier = np.log(pictures[0] / pictures[1])  # the sun is at the left, then at the right
+    assert sunnier[:, :20].mean() - sunnier[:, -20:].mean() > 0.04
+
+
+def test_cloth_has_no_long_lines() -> None:
+    """Two readers took runners and rugs for boards."""
+    cloth = large_picture((180, 90, 80), "woven").mean(2).reshape(32, 16, 32, 16)  # a thread is eight pixels wide
+    assert max(np.ptp(cloth.mean((0, 1, 3))), np.ptp(cloth.mean((1, 2, 3)))) < 0.03 * cloth.mean()
 
 
 @pytest.mark.skipif(find_spec("mitsuba") is None, reason="mitsuba is not installed (the extra `render`)")

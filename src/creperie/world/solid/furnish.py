@@ -202,7 +202,7 @@ def _rug(room: Room) -> list[tuple[Patches, Surface]]:
     x0, x1 = (-300.0, 300.0) if table else (x0 - 2 * border, x1 + 2 * border)
     y0, y1 = y0 - 2 * border, min(y1 + 2 * border, WALL[room.setting] - 4)
     y0 = max(y0, _front_edge(room) + 1) if table else y0
-    red, green, blue = (round(0.55 * v) for v in best.rgb)
+    red, green, blue = (round(0.75 * v) for v in best.rgb)
     trim = replace(best, rgb=(red, green, blue), texture="weave")
     thread = plane((0, 0, 0.06), (5, 0, 0), (0, 0.8, 0))
     fringe = _copies(thread, [(x, y, 0) for x in (x0 - 5, x1) for y in np.arange(y0, y1, 1.5)])

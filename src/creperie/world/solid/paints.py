@@ -199,7 +199,9 @@ def large_picture(colour: Rgb, style: str) -> np.ndarray:
     if style == "gingham":
         shade = shade * (1.08 - 0.11 * (x // 32 % 2) - 0.11 * (y // 32 % 2))
     if style == "woven":
-        shade = shade * np.where((y % 256 < 6) | (np.abs(y % 256 - 14) < 3), 0.88, 0.9 + 0.16 * _noise(512, 256, 9, 8))
+        over = (x // 8 + y // 8) % 2  # threads, and no long lines: they would look like boards
+        thread = np.sin(np.where(over, x, y) * np.pi / 8) ** 2
+        shade = (0.9 + 0.1 * thread) * (0.95 + 0.1 * _noise(512, 64, 9))
     if style in ("planks", "board"):  # a board has no seams
         row = y // 64
         grain = np.tile(_grain().repeat(2, 1), (2, 1))

@@ -164,11 +164,11 @@ def render_room(
         through = _TINT ** (1 / np.clip(facing, 0.09, 1))[..., None]
         bent = np.round(0.09 * size * (1 - facing[..., None]) ** 2 * guide[..., [5, 3]] * (1, -1)).astype(int)
         y, x = (np.clip(np.mgrid[:size, :size][k] + bent[..., k], 0, size - 1) for k in (0, 1))
-        light = np.where(glass, light + through * beyond[y, x], 0.6 * light + 0.4 * beyond)  # lighter shadows
+        light = np.where(glass, light + through * beyond[y, x], 0.8 * light + 0.2 * beyond)  # lighter shadows
     return expose(light)
 
 
-_TINT = np.array((0.86, 0.94, 0.92))  #: of light that passes through glass
+_TINT = np.array((0.8, 0.93, 0.91))  #: of light that passes through glass
 
 
 def _light_in(
@@ -206,8 +206,8 @@ def _keep_variable(mi: Any, part: Any, names: Sequence[str]) -> None:
 
 
 def _sky(mi: Any, room: Room) -> dict[str, Any]:
-    """Return the light from all sides: a large window and the sun beside the camera, some light from above and the
-    sides, less from below, and what is seen through the window in the wall.
+    """Return the light from all sides: a large window beside the camera, the sun farther to the side, so that shadows
+    are seen, some light from above and the sides, less from below, and what is seen through the window in the wall.
     """
     where, half, colour, above, beside = (np.array(v) for v in LIGHTS[room.light])
     up = np.cos(np.linspace(0, np.pi, 128))[:, None, None]
@@ -215,18 +215,21 @@ def _sky(mi: Any, room: Room) -> dict[str, Any]:
     view = np.where(up > -0.2, 1.6 + 0.4 * up, 0.6 + 0.2 * np.sin(np.arange(256) * 1.7)[:, None])
     level *= np.where((np.sin(np.arange(256)[:, None] * 0.3) > 0.1) | (up > 0.75), 1.12, 0.5)  # furniture, for metal
     level[:, np.r_[:48, -48:0]] = view[:, np.r_[:48, -48:0]] * np.where(up > -0.2, (0.92, 0.97, 1.05), (0.5, 0.6, 0.42))
-    x, y, z = where / np.linalg.norm(where)
-    row, column = round(128 * math.acos(z) / math.pi), round(256 * math.atan2(x, y) / (2 * math.pi))
     wide = round(32 * float(half))
-    at = np.arange(-wide, 1 + wide)
-    at = at[np.abs(at) > 1]  # panes
-    level[np.ix_(row + at, (column + at) % 256)] = colour
+    panes = np.array([k for k in range(-wide, 1 + wide) if abs(k) > 1])
+    level[_towards(where, panes)] = colour
     for axis in (0, 1):  # no hard edges, which glass would show
         level = np.mean([np.roll(level, k, axis) for k in range(-2, 3)], axis=0)
-    at = np.arange(-2, 3)
-    level[np.ix_(row + at, (column + at) % 256)] = 10 * colour
+    level[_towards(where * (1.1, 0.3, 1), np.arange(-2, 3))] = 75 * colour
     upright = mi.ScalarTransform4f().rotate([1, 0, 0], 90)
     return {"type": "envmap", "bitmap": mi.Bitmap(level.astype(np.float32)), "to_world": upright}
+
+
+def _towards(where: np.ndarray, at: np.ndarray) -> Any:
+    """Return the pixels of the sky `at` these steps, across and down, from the direction of the point `where`."""
+    x, y, z = where / np.linalg.norm(where)
+    row, column = round(128 * math.acos(z) / math.pi), round(256 * math.atan2(x, y) / (2 * math.pi))
+    return np.ix_(row + at, (column + at) % 256)
 
 
 def _parts(room: Room) -> list[tuple[Patches, Surface]]:
