@@ -222,6 +222,12 @@ def test_a_thing_has_a_shadow_on_the_side_away_from_the_sun() -> None:
     assert sunnier[:, :20].mean() - sunnier[:, -20:].mean() > 0.04
 
 
+def test_the_handle_of_a_mug_ends_in_its_wall() -> None:
+    """A reader saw it inside an empty mug."""
+    x, y, z = np.concatenate([patches.points.reshape(-1, 3) for _, patches in drawn_of("mug", "empty")]).T
+    assert not ((np.hypot(x, y) < 3.5) & (z > 1.5)).any()
+
+
 def test_cloth_has_no_long_lines() -> None:
     """Two readers took runners and rugs for boards."""
     cloth = large_picture((180, 90, 80), "woven").mean(2).reshape(32, 16, 32, 16)  # a thread is eight pixels wide
