@@ -6,11 +6,11 @@ the edit is added about as often as removed, if the corpus supports the foil, an
 foils should not, on the whole, be longer than their captions, less likely, or of rarer words. So edits are taken about
 equally often, and few foils must be left out because their edit is too frequent.
 
-From 200 foils of a kind on (100 for relations), the 20 most frequent edits together make up at most 35 % of the foils;
-from 1,000 on, no single edit makes up more than 2 %. With fewer foils, an edit is used at most three times or, if that
-is more, for 20 % of the foils. Swaps add and remove no words, so fewer than 200 of them are not limited. If a kind has
-more than 100 foils, at most 55 % of them are less likely than their captions. Longer and shorter foils differ in number
-by at most 10 or, if that is more, 10 % of the foils. More captions never give fewer foils.
+The 20 most frequent edits together make at most 70 foils of a kind or, if that is more, 35 % of them. A single edit
+makes at most 20 or, if that is more, 2 % of them; of fewer than 100 foils, it makes at most three or, if that is more,
+20 %. (Swaps add and remove no words, so the last limit does not hold for them.) So no limit sets in at once, and more
+captions give more foils. If a kind has more than 100 foils, at most 55 % of them are less likely than their captions.
+Longer and shorter foils differ in number by at most 10 or, if that is more, 10 % of the foils.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcom
 NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is made too often"
 UNLIKELY = "too many foils of its kind are less likely than their captions (--unmatched keeps them)"
 UNEVEN = "too many foils of its kind are {} than their captions (--unmatched keeps them)"
-#: From MANY foils of a kind on, the share of one edit is at most MOST_OF_ALL; from SOME on, the share of the TOP most
-#: frequent edits together is at most OF_SOME.
-MANY, MOST_OF_ALL = 1000, 0.02
-SOME, TOP, OF_SOME = 200, 20, 0.35
-#: With fewer, one edit is used three times, or for at most this share of them.
+#: One edit makes at most this share of the foils of a kind, or MOST of them if that is more.
+MOST_OF_ALL, MOST = 0.02, 20
+#: With fewer foils than MOST / MOST_OF_FEW, one edit makes three foils or at most this share.
 MOST_OF_FEW = 0.20
-#: With fewer foils of a kind, unlikely foils and the most frequent relations are not limited.
+#: The TOP most frequent edits together make at most this share of the foils, or MOST_OF_TOP if that is more.
+TOP, OF_TOP, MOST_OF_TOP = 20, 0.35, 70
+#: With fewer foils of a kind, unlikely foils are not limited.
 FEW = 100
 #: Maximum share of foils that a language model finds less likely than their captions.
 LESS_LIKELY = 0.55
@@ -108,19 +108,7 @@ def _sign(value: float) -> int:
 
 def _chosen(rows: Iterable[Sequence[Option]], kind: str, options: MakerOptions) -> _Choice:
     """Choose up to `options.foils` foils of a kind from each row, that is, from the foils of one caption."""
-    order = sorted(rows, key=lambda row: max((o.gap, o.text) for o in row), reverse=True)
-    choice, few = _Choice(kind, options, order), _few(kind) - 1
-    others = []
-    if choice.total < few < len(order):  # so few that the limits of many foils need not hold
-        others.append(_Choice(kind, options, order[:few]))
-    if choice.total < MANY <= len(order):  # an edit made often among few must not keep them from becoming many
-        others.append(_Choice(kind, options, order, most=int(MOST_OF_ALL * MANY)))
-    return max([choice, *others], key=lambda c: c.total)
-
-
-def _few(kind: str) -> int:
-    """Return the smallest number of foils of this kind at which the share of the most frequent edits is limited."""
-    return FEW if kind.endswith("relation") else SOME
+    return _Choice(kind, options, sorted(rows, key=lambda row: max((o.gap, o.text) for o in row), reverse=True))
 
 
 class _Choice:
@@ -128,11 +116,9 @@ class _Choice:
     too frequent.
     """
 
-    def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]], most: int = 0) -> None:
-        """Choose from `rows`, one after the other; each holds the possible foils of one caption. With `most`, no edit
-        is taken more often than that while there are fewer than MANY foils.
-        """
-        self.kind, self.options, self.most = kind, options, most
+    def __init__(self, kind: str, options: MakerOptions, rows: Sequence[Sequence[Option]]) -> None:
+        """Choose from `rows`, one after the other; each holds the possible foils of one caption."""
+        self.kind, self.options = kind, options
         self.total = self.unlikely = 0
         self.limit = max(2, int(MOST_OF_ALL * len(rows)))  #: how often one edit may be taken
         self.taken: dict[int, list[Option]] = {}  #: caption → its foils
@@ -226,14 +212,11 @@ class _Choice:
         """Return True if the most frequent edits have no more than their allowed share of `total` foils. `counts` says
         how often each edit is taken, in descending order, and `most` is the highest of these counts.
 
-        If there are fewer foils than `_few` returns, only the most frequent edit is limited. Swaps are then not limited
-        at all, nor is any kind if the option `matched` is off.
+        Of few swaps, and of few foils if the option `matched` is off, a single edit may make more than of others.
         """
-        if total < _few(self.kind):
-            free = not self.options.matched or self.kind.startswith("swap")
-            return free or most <= max(3, MOST_OF_FEW * total)
-        share = max(self.most, MOST_OF_ALL * total) if self.most or total >= MANY else total
-        return sum(counts[:TOP]) <= OF_SOME * total and most <= share
+        share = min(MOST, max(3, MOST_OF_FEW * total)) if self.options.matched and self.kind[:4] != "swap" else MOST
+        top = max(MOST_OF_TOP, OF_TOP * total)
+        return sum(counts[:TOP]) <= top and most <= max(share, MOST_OF_ALL * total)
 
     def _leave_out(self) -> None:
         """Leave out foils, the least likely ones first, until all limits are kept."""

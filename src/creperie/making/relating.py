@@ -37,17 +37,18 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         if place is not None and not _is_fixed(span):
             for new in other_prepositions(" ".join(t.lower_ for t in span), base_of(place)):
                 if _fits_there(span, new):
-                    yield replace(replaced(doc, span, new), old=preposition)
+                    told = "the other way" if new in ("onto", "off") else ""
+                    yield replace(replaced(doc, span, new), old=preposition, told=told)
         if preposition.lower_ == "with":
             yield from _without(preposition)
     for verb in actions(doc):
         if not is_bound(verb):
-            opposite, scene = _opposites(verb), scene_of(doc, verb.i)
-            for base in dict.fromkeys([*opposite, *other_actions(verb)]):
+            others, scene = _alternatives(verb), scene_of(doc, verb.i)
+            for base in dict.fromkeys([*others, *other_actions(verb)]):
                 new = inflected(base, verb.tag_)
                 edit = replaced(doc, [verb], new)
                 if new not in scene:
-                    yield replace(edit, told="the opposite action", old=None) if base in opposite else edit
+                    yield replace(edit, told="another action", old=None) if base in others else edit
 
 
 def _without(link: Any) -> Iterator[CaptionEdit]:
@@ -77,23 +78,25 @@ def _without(link: Any) -> Iterator[CaptionEdit]:
         yield CaptionEdit(reworded(doc, changes), "with → without", link.i, told="it is not there")
 
 
-def _opposites(verb: Any) -> list[str]:
-    """Return the verbs for the opposite of an action, such as `leave` for `enter` (a shop) and `pull` for `push` (a
-    cart).
+def _alternatives(verb: Any) -> list[str]:
+    """Return the verbs for what one does instead with the same thing, such as `leave` for `enter` (a shop) and `push`
+    for `ride` (a bicycle).
     """
     base, thing = base_of(verb), dependent(verb, "dobj")
     doer = next(iter(doers(verb)), None)
     if thing is None or doer is None or is_compound_head(thing) or verb.tag_ == "VB":
         return []
-    sorts = {sort_here(thing), *_groups(base_of(thing))}
-    rows = (pair for pair, who, fit in frames()["turned"] if base in pair and sort_here(doer) in who and sorts & {*fit})
-    return [new for pair in rows for new in pair if new != base]
-
-
-@cache
-def _groups(noun: str) -> tuple[str, ...]:
-    """Return the names of the noun lists that contain this noun."""
-    return tuple(name for name, nouns in frames().items() if isinstance(nouns, str) and noun in nouns.split("|"))
+    busy = any(base_of(v) not in frames()["quiet"] for v in actions(verb.doc) if v != verb)
+    around = {t.lower_ for t in verb.doc[verb.i :]}
+    if busy or not around.isdisjoint((*frames()["paths"], *frames()["moving"], "mouth", "mouths")):
+        return []  # nobody washes a bicycle down a hill, or carries a hat while climbing
+    sorts = sort_here(doer), sort_here(thing)
+    rows = (
+        row
+        for row, who, fit in frames()["turned"]
+        if base in row and sorts[0] in who and is_listed(thing, fit, sorts[1])
+    )
+    return [new for row in rows for new in row if new != base]
 
 
 @cache
@@ -156,8 +159,9 @@ def _fits_there(span: Sequence[Any], new: str) -> bool:
     holder = holder_of(span[0])
     kind = sort_here(holder) if holder is not None else ""
     elsewhere = any(c.lower_ in frames()["places"] and c not in span for c in span[0].head.rights)
-    if new in ("into", "out of"):
-        return base_of(span[0].head) in frames()["motion"]
+    if new in ("into", "out of", "onto", "off"):
+        other = any(t.lower_ in frames()["paths"] and t not in span for t in span[0].doc)
+        return not other and base_of(span[0].head) in frames()["motion"]
     if new in ("on", "in", "inside", "on top of"):
         return not elsewhere and kind in (*ANIMATE, "food", "handheld")
     moving = any(base_of(v) not in frames()["static"] for v in actions(span[0].doc))
@@ -240,7 +244,8 @@ def _is_vouched_posture(verb: Any, new: str) -> bool:
     same place.
     """
     doer = next(iter(doers(verb)), None)
-    if doer is None or new not in frames()["postures"].get(sort_here(doer), ()) or base_of(verb) == "swim":
+    known = frames()["postures"]
+    if doer is None or base_of(verb) == "swim" or new not in known.get(base_of(doer), known.get(sort_here(doer), ())):
         return False
     places = [g for c in verb.children if c.lower_ in ("in", "into") for g in dependents(c, "pobj")]
     return not any(sort_here(g) == "furniture" or base_of(g) in (*frames()["for_one"], "direction") for g in places)

@@ -170,7 +170,8 @@ def test_every_foil_is_in_the_band_and_says_how_it_compares(maker: str, parser: 
     captions = Captions("scenes", tuple(SourceCaption(str(i), t) for i, t in enumerate(SCENES[:8])))
     made = preview(build_maker(maker, MakerOptions(parser=parser, band=2.5, matched=False), captions), captions)
     for item in made.items:
-        wide = 10 if item.subset == "replace-count" else 2.5 if maker == "rules:replace" else 5
+        one_word = item.subset in ("replace-object", "replace-attribute")
+        wide = 10 if item.subset == "replace-count" else 2.5 if one_word else 5
         assert abs(float(item.tags["lm_gap"])) <= wide
         assert {"frequency_gap", "reversible", "edit_kind", "because"} <= set(item.tags)
         assert item.tags["evidence"] == ("not entailed" if maker == "rules:add" else "likely")
@@ -532,7 +533,8 @@ def test_a_caption_whose_foil_is_made_too_often_gets_its_next_one() -> None:
     assert sum(n for _, n in made.most_common(20)) <= 0.35 * made.total()
 
 
-def test_twenty_relations_are_35_percent_at_most_from_a_hundred_on() -> None:
+def test_relations_grow_with_captions_without_a_step() -> None:
+    """99 relations were made of 200 to 600 captions: at 100, the limit of the 20 most frequent edits set in."""
     rng = Random(1)
     tags = {"edit_kind": "replace-relation", "lm_gap": 0.0, "frequency_gap": 0.0}
 
@@ -541,11 +543,15 @@ def test_twenty_relations_are_35_percent_at_most_from_a_hundred_on() -> None:
         foil = Candidate(str(k), f"{k} {edit}", "negative", "replace-relation", "m", edit, tags=tags)
         return SourceOutcome(str(k), verdicts=(CandidateVerdict(foil),))
 
-    outcomes = [outcome(k) for k in range(600)]
-    assert sum(n for _, n in Counter(o.accepted[0].edit for o in outcomes).most_common(20)) > 0.5 * 600
-    made = chosen(outcomes)
-    assert made.total() >= 100
-    assert sum(n for _, n in made.most_common(20)) <= 0.35 * made.total()
+    outcomes = [outcome(k) for k in range(1200)]
+    assert sum(n for _, n in Counter(o.accepted[0].edit for o in outcomes).most_common(20)) > 0.5 * 1200
+    before = 0
+    for size in (50, 99, 100, 101, 200, 300, 400, 600, 800, 1200):
+        made = chosen(outcomes[:size])
+        assert made.total() > before or size in (100, 101)
+        assert made.total() < 200 or sum(n for _, n in made.most_common(20)) <= 0.35 * made.total()
+        before = made.total()
+    assert before >= 300
 
 
 @pytest.mark.parametrize("text", ["A roof top near a street.", "A close up in a kitchen."])
