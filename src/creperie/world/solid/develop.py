@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,18 +12,18 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     """Return the light with less noise, by averaging over neighbours on the same surface and of similar brightness.
     `guide` holds the colour, normal and depth at each pixel.
     """
-    light, guide = (np.nan_to_num(layer, posinf=0, neginf=0) for layer in (light, guide))  # a ray that went astray
-    albedo, normal, depth = guide[..., -7:-4], guide[..., -4:-1], guide[..., -1:]
-    albedo = np.clip(albedo, 0.04, 1)
+    light, guide = (np.nan_to_num(np.moveaxis(a, 2, 0), posinf=0, neginf=0) for a in (light, guide))  # astray rays
+    albedo, normal, depth = np.clip(guide[-7:-4], 0.04, 1), guide[-4:-1], guide[-1:]
     light = light / albedo
-    light = _despeckled(light / np.maximum(light.max(2, keepdims=True) / 150, 1))
-    likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)], 2)
+    light = _despeckled(light / np.maximum(light.max(0) / 150, 1))
+    likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)])
+    beside = _apart(likeness, 1)
     for step in (1, 2, 4, 8):
-        grey = light.mean(2, keepdims=True)  # less noisy than the light itself, so that edges are not ragged
-        grey = _averaged(grey, np.concatenate([likeness, 0.55 * np.log(grey + 0.05)], 2), 1)
+        grey = light.mean(0)  # less noisy than the light itself, so that edges are not ragged
+        grey = _averaged(grey[None], beside, 0.55 * np.log(grey + 0.05), 1)[0]
         level = math.sqrt(12 / step**0.8) * np.log(grey + 0.05)
-        light = _averaged(light, np.concatenate([likeness, level], 2), step)
-    return np.asarray(light * albedo)
+        light = _averaged(light, beside if step == 1 else _apart(likeness, step), level, step)
+    return np.moveaxis(light * albedo, 0, 2)
 
 
 def expose(light: np.ndarray) -> np.ndarray:
@@ -55,27 +56,53 @@ def _film(light: np.ndarray) -> np.ndarray:
     return np.asarray(1 - np.exp(-(light**1.08)))
 
 
+#: Sorts eight values by exchanging pairs of them.
+_EXCHANGES = ("02134657", "04152637", "01234567", "2435", "1436", "123456")
+
+
 def _despeckled(light: np.ndarray) -> np.ndarray:
-    """Return the light without speckles: each pixel is clipped to lie between its second-darkest and its
+    """Return the light (3, n, n) without speckles: each pixel is clipped to lie between its second-darkest and its
     third-brightest neighbour.
     """
-    wide = np.pad(light, ((1, 1), (1, 1), (0, 0)), mode="edge")
-    high, across = light.shape[:2]
-    around = [wide[y : y + high, x : x + across] for y in range(3) for x in range(3) if (y, x) != (1, 1)]
-    ranked = np.partition(np.stack(around), (1, 5), axis=0)
-    return np.clip(light, ranked[1], ranked[5])
+    wide, (high, across) = _padded(light, 1), light.shape[1:]
+    rank = [wide[:, y : y + high, x : x + across] for y in range(3) for x in range(3) if (y, x) != (1, 1)]
+    for pairs in _EXCHANGES:
+        for a, b in zip(map(int, pairs[::2]), map(int, pairs[1::2])):
+            rank[a], rank[b] = np.minimum(rank[a], rank[b]), np.maximum(rank[a], rank[b])
+    return np.clip(light, rank[1], rank[5])
 
 
-def _averaged(light: np.ndarray, likeness: np.ndarray, step: int) -> np.ndarray:
-    """Return the light averaged over neighbours `step` pixels away; those that are most alike have the most weight."""
-    pad = ((step, step), (step, step), (0, 0))
-    wide, near = np.pad(light, pad, mode="edge"), np.pad(likeness, pad, mode="edge")
-    total, weights = np.zeros_like(light), np.zeros_like(light[..., :1])
-    high, across = light.shape[:2]
-    for dy in (0, step, 2 * step):
-        for dx in (0, step, 2 * step):
-            apart = ((near[dy : dy + high, dx : dx + across] - likeness) ** 2).sum(2, keepdims=True)
-            weight = np.exp(-apart) * ((2 - (dy != step)) * (2 - (dx != step)))
-            total += weight * wide[dy : dy + high, dx : dx + across]
-            weights += weight
-    return total / weights
+#: Steps down and to the right to four of the eight neighbours; the other four are on the opposite sides.
+_WAYS = ((0, 1), (1, -1), (1, 0), (1, 1))
+
+
+def _padded(layers: np.ndarray, step: int) -> np.ndarray:
+    return np.pad(layers, ((0, 0), (step, step), (step, step)), mode="edge")
+
+
+def _pair(wide: np.ndarray, down: int, right: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return views of the pixels that have a neighbour so many pixels away, and of these neighbours."""
+    high, across = wide.shape[-2:]
+    first, last = max(0, -right), across - max(0, right)
+    return wide[..., : high - down, first:last], wide[..., down:, first + right : last + right]
+
+
+def _apart(layers: np.ndarray, step: int) -> list[np.ndarray]:
+    """Return how unlike each pixel of the layers (k, n, n) and its neighbour are, for each of `_WAYS`."""
+    pairs = (_pair(_padded(layers, step), step * down, step * right) for down, right in _WAYS)
+    return [((a - b) ** 2).sum(0) for a, b in pairs]
+
+
+def _averaged(light: np.ndarray, apart: Sequence[np.ndarray], level: np.ndarray, step: int) -> np.ndarray:
+    """Return the light (k, n, n) averaged over neighbours `step` pixels away; those that are most alike, by `apart`
+    and the `level` of brightness, have the most weight.
+    """
+    wide = _padded(light, step)
+    total, weights = 4 * wide, np.full_like(wide[:1], 4)
+    for (down, right), unlike, brighter in zip(_WAYS, apart, _apart(level[None], step)):
+        weight = np.exp(-unlike - brighter) * (2 - down * right**2)  # a corner has half the weight
+        for values, sums in ((wide, total), (np.ones_like(weights), weights)):
+            here, there = (_pair(a, step * down, step * right) for a in (values, sums))
+            there[0][...] += weight * here[1]
+            there[1][...] += weight * here[0]
+    return np.asarray((total / weights)[:, step:-step, step:-step])
