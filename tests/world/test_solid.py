@@ -17,7 +17,8 @@ from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.parse import parse
 from creperie.world.solid import furnish, space, studio
 from creperie.world.solid.arrange import backdrops
-from creperie.world.solid.meshes import turned
+from creperie.world.solid.furnish import plane
+from creperie.world.solid.meshes import joined, turned
 from creperie.world.solid.models import DRESSING, SOLIDS, drawn_of, extent, parts_of
 from creperie.world.solid.paints import large_picture, surface
 from creperie.world.solid.scene import Solid, read_room
@@ -164,6 +165,12 @@ def test_large_patches_are_split_for_their_texture() -> None:
     ]
     assert np.ptp(small.uv, axis=1).max() <= 2.0 + 1e-9 < np.ptp(top.uv, axis=1).max()
     assert areas[0] == pytest.approx(areas[1], rel=0.05)
+
+
+def test_a_long_strip_is_not_split_across() -> None:
+    """A rail of 1400 × 1 cm was cut into 80 × 80 pieces, so that half of what pictures were made of were such."""
+    strip = plane((0, 0, 0), (1400, 0, 0), (0, 0, 1.4))
+    assert len(joined([strip, plane((0, 0, 0), (1, 0, 0), (0, 0, 1))]).split(10.0).points) == 36
 
 
 def test_a_benchmark_of_rooms() -> None:

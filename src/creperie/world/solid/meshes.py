@@ -29,18 +29,26 @@ class Patches:
         return Patches(self.points @ matrix.T + np.asarray(shift, float), normals, self.uv)
 
     def split(self, widest: float) -> Patches:
-        """Return the patches cut into smaller ones if the texture of any of them is wider than `widest`."""
-        n = int(np.ceil(2 * np.ptp(self.uv, axis=1).max() / widest))  # corners of unlike sides need half the width
-        if n < 2:
+        """Return the patches with those whose texture is wider than `widest` cut into smaller ones."""
+        sides = np.abs(np.roll(self.uv, -1, 1) - self.uv).reshape(-1, 2, 2, 2).max(1)  # first and second side of each
+        most = np.maximum(sides.max(2), 1e-9)
+        slant = (sides / most[..., None]).sum(1).max(1)[:, None]  # 1 if the sides are along the texture's, at most 2
+        counts = np.ceil(most * slant / widest - 1e-6).astype(int).clip(1)
+        if counts.max() == 1:
             return self
-        a, b = (at.ravel() for at in np.mgrid[:n, :n] / n)
-        u, v = (
-            np.stack([a, a + 1 / n, a + 1 / n, a], 1)[..., None],
-            np.stack([b, b, b + 1 / n, b + 1 / n], 1)[..., None],
-        )
-        weights = np.concatenate([(1 - u) * (1 - v), u * (1 - v), u * v, (1 - u) * v], 2)  # (n², 4, 4)
-        cut = (np.einsum("kij,qjd->qkid", weights, f) for f in (self.points, self.normals, self.uv))
-        return Patches(*(f.reshape(-1, 4, f.shape[-1]) for f in cut))
+        made = []
+        for m, n in np.unique(counts, axis=0):
+            like = (counts == (m, n)).all(1)
+            made.append(Patches(self.points[like], self.normals[like], self.uv[like]).cut(m, n))
+        return joined(made)
+
+    def cut(self, m: int, n: int) -> Patches:
+        """Return the patches with the first side of each cut into `m` pieces, and the second into `n`."""
+        a, b = (at.ravel() / k for at, k in zip(np.mgrid[:m, :n], (m, n)))
+        u, v = np.stack([a, a + 1 / m, a + 1 / m, a], 1), np.stack([b, b, b + 1 / n, b + 1 / n], 1)
+        weights = np.stack([(1 - u) * (1 - v), u * (1 - v), u * v, (1 - u) * v], 2)  # (mn, 4, 4)
+        fields = (self.points, self.normals, self.uv)
+        return Patches(*((weights @ f[:, None]).reshape(-1, 4, f.shape[-1]) for f in fields))
 
 
 def joined(patches: Sequence[Patches]) -> Patches:
@@ -313,7 +321,7 @@ def _canopy(numbers: Numbers, *, smooth: bool = False) -> Patches:
 
 def _furl(numbers: Numbers) -> Patches:
     """Return a surface of revolution in twisted folds, such as rolled-up cloth."""
-    rolled = _turn((0, 0, 0, *numbers), 96, plan=False).split(1.0)
+    rolled = _turn((0, 0, 0, *numbers), 96, plan=False).cut(3, 3)
     x, y, z = np.moveaxis(rolled.points, 2, 0)
     folds = 1 - 0.3 * np.abs(np.sin(3 * np.arctan2(y, x) + 0.07 * z)) ** 0.7
     points = np.stack([x * folds, y * folds, z], 2)
