@@ -10,7 +10,9 @@ The 20 most frequent edits together make at most 70 foils of a kind or, if that 
 makes at most 20 or, if that is more, 2 % of them; of fewer than 100 foils, it makes at most three or, if that is more,
 20 %. (Swaps add and remove no words, so the last limit does not hold for them.) So no limit sets in at once, and more
 captions give more foils. If a kind has more than 100 foils, at most 55 % of them are less likely than their captions.
-Longer and shorter foils differ in number by at most 10 or, if that is more, 10 % of the foils.
+Longer and shorter foils differ in number by at most 10 or, if that is more, 10 % of the foils. In foils of counts, each
+word is added as often as removed, but for four foils or 0.4 %, and each counted thing (`two dogs`), but for two or
+0.2 %: whoever sees only the texts cannot tell from their numbers which is the foil.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcom
 NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is made too often"
 UNLIKELY = "too many foils of its kind are less likely than their captions (--unmatched keeps them)"
 UNEVEN = "too many foils of its kind are {} than their captions (--unmatched keeps them)"
+ONE_SIDED = "captions and foils would differ in their number words (--unmatched keeps it)"
 #: One edit makes at most this share of the foils of a kind, or MOST of them if that is more.
 MOST_OF_ALL, MOST = 0.02, 20
 #: With fewer foils than MOST / MOST_OF_FEW, one edit makes three foils or at most this share.
@@ -40,6 +43,9 @@ FEW = 100
 LESS_LIKELY = 0.55
 #: Longer and shorter foils differ in number by at most this share of the foils, or by ANY_MORE.
 MORE_OF_A_LENGTH, ANY_MORE = 0.10, 10
+#: In foils of counts, a word and a counted thing (`two dogs`) is added more often than removed, or the reverse, by at
+#: most this number, or by this share of the foils if that is more.
+ONE_SIDED_WORD, ONE_SIDED_PHRASE = (4, 0.004), (2, 0.002)
 #: How often every caption may change its foil.
 ROUNDS = 4
 
@@ -52,7 +58,7 @@ class Option:
     place: int  #: index among the caption's verdicts
     text: str
     edit: str
-    words: tuple[tuple[str, int], ...]  #: +1 for added words, −1 for removed words
+    words: tuple[tuple[str, int], ...]  #: how much more often each is added than removed
     signs: tuple[int, int, int]  #: signs of the differences in length, in word frequency and in likelihood
     gap: float  #: log P(foil) − log P(caption)
     support: float = 1.0  #: how far the corpus has its words together
@@ -92,14 +98,20 @@ def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> It
 def _option(number: int, place: int, candidate: Candidate) -> Option:
     edit = candidate.edit.lower()
     gone, _, come = edit.removeprefix("− ").replace(", + ", " → ").partition(" → ")
-    moved = [(w, 1) for w in words(come)] + [(w, -1) for w in words(gone)] if come else []
+    moved: Counter[str] = Counter()
+    if come:
+        phrases = candidate.kind.endswith("count")
+        moved.update(words(come) + [come] * phrases)
+        moved.subtract(words(gone) + [gone] * phrases)
     gaps = ("lm_gap", "frequency_gap", "length_gap")
     gap, frequency, longer = (float(candidate.tags.get(name, 0.0)) for name in gaps)
     if edit.startswith("− "):
         edit = come  # an addition repeats itself by what it adds, whatever made room for it
     support = float(candidate.tags.get("support", 1.0))
     signs = _sign(longer), _sign(frequency), _sign(gap)
-    return Option(number, place, candidate.text, edit, tuple(moved), signs, gap, support)
+    return Option(
+        number, place, candidate.text, edit, tuple((w, n) for w, n in moved.items() if n), signs, gap, support
+    )
 
 
 def _sign(value: float) -> int:
@@ -144,6 +156,8 @@ class _Choice:
             return "" if option in own else NOT_CHOSEN
         if self._is_too_unlikely(option):
             return UNLIKELY
+        if self._is_one_sided(option, 1):
+            return ONE_SIDED
         return UNEVEN.format("longer" if option.length > 0 else "shorter") if self._is_uneven(option) else TOO_OFTEN
 
     def _choose_again(self, row: Sequence[Option], fits: Callable[[Option], bool] = lambda _: True) -> None:
@@ -174,7 +188,7 @@ class _Choice:
         return 8 * used + imbalance + 0.5 * cues + abs(option.gap) / 10 - 2 * option.support
 
     def _has_room(self, option: Option) -> bool:
-        if self._is_too_unlikely(option) or self._is_uneven(option):
+        if self._is_too_unlikely(option) or self._is_uneven(option) or self._is_one_sided(option, 1):
             return False
         self.edits[option.edit] += 1
         most = nlargest(TOP, self.edits.values())
@@ -198,6 +212,15 @@ class _Choice:
         """
         more = (self.sums[0] + option.length) * option.length
         return self.options.matched and more > max(ANY_MORE, MORE_OF_A_LENGTH * (self.total + 1))
+
+    def _is_one_sided(self, option: Option, one: int) -> bool:
+        """Return True if a foil of a count, chosen `one` more times, would let one of its words be added too much more
+        often than removed, or the reverse. So foils say *three* for *two* about as often as *two* for *three*.
+        """
+        if not self.options.matched or not self.kind.startswith("replace-count"):
+            return False
+        limits = ((w, n, ONE_SIDED_PHRASE if " " in w else ONE_SIDED_WORD) for w, n in option.words)
+        return any(n * self.balance[w] + one > max(some, share * self.total) for w, n, (some, share) in limits)
 
     def _largest_limit(self) -> int:
         """Return how often a single edit may be taken: the highest number at which the most frequent edits stay within
@@ -227,6 +250,7 @@ class _Choice:
                 often = self.edits[option.edit] > self.limit
                 more = self.options.matched and self.sums[0] * option.length
                 uneven = more > max(ANY_MORE, MORE_OF_A_LENGTH * self.total)
-                if often or uneven or (option.gap < 0 and self.unlikely > self._most_unlikely()):
+                unlikely = option.gap < 0 and self.unlikely > self._most_unlikely()
+                if often or uneven or unlikely or self._is_one_sided(option, 0):
                     self.taken[option.caption].remove(option)
                     self._count(option, -1)

@@ -50,6 +50,10 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 yield replace(replaced(doc, [number], new), change=change)
             if (single := _made_one(doc, number, noun)) is not None:
                 yield single
+            for new in _loosely(count, noun) if number.i == noun.left_edge.i else ():
+                told = f"{new.removeprefix('a ')}, not {number.text}"
+                change = f"{number.text} {noun.text} → {new} {noun.text}"
+                yield replace(replaced(doc, [number], new), change=change, told=told)
     yield from _counted_exactly(doc)
     for noun in objects(doc):
         if (alone := _made_alone(doc, noun)) is not None:
@@ -65,6 +69,13 @@ def other_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 first = word.capitalize() if doc[place].text[:1].isupper() else word
                 edit = f"{article or ''} {noun.text} → {word} {changes[noun.i]}".strip()
                 yield CaptionEdit(reworded(doc, changes | {place: first + rest}), edit, place, old=doc[place])
+
+
+def _loosely(count: int, noun: Any) -> tuple[str, ...]:
+    """Return the words that count things loosely, and say another number than `count`."""
+    if count > 2:
+        return ("a couple of",)
+    return ("several", "many", "a group of") if sort_here(noun) in ("person", "animal") else ("several", "many")
 
 
 def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
@@ -90,10 +101,10 @@ def _counted_exactly(doc: Any) -> Iterator[CaptionEdit]:
             continue  # a choice of colours, a pair of skis
         first = span[0]
         changes = dict.fromkeys((t.i for t in span), "") | (dict(reagreed(word, True)) if word != first else {})
-        new = "five" if word.lower_ in ("couple", "pair") else "two"
-        changes[first.i] = new.capitalize() if first.text[:1].isupper() else new
-        change = f"{span.text} {noun.text} → {new} {noun.text}"
-        yield CaptionEdit(reworded(doc, changes), change, first.i, told=f"{new}, not so many", old=first)
+        for new in ("three", "four", "five") if word.lower_ in ("couple", "pair") else ("two",):
+            changes[first.i] = new.capitalize() if first.text[:1].isupper() else new
+            change = f"{span.text} {noun.text} → {new} {noun.text}"
+            yield CaptionEdit(reworded(doc, changes), change, first.i, told=f"{new}, not so many", old=first)
         if word == first and not is_divided(doc) and (single := _made_one(doc, word, noun)) is not None:
             yield single
 

@@ -442,6 +442,31 @@ def test_longer_and_shorter_foils_are_about_as_many() -> None:
     assert reasons == {"", "too many foils of its kind are longer than their captions (--unmatched keeps them)"}
 
 
+def test_numbers_in_foils_of_counts_are_as_those_in_captions() -> None:
+    """Foils said *two dogs* and *three dogs*, captions *a dog*: who knew this was right for more than 90 %."""
+    tags = {"edit_kind": "replace-count", "frequency_gap": 0.0, "lm_gap": 0.0}
+    drawn = []
+    for noun in ("dog", "cow", "boy", "girl", "cat", "bird"):
+        drawn += [(f"a {noun}", (f"two {noun}s", f"three {noun}s"))] * 50
+        drawn += [(f"two {noun}s", (f"three {noun}s", f"one {noun}"))] * 25
+        drawn += [(f"three {noun}s", (f"two {noun}s", f"four {noun}s"))] * 20
+    outcomes = []
+    for k, (old, others) in enumerate(drawn):
+        edits = [f"{old} → {new}" for new in others]
+        foils = [Candidate(str(k), f"{k} {e}", "negative", "replace-count", "m", e, tags=tags) for e in edits]
+        outcomes.append(SourceOutcome(str(k), verdicts=tuple(map(CandidateVerdict, foils))))
+    made = chosen(outcomes)
+    net: Counter[str] = Counter()
+    for edit, times in made.items():
+        old, _, new = edit.partition(" → ")
+        net.update({new: times, old: -times})
+    assert max(map(abs, net.values())) <= 2
+    assert made["two dogs → three dogs"] + made["three dogs → two dogs"] >= 12
+    maker = ParsedMaker("rules:replace", MakerOptions(), lambda *_: Proposal(), chooses=True)
+    reasons = {v.reason for o in choose(maker, lambda: outcomes) for v in o.verdicts}
+    assert "captions and foils would differ in their number words (--unmatched keeps it)" in reasons
+
+
 def drawn_outcomes(size: int) -> list[SourceOutcome]:
     """Three foils for each of some captions; as in English, few edits are frequent and most are rare."""
     rng, outcomes = Random(2), []
