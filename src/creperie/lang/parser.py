@@ -145,10 +145,14 @@ def _with_verbs(doc: Any, parser: str = "") -> Any:
     if not changed:
         return doc
     heads, deps = [t.head.i for t in again], [t.dep_ for t in again]
-    for verb in (t for t in again if t.i in changed and t.dep_ == "acl" and t.head.dep_ == "ROOT"):
-        heads[verb.i], deps[verb.i] = verb.i, "ROOT"  # `winked`, read as a participle
-        heads = [verb.i if head == verb.head.i and k > verb.i else head for k, head in enumerate(heads)]
-        heads[verb.head.i], deps[verb.head.i] = verb.i, "nsubj"
+    for verb in (t for t in again if t.i in changed and t.dep_ == "acl"):
+        top = verb.head
+        while top.dep_ == "conj":
+            top = top.head
+        if top.dep_ == "ROOT":
+            heads[verb.i], deps[verb.i] = verb.i, "ROOT"  # `winked`, read as a participle
+            heads = [verb.i if head == verb.head.i and k > verb.i else head for k, head in enumerate(heads)]
+            heads[top.i], deps[top.i] = verb.i, "nsubj"
     return _with(doc, tags, heads, deps)
 
 
@@ -167,22 +171,43 @@ def reworded_parse(doc: Any, words: Mapping[int, str]) -> Any:
 
 
 def _is_misread_verb(token: Any) -> bool:
-    """Return whether a token is probably the main verb: it follows a singular noun, but is tagged as a plural noun or
-    as an odd verb form.
+    """Return whether a token is probably the main verb: it follows a noun, but is tagged as a noun or as an odd verb
+    form.
     """
-    if token.i and token.nbor(-1).tag_ == "NNS" and token.nbor(-1).dep_ == "compound" and token.tag_ in ("NN", "NNS"):
-        return knows_verb(lemma(token.text, "VBZ"))  # `Two dogs bark`, `A boxer in gloves boxes`
+    if not token.i:
+        return False
+    before, base = token.nbor(-1), lemma(token.text, "VBZ")
+    if before.tag_ == "NNS" and before.dep_ == "compound" and token.tag_ in ("NN", "NNS"):
+        return knows_verb(base)  # `Two dogs bark`, `A boxer in gloves boxes`
+    if token.tag_ == "NN" and before.dep_ == "compound" and knows_verb(token.lower_):
+        return _is_after_list(token)  # `Two tanks and an ambulance roll by`
     odd = token.tag_ == "NNS" or (token.tag_ == "VBZ" and token.dep_ in ("pobj", "compound", "appos", "dobj"))
-    odd = odd or (token.tag_ == "VBZ" and token.i > 0 and token.nbor(-1).dep_ == "compound")
-    named = token.i and (token.nbor(-1).tag_ in ("NN", "NNP") or is_animate(token.nbor(-1).lower_))
-    if not odd or not named:
+    odd = odd or (token.tag_ == "VBZ" and before.dep_ == "compound")
+    if not odd or not (before.tag_ in ("NN", "NNP") or is_animate(before.lower_)):
         return False
     start = token.i - 1
     while start and token.doc[start].tag_ in ("NN", "NNP", "JJ", "VBN"):
         start -= 1
-    base = lemma(token.text, "VBZ")
-    single = token.doc[start].lower_ in ("a", "an", "another", "one")
-    single = single or (
-        token.doc[start].lower_ == "the" and not any(t.tag_[:2] == "VB" for t in token.sent if t.dep_ == "ROOT")
-    )
+    first, ahead = token.doc[start], token.doc[max(0, start - 1)].lower_
+    single = first.lower_ in ("a", "an", "another", "one")
+    single = single or (first.lower_ == "the" and (ahead in ("as", "while") or not _has_verb(token.sent)))
+    single = single or (before.tag_ == "NNP" and token.is_lower and token.dep_ in ("ROOT", "nsubj"))  # `Ana points`
     return single and knows_verb(base) and token.lower_ == inflected(base, "VBZ")
+
+
+def _has_verb(sentence: Any) -> bool:
+    return any(t.tag_[:2] == "VB" for t in sentence if t.dep_ == "ROOT")
+
+
+def _is_after_list(token: Any) -> bool:
+    """Return whether a word follows a list of things in a sentence without a verb: `Four boys and a girl practise`."""
+    start = token.i - 1
+    while start and token.doc[start].tag_ in ("NN", "NNP", "JJ", "VBN"):
+        start -= 1
+    article, goes_on = token.doc[start], token.doc[token.i + 1].tag_ if token.i + 1 < len(token.doc) else ""
+    listed = start > 0 and article.tag_ in ("DT", "CD") and article.nbor(-1).lower_ == "and"
+    return listed and goes_on in ("IN", "DT", "RB", "CD", "TO", "NNS", "") and not _has_finite(token.sent)
+
+
+def _has_finite(sentence: Any) -> bool:
+    return any(t.tag_ in ("VBZ", "VBP", "VBD", "MD") for t in sentence)

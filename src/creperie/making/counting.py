@@ -10,7 +10,6 @@ from creperie.lang import (
     COUNTS,
     in_number,
     is_mass,
-    knows_verb,
     lemma,
     reagreed,
 )
@@ -20,7 +19,7 @@ from creperie.making.edits import CaptionEdit
 from creperie.making.exchanging import ParsedScene, sort_here
 from creperie.making.phrases import outer
 from creperie.making.plausible import frames
-from creperie.making.verbs import is_name, topics
+from creperie.making.verbs import topics
 from creperie.making.wording import plain, reworded
 
 #: The largest number that changes places with `a`.
@@ -77,20 +76,10 @@ def _counted(number: Any) -> Any | None:
         noun = number.head if number.dep_ in ("nummod", "quantmod") and number.head.i > i else None
     if noun is None:
         return None
-    if _is_missed_verb(noun):
-        return None  # a cat and two dogs play, as some parsers tag it
     if noun.tag_ != ("NN" if number.lower_ in ("a", "an") or number_of(number) == 1 else "NNS"):
         return None  # a two person canoe
     measured = base_of(noun) in frames()["paired"] or is_mass(base_of(noun)) or outer(noun) is not noun
     return None if measured or noun.tag_ not in ("NN", "NNS") or topics(base_of(noun))[:1] in MEASURES else noun
-
-
-def _is_missed_verb(noun: Any) -> bool:
-    """Return True if a noun may be the verb of a caption that has no other, as in `two cats and a dog play`."""
-    doc, i = noun.doc, noun.i
-    compound = i > 0 and doc[i - 1].tag_ == "NN" and not is_name(f"{doc[i - 1].lower_} {base_of(noun)}")
-    goes_on = i + 1 < len(doc) and doc[i + 1].tag_ in ("IN", "RB", "TO", "CC")
-    return compound and goes_on and knows_verb(base_of(noun)) and not any(t.tag_[:2] == "VB" for t in doc)
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
@@ -135,7 +124,8 @@ def is_divided(doc: Any, *numbers: Any) -> bool:
     two`.
     """
     counts = [t for t in doc if t.tag_ == "CD" and t not in numbers]
-    if any(map(picks_again, doc)) or any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
+    own = [t.head for t in numbers if t.head.lower_ in ("others", "ones")] if len(numbers) > 1 else []
+    if any(picks_again(t) for t in doc if t not in own) or any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
         return True
     values = [number_of(t) for t in (*numbers, *counts)]
     total = max(values, default=0)
@@ -150,7 +140,8 @@ def picks_again(token: Any) -> bool:
     """
     after = token.nbor(1).tag_[:2] if token.i + 1 < len(token.doc) else ""
     before = token.nbor(-1).lower_ if token.i else ""
-    ordinal = token.lower_ in frames()["ordinals"] and (after not in ("NN", "JJ") or before == "a")
+    timed = after == "NN" and topics(base_of(token.nbor(1)))[:1] in MEASURES  # a third day
+    ordinal = token.lower_ in frames()["ordinals"] and (after not in ("NN", "JJ") or before == "a") and not timed
     if token.tag_ in ("JJR", "JJS") and before == "the" and after not in ("NN", "JJ", "IN"):
         return True  # washes the feet of the youngest
     part = token.lower_ in ("half", "rest") and after not in ("IN", ".", ",")
