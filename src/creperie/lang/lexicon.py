@@ -179,15 +179,15 @@ def excludes(noun: str, other: str) -> bool:
 
 
 @cache
-def is_above(noun: str, other: str) -> bool:
-    """Return whether the noun `noun` is a synonym or a hypernym of `other`.
+def is_above(noun: str, other: str, senses: int = 2) -> bool:
+    """Return whether the noun `noun` is a synonym or a hypernym of `other`, in one of its first `senses` senses.
 
     >>> is_above("animal", "dog"), is_above("dog", "animal"), is_above("sofa", "couch")
     (True, False, True)
     """
     net = open_wordnet()
-    senses = net.senses(other, "n")[:2]
-    return any(noun.replace(" ", "_") in s.words for sense in senses for s in (sense, *net.above(sense)))
+    first = net.senses(other, "n")[:senses]
+    return any(noun.replace(" ", "_") in s.words for sense in first for s in (sense, *net.above(sense)))
 
 
 @cache

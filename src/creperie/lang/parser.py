@@ -62,14 +62,40 @@ def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()
 
 
 def mended(doc: Any, parser: str = "") -> Any:
-    """Return the document with frequent errors of small parsers corrected: verbs tagged as nouns, and recipients that
-    were not recognised.
+    """Return the document with frequent errors of small parsers corrected: verbs tagged as nouns, recipients that
+    were not recognised, and sides between commas (`Keita, left, consoles Weil`).
     """
     known: dict[Any, Any] = doc.user_data
     if _MENDED not in known:
-        better = _with_receivers(_with_verbs(doc, parser))
+        better = _with_receivers(_with_verbs(_with_sides(doc, parser), parser))
         known[_MENDED] = better if better is not doc else None  # not a circle
     return known[_MENDED] or doc
+
+
+def _with_sides(doc: Any, parser: str = "") -> Any:
+    """Return the document, parsed again without words such as `left` between commas, which tell where in the picture
+    somebody is. They are then attached to the noun before them.
+    """
+    asides: dict[int, int] = {}
+    for t in doc[2:-1]:
+        aside = t.lower_ in ("left", "right", "center", "centre") and t.nbor(-1).text == "," and t.nbor(-2).tag_ == "NNP"
+        if aside and t.nbor(1).text in (",", "."):
+            asides |= dict.fromkeys((t.i - 1, t.i), t.i - 2)
+            if t.nbor(1).text == ",":
+                asides[t.i + 1] = t.i - 2
+    if not asides:
+        return doc
+    from spacy.tokens import Doc
+
+    kept = [t for t in doc if t.i not in asides]
+    pipeline = load_parser(parser)
+    again = pipeline(Doc(pipeline.vocab, words=[t.text for t in kept], spaces=[True] * len(kept)))
+    again = _with_verbs(again, parser)
+    read = {t.i: word for t, word in zip(kept, again)}
+    tags = [read[t.i].tag_ if t.i in read else "RB" if t.text.isalpha() else "," for t in doc]
+    heads = [kept[read[t.i].head.i].i if t.i in read else asides[t.i] for t in doc]
+    deps = [read[t.i].dep_ if t.i in read else "advmod" if t.text.isalpha() else "punct" for t in doc]
+    return _with(doc, tags, heads, deps)
 
 
 def _with_receivers(doc: Any) -> Any:

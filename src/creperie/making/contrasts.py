@@ -71,12 +71,28 @@ def _attributes(doc: Any) -> list[Any]:
     worn = [t for t in doc if t.dep_ == "pobj" and t.head.lower_ in ("in", "of") and look_of(t)]
     graded = [t for t in doc if t.tag_ in ("JJR", "JJS") and t.text.isalpha()]
     sides = [t for t in doc if _is_side(t)]
-    nations = [t for t in doc if is_nation(t.text) and t.i + 1 < len(doc) and doc[t.i + 1].tag_ in ("NN", "NNS")]
-    loose = [t for t in doc if t.tag_[:2] in ("NN", "JJ", "VB") and t.is_lower and _names_colour(t.lower_)]
+    after = [doc[t.i + 1].tag_ if t.i + 1 < len(doc) else "" for t in doc]
+    nations = [t for t in doc if is_nation(t.text) and (after[t.i] in ("NN", "NNS") or _is_somebody(t))]
+    loose = [t for t in doc if t.tag_[:2] in ("NN", "JJ", "VB") and t.is_lower and _is_colour(t.lower_)]
     every = sorted({*qualities(doc), *worn, *graded, *sides, *nations, *loose}, key=lambda t: t.i)
     every = [t for t in every if t.dep_ != "pobj" or base_of(t) not in frames()["named_by_colour"]]  # a glass of wine
-    said = [t for t in every if _is_side(t) or described(t) is not None]
+    said = [t for t in every if _is_side(t) or (described(t) is not None and not _is_of_name(t))]
     return [t for t in said if not any(t.i == other.i - 1 and _is_shade(t, other) for other in said)]
+
+
+def _is_of_name(word: Any) -> bool:
+    """Return True if a noun forms a name with the noun after it, as in `wine glass`."""
+    after = word.nbor(1) if word.i + 1 < len(word.doc) else word
+    drink = word.lower_ in frames()["named_by_colour"]
+    named = drink or word.lower_ == "wash" or is_name(f"{word.lower_} {base_of(after)}")
+    return word.tag_[:2] == "NN" and after.tag_[:2] == "NN" and named
+
+
+def _is_somebody(nation: Any) -> bool:
+    """Return True if a nationality names a person: `the Italian`."""
+    doc, i = nation.doc, nation.i
+    goes_on = i + 1 < len(doc) and doc[i + 1].tag_[:2] in ("NN", "JJ", "HY", "CD", "VB") and doc[i + 1].tag_ != "VBZ"
+    return i > 0 and doc[i - 1].lower_ in ("a", "an", "the", "another") and not goes_on and is_nation(nation.text)
 
 
 def _is_shade(word: Any, colour: Any) -> bool:
@@ -97,13 +113,17 @@ def _are_sides(left: Any, right: Any) -> bool:
     return any({left.lower_, right.lower_} == {*pair} for pair in frames()["opposite_sides"])
 
 
+def _is_colour(word: str) -> bool:
+    return dimension_of(word) == "colour" or _names_colour(word)
+
+
 @cache
 def _names_colour(word: str) -> bool:
     """Return True if a noun also names a colour, as `teal` and `peach` do but `table` does not."""
     net = open_wordnet()
     if kind_of(word) or topics(word)[:1] == (17,):
         return False  # a lake
-    return any("color" in up.words for s in net.senses(word, "n") for up in net.above(s))
+    return any("color" in up.words for s in net.senses(word, "n")[:4] for up in net.above(s))
 
 
 def are_opposed(left: Any, right: Any) -> bool:
@@ -157,7 +177,7 @@ def _why_unfit(
     if other.lower_ in _ONE or is_nation(left.text) or all(_is_worn(t) for t in (left, right)):
         return ""
     stuff = [(look_of(t), other_materials(t.lower_, "material")) for t in (left, right)]
-    unlike = stuff[0] != stuff[1] or stuff[0][0] == "pattern"  # copper and iron are both metals
+    unlike = stuff[0] != stuff[1] and [look for look, _ in stuff] != ["pattern"] * 2  # copper and iron are both metals
     made_of = {look for look, _ in stuff} & {"material", "fabric", "pattern"}
     heads = {base_of(one), base_of(other)}
     fit = {look for look, rows in (("material", "rigid"), ("fabric", "soft")) if heads <= {*frames()[rows]}}
@@ -242,7 +262,7 @@ def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
     white dog`.
     """
     own, before = look_of(adjective), adjective.doc[max(0, span[0] - 2) : span[0]]
-    beside = [c for c in adjective.head.lefts if c.i not in range(*span)]
+    beside = [c for c in adjective.head.lefts if c.i not in range(*span) and adjective.i < adjective.head.i]
     joint = before if any(t.lower_ in ("and", ",") for t in before) and before[0].tag_[:2] != "NN" else ()
     return own != "" and any(look_of(c) == own for c in (*beside, *joint))
 
@@ -253,13 +273,15 @@ def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
     """
     base, look = base_of(noun), look_of(attribute)
     senses = topics(base)
-    made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base)
+    made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base) or base in frames()["rigid"]
     if sort_here(noun) in ANIMATE:
         return may_be(attribute.lower_, noun, corpus)
     if base in things()["inborn"] or (not made and is_name(f"{attribute.lower_} {base}")):  # `red onion`
         return False
+    if base in frames()["hairs"]:
+        return attribute.lower_ in frames()["hair_colours"]
     if look in ("material", "fabric", "pattern"):
-        return made or sort_here(noun) == "place"
+        return made or (look == "pattern" and senses[:1] == (27,)) or sort_here(noun) == "place"
     if look == "colour" and base in ("background", "backdrop"):
         return True
     if look == "colour" and (senses[:1] in ((15,), (17,)) or is_above("produce", base)):
@@ -288,15 +310,16 @@ def described(adjective: Any) -> Any | None:
     if first > 1 and doc[first - 1].text == "," and doc[first - 2].tag_[:2] == "NN":  # boots, olive green with
         return doc[first - 2]
     nominal = i > 0 and doc[i - 1].lower_ == "the" and adjective.tag_ in ("JJR", "JJS")  # the older of the two
-    return adjective if nominal else None
+    return adjective if nominal or _is_somebody(adjective) else None
 
 
 def _noun_after(modifier: Any) -> Any | None:
     """Return the last of the nouns directly after a modifier, found without the parse; None if no noun follows."""
     noun = None
     for t in modifier.doc[modifier.i + 1 :]:
-        if t.tag_ in ("NN", "NNS") or (t.tag_ == "NNP" and kind_of(t.lower_) and not t.nbor(-1).text[:1].isupper()):
-            noun = t  # a green Frisbee
+        frisbee = t.tag_ == "NNP" and kind_of(t.lower_) and not t.nbor(-1).text[:1].isupper()
+        if t.tag_ in ("NN", "NNS") or (t.tag_ == "NNP" and t.is_lower and noun is None) or frisbee:
+            noun = t
         elif (
             noun is not None
             or t.tag_ not in ("JJ", "VBN", "VBG", "CD", "HYPH", "CC", "NNP", ",")

@@ -74,12 +74,14 @@ def _counted(number: Any) -> Any | None:
         return None
     else:
         noun = number.head if number.dep_ in ("nummod", "quantmod") and number.head.i > i else None
+        if noun is not None and noun.dep_ == "compound" and not topics(noun.lower_):
+            noun = noun.head  # four stemless wine glasses
     if noun is None:
         return None
     if noun.tag_ != ("NN" if number.lower_ in ("a", "an") or number_of(number) == 1 else "NNS"):
         return None  # a two person canoe
     measured = base_of(noun) in frames()["paired"] or is_mass(base_of(noun)) or outer(noun) is not noun
-    return None if measured or noun.tag_ not in ("NN", "NNS") or topics(base_of(noun))[:1] in MEASURES else noun
+    return None if measured or noun.tag_ not in ("NN", "NNS") or (topics(base_of(noun))[:1] in MEASURES and noun.lower_ != "ones") else noun
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:

@@ -27,7 +27,7 @@ from creperie.lang import (
 from creperie.making.atoms import base_of, dependents, has_of, name_words, named, objects, sort_of
 from creperie.making.phrases import lacks_determiner, outer, span_of
 from creperie.making.plausible import ANIMATE, MADE, frames
-from creperie.making.verbs import is_common, topics
+from creperie.making.verbs import is_common, is_name, topics
 from creperie.making.wording import plain, reworded, written
 
 #: Sorts of nouns whose kind is not listed, by the file of WordNet that one of their first senses is in.
@@ -88,6 +88,8 @@ def is_tied(noun: Any) -> bool:
         return True
     if noun.i and noun.nbor(-1).text == "-" and not noun.nbor(-1).whitespace_ and noun.tag_ != "NNP":
         return True  # `a four-wheeler`, not `Asher-Smith`
+    if noun.i + 1 < len(noun.doc) and is_name(f"{noun.lower_} {noun.nbor(1).lower_}"):
+        return True  # a booster shot
     around = (*noun.children, *outer(noun).children)
     owner = noun.dep_ == "poss" and _owns(noun, noun.head) and bool(dependents(noun, "det"))
     if noun.dep_ == "appos" or any(
@@ -148,7 +150,10 @@ def _names_somebody(noun: Any) -> bool:
     """
     doc, start = noun.doc, span_of(noun)[0]
     before = doc[start - 1].lower_ if start else ""
-    known = {t for w in doc[_name_start(noun) : noun.i + 1] for t in topics(w.lower_)[:1]}
+    if before == "of" and start > 1 and doc[start - 2].lower_ in ("ahead", "front"):
+        before = ""
+    whole = doc[_name_start(noun) : noun.i + 1].text.lower()
+    known = {t for name in (whole, noun.lower_) for t in topics(name)[:1]}  # Casper and Jordan are places, too
     ends = (
         noun.i + 1 == len(doc)
         or (_name_start(noun) < noun.i and is_subject(noun))

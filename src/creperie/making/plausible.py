@@ -198,7 +198,7 @@ def standing(noun: Any, sort: str) -> str:
     base = base_of(noun)
     if sort == "animal":
         return "animal"
-    if base in frames()["weak"] or age_of(base) == "baby" or topics(base)[:1] == (_GROUP,):
+    if base in frames()["weak"] or age_of(base) == "baby" or (topics(base)[:1] == (_GROUP,) and base != "police"):
         return ""
     own = {t.i for t in name_words(noun)}
     state = [
@@ -231,4 +231,7 @@ def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str], 
     if any(act in frames()["one_way"] or not (direct or act in frames()["between_people"]) for act in acts):
         return False
     grown = any(act in frames()["grown"] for act in acts)
+    borne = any(act in ("drag", "carry", "lift") for act in acts)
+    if borne and "police" in (base_of(left), base_of(right)):
+        return False
     return not (grown and "child" in both and len(both) > 1)

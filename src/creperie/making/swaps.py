@@ -200,6 +200,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
             return NO_SWAP
         verbs = _verbs_of(scene, left, right, links)
         mutual = bool(verbs) and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs)
+        if mutual and links and not names:
+            return NO_SWAP  # who argues with whom
         direct = bool(links) and all(not f.is_relation and {a, b} <= _TAKING_PART for f, a, b in links)
         equal = mutual or are_equals(
             left, right, sorts, verbs, direct=direct
@@ -215,21 +217,22 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
         return NO_SWAP
     if links:
         driven = sorts == ("vehicle", "vehicle")  # whatever they do behind or in front of each other
-        turned = all((is_beside(f.name) or f.name in UPRIGHT) and (driven or _is_bare(scene, f)) for f, *_ in links)
-        alone = all(
-            f in [g for g, *_ in links] or not f.is_relation for t in (left, right) for f, _ in scene.facts_of(t)
-        )
+        hung = {base_of(left), base_of(right)} <= {*frames()["hung"]} and all(f.name in UPRIGHT for f, *_ in links)
+        turned = all((is_beside(f.name) or f.name in UPRIGHT) and (driven or _is_bare(scene, f, hung)) for f, *_ in links)
+        others = [f for t in (left, right) for f, _ in scene.facts_of(t) if f not in [g for g, *_ in links]]
+        alone = all(not f.is_relation or _is_of_both(scene, f, left, right) for f in others)
         ends = [base_of(t) for t in (left, right)]
-        fixed = any(is_above("structure", end) or is_above("framework", end) for end in ends)  # a window
-        loose = driven or not fixed  # WordNet's other bus is a structure
-        made = is_made(left) and is_made(right) and all(is_beside(f.name) for f, *_ in links)
-        alike = sorts[0] == sorts[1] and sorts[0] in (*MADE, "food")
-        if turned and alone and loose and (alike or made):
+        fixed = any(is_above("structure", end, 1) or is_above("framework", end, 1) for end in ends)  # a window
+        made = is_made(left, 3) and is_made(right, 3) and all(is_beside(f.name) for f, *_ in links)
+        alike = hung or (sorts[0] == sorts[1] and sorts[0] in (*MADE, "food"))
+        if turned and alone and (driven or not fixed) and (alike or made):
             return ""
         if any(f.is_relation or {a, b} <= {"agent", "patient"} for f, a, b in links):
             return f"{told} nobody would expect one where the other is (--plausible no)"
         return NO_SWAP
     made = set(sorts) <= MADE or sorts[0] == sorts[1]
+    if sorts[0] == sorts[1] and _are_ends_of_way(scene, left, right):
+        return ""
     alike = made and not set(sorts) & {"place", ""} and is_plural(left) == is_plural(right)
     return "" if alike and _are_placed_alike(scene, left, right) else NO_SWAP
 
@@ -297,12 +300,31 @@ def is_beside(relation: str) -> bool:
     return relation.removeprefix("is ") in frames()["beside"]
 
 
-def _is_bare(scene: ParsedScene, fact: Stated) -> bool:
+def _is_bare(scene: ParsedScene, fact: Stated, hung: bool = False) -> bool:
     """Return True if the verb of a relation says only that something is there, unlike `walks` in `A man walks behind a
-    car.`
+    car.` Things may hang, too, if they are `hung` on walls.
     """
     verbs = {f.name for f in scene.reading.facts if not f.is_relation and f.token == fact.event}
-    return verbs <= set(frames()["resting_things"])
+    return verbs <= {*frames()["resting_things"], *(("hang",) if hung else ())}
+
+
+def _is_of_both(scene: ParsedScene, fact: Stated, left: Any, right: Any) -> bool:
+    """Return True if a relation tells where both of two things are: `In the hall`, `On the table, a jug …`."""
+    grounds = {*fact.fillers("ground")} - {left.i, right.i}
+    before = fact.token < min(left.i, right.i)
+    return bool(grounds) and (fact.name in ("is in", "is at") or (fact.name in ("is on", "is against") and before))
+
+
+def _are_ends_of_way(scene: ParsedScene, left: Any, right: Any) -> bool:
+    """Return True if somebody goes from one of two things to the other: `climbs from a tugboat onto a ship`."""
+    ways = [("way_from", "way_to"), ("way_to", "way_from")]
+    ends = [[f for f, role in scene.facts_of(t) if role == "ground"] for t in (left, right)]
+    return any(
+        f.fillers("figure") == g.fillers("figure") and f.name in frames()[a] and g.name in frames()[b]
+        for f in ends[0]
+        for g in ends[1]
+        for a, b in ways
+    )
 
 
 def _are_placed_alike(scene: ParsedScene, left: Any, right: Any) -> bool:
