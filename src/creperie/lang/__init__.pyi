@@ -54,6 +54,7 @@ from creperie.lang.parser import reworded_parse as reworded_parse
 from creperie.lang.reading import COUNTS as COUNTS
 from creperie.lang.reading import read as read
 from creperie.lang.relations import Spatial as Spatial
+from creperie.lang.relations import goes_back as goes_back
 from creperie.lang.relations import spatial as spatial
 from creperie.lang.scene import Reading as Reading
 from creperie.lang.scene import Stated as Stated

@@ -27,7 +27,7 @@ from creperie.lang.likeness import (
     place_likeness,
     verb_likeness,
 )
-from creperie.lang.relations import relations
+from creperie.lang.relations import goes_back, relations
 from creperie.lang.scene import MANY, Entity, Reading, Stated
 
 #: Maximum number of alignments that are compared.
@@ -245,7 +245,7 @@ class ReadingComparison:
                 reasons.append(
                     Unmatched("two manners that exclude each other", " → ".join(apart[0]), apart[0][1:], "manner")
                 )
-            elif self._is_mirrored(own, fact):
+            elif self._is_mirrored(own, fact) or (likeness is not None and self._goes_back(own, fact)):
                 reasons.append(Unmatched("each has the other's part", self._parts(own, fact), (), "roles"))
             elif likeness == "apart" and not self._does_both(own, fact):
                 kind = "place" if fact.is_relation else "action"
@@ -372,6 +372,10 @@ class ReadingComparison:
         if joins(own.name):
             pairs = pairs[:2]  # what is locked to something has that locked to it
         return any(self._crosses(own, new, *pair) for pair in pairs)
+
+    def _goes_back(self, own: Stated, new: Stated) -> bool:
+        """Return whether a way ends where it began in the first caption, which also says where it ended."""
+        return goes_back(own.name, new.name) and any(f.name == new.name for f in self.own.facts)
 
     def _holds_turned(self, own: Stated) -> bool:
         """Return whether a relation may also hold with its two things exchanged.

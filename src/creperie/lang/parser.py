@@ -8,7 +8,7 @@ from typing import Any
 
 from creperie.core import UsageError, missing_extra
 from creperie.lang.inflection import inflected, knows_verb, lemma
-from creperie.lang.lexicon import is_animate, recipient_preposition
+from creperie.lang.lexicon import is_animate, kind_of, recipient_preposition
 
 #: Tried in this order when no parser is named.
 _MENDED = "creperie: mended"
@@ -78,8 +78,8 @@ def _with_sides(doc: Any, parser: str = "") -> Any:
     """
     asides: dict[int, int] = {}
     for t in doc[2:-1]:
-        aside = t.lower_ in ("left", "right", "center", "centre") and t.nbor(-1).text == "," and t.nbor(-2).tag_ == "NNP"
-        if aside and t.nbor(1).text in (",", "."):
+        named = t.nbor(-2).tag_ == "NNP" and t.nbor(-1).text == "," and t.nbor(1).text in (",", ".")
+        if named and t.lower_ in ("left", "right", "center", "centre"):
             asides |= dict.fromkeys((t.i - 1, t.i), t.i - 2)
             if t.nbor(1).text == ",":
                 asides[t.i + 1] = t.i - 2
@@ -205,8 +205,8 @@ def _is_misread_verb(token: Any) -> bool:
     before, base = token.nbor(-1), lemma(token.text, "VBZ")
     if before.tag_ == "NNS" and before.dep_ == "compound" and token.tag_ in ("NN", "NNS"):
         return knows_verb(base)  # `Two dogs bark`, `A boxer in gloves boxes`
-    if token.tag_ == "NN" and before.dep_ == "compound" and knows_verb(token.lower_):
-        return _is_after_list(token)  # `Two tanks and an ambulance roll by`
+    if token.tag_ == "NN" and before.dep_ == "compound" and kind_of(before.lower_) in ("person", "animal", "vehicle"):
+        return knows_verb(base) and not kind_of(base) and _is_after_list(token)  # `Two tanks and an ambulance roll by`
     odd = token.tag_ == "NNS" or (token.tag_ == "VBZ" and token.dep_ in ("pobj", "compound", "appos", "dobj"))
     odd = odd or (token.tag_ == "VBZ" and before.dep_ == "compound")
     if not odd or not (before.tag_ in ("NN", "NNP") or is_animate(before.lower_)):

@@ -49,6 +49,21 @@ class Spatial:
 _SYNONYMS: list[list[str]] = json.loads(packaged("creperie.lang", "synonyms.json"))
 
 
+#: Where a way begins, and where it ends.
+_STARTS = frozenset(("from", "off", "out of"))
+_ENDS = frozenset(("to", "into", "onto", "toward", "towards"))
+
+
+def goes_back(relation: str, other: str) -> bool:
+    """Return whether one of two relations says where a way begins, and the other that it ends there.
+
+    >>> goes_back("from", "onto"), goes_back("into", "onto")
+    (True, False)
+    """
+    one, two = relation.removeprefix("is "), other.removeprefix("is ")
+    return (one in _STARTS and two in _ENDS) or (one in _ENDS and two in _STARTS)
+
+
 @cache
 def equivalent(relation: str) -> frozenset[str]:
     """Return the relation and its synonyms."""

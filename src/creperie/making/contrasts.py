@@ -83,8 +83,7 @@ def _attributes(doc: Any) -> list[Any]:
 def _is_of_name(word: Any) -> bool:
     """Return True if a noun forms a name with the noun after it, as in `wine glass`."""
     after = word.nbor(1) if word.i + 1 < len(word.doc) else word
-    drink = word.lower_ in frames()["named_by_colour"]
-    named = drink or word.lower_ == "wash" or is_name(f"{word.lower_} {base_of(after)}")
+    named = word.lower_ in ("wine", "tea", "wash") or is_name(f"{word.lower_} {base_of(after)}")
     return word.tag_[:2] == "NN" and after.tag_[:2] == "NN" and named
 
 
@@ -170,6 +169,9 @@ def _why_unfit(
     alike = base_of(one) == base_of(other) or other.lower_ in _ONE or one.lower_ in _ONE
     if alike and not are_told_apart(scene, one, other):
         return "nothing else tells the two apart"
+    hairy = {left.lower_, right.lower_} & {"blond", "blonde", "ginger", "auburn"}
+    if hairy and not all(base_of(t) in frames()["hairs"] or sort_here(t) == "person" for t in (one, other)):
+        return "one of them is said of hair only"
     within = ("is in", "is inside", "into", "is under", "is beneath", "is underneath", "is below", "is through")
     inside = any(f.name in within for f, *_ in scene.between(one, other))
     if look_of(left) == "size" and inside:

@@ -80,8 +80,9 @@ def _counted(number: Any) -> Any | None:
         return None
     if noun.tag_ != ("NN" if number.lower_ in ("a", "an") or number_of(number) == 1 else "NNS"):
         return None  # a two person canoe
-    measured = base_of(noun) in frames()["paired"] or is_mass(base_of(noun)) or outer(noun) is not noun
-    return None if measured or noun.tag_ not in ("NN", "NNS") or (topics(base_of(noun))[:1] in MEASURES and noun.lower_ != "ones") else noun
+    measured = topics(base_of(noun))[:1] in MEASURES and noun.lower_ != "ones"
+    measured = measured or base_of(noun) in frames()["paired"] or is_mass(base_of(noun)) or outer(noun) is not noun
+    return None if measured or noun.tag_ not in ("NN", "NNS") else noun
 
 
 def _may_be_numbered(scene: ParsedScene, left: Any, right: Any, values: list[int]) -> bool:
@@ -127,7 +128,8 @@ def is_divided(doc: Any, *numbers: Any) -> bool:
     """
     counts = [t for t in doc if t.tag_ == "CD" and t not in numbers]
     own = [t.head for t in numbers if t.head.lower_ in ("others", "ones")] if len(numbers) > 1 else []
-    if any(picks_again(t) for t in doc if t not in own) or any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
+    again = any(picks_again(t) for t in doc if t not in own)
+    if again or any(t.tag_ in ("JJR", "JJS", "JJ") and _stands_for_one(t) for t in doc):
         return True
     values = [number_of(t) for t in (*numbers, *counts)]
     total = max(values, default=0)

@@ -84,7 +84,9 @@ def is_tied(noun: Any) -> bool:
         and not _owns(noun, whole)
     ):
         return True  # a cup of tea; not the sleeve of a bridegroom
-    if base_of(noun) in frames()["parts"] or noun.lower_ in frames()["around"] or noun.dep_ == "npadvmod":
+    if base_of(noun) in frames()["parts"] or noun.lower_ in (*frames()["around"], "sun", "moon"):
+        return True
+    if noun.dep_ == "npadvmod":
         return True
     if noun.i and noun.nbor(-1).text == "-" and not noun.nbor(-1).whitespace_ and noun.tag_ != "NNP":
         return True  # `a four-wheeler`, not `Asher-Smith`

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
-from creperie.lang import Stated, age_of, facts, gender_of, is_above, is_reciprocal, is_worn, kind_of
+from creperie.lang import Stated, age_of, facts, gender_of, goes_back, is_above, is_reciprocal, is_worn, kind_of
 from creperie.making.atoms import base_of, joined, named
 from creperie.making.corpus import WordCounts
 from creperie.making.counting import picks_again
@@ -200,7 +200,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
             return NO_SWAP
         verbs = _verbs_of(scene, left, right, links)
         mutual = bool(verbs) and all(any(is_reciprocal(v, p) for p in ("", "with", "to")) for v in verbs)
-        if mutual and links and not names:
+        told_all = {id(f) for t in (left, right) for f, _ in scene.facts_of(t)} <= {id(f) for f, *_ in links}
+        if mutual and told_all and not names:
             return NO_SWAP  # who argues with whom
         direct = bool(links) and all(not f.is_relation and {a, b} <= _TAKING_PART for f, a, b in links)
         equal = mutual or are_equals(
@@ -218,7 +219,8 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
     if links:
         driven = sorts == ("vehicle", "vehicle")  # whatever they do behind or in front of each other
         hung = {base_of(left), base_of(right)} <= {*frames()["hung"]} and all(f.name in UPRIGHT for f, *_ in links)
-        turned = all((is_beside(f.name) or f.name in UPRIGHT) and (driven or _is_bare(scene, f, hung)) for f, *_ in links)
+        placed = all(is_beside(f.name) or f.name in UPRIGHT for f, *_ in links)
+        turned = placed and (driven or all(_is_bare(scene, f, hung) for f, *_ in links))
         others = [f for t in (left, right) for f, _ in scene.facts_of(t) if f not in [g for g, *_ in links]]
         alone = all(not f.is_relation or _is_of_both(scene, f, left, right) for f in others)
         ends = [base_of(t) for t in (left, right)]
@@ -317,13 +319,9 @@ def _is_of_both(scene: ParsedScene, fact: Stated, left: Any, right: Any) -> bool
 
 def _are_ends_of_way(scene: ParsedScene, left: Any, right: Any) -> bool:
     """Return True if somebody goes from one of two things to the other: `climbs from a tugboat onto a ship`."""
-    ways = [("way_from", "way_to"), ("way_to", "way_from")]
     ends = [[f for f, role in scene.facts_of(t) if role == "ground"] for t in (left, right)]
     return any(
-        f.fillers("figure") == g.fillers("figure") and f.name in frames()[a] and g.name in frames()[b]
-        for f in ends[0]
-        for g in ends[1]
-        for a, b in ways
+        f.fillers("figure") == g.fillers("figure") and goes_back(f.name, g.name) for f in ends[0] for g in ends[1]
     )
 
 
