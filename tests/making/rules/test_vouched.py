@@ -174,3 +174,10 @@ def test_what_nobody_vouches_for(caption: str, never: str, previewed: Callable[.
 def test_swaps_that_rules_vouch_for(caption: str, swap: str, previewed: Callable[..., Made], parser: str) -> None:
     swaps = made_of(previewed, parser, "rules:swap", caption)
     assert swap in swaps if swap else not swaps
+
+
+def test_a_charge_stays_with_its_verb(previewed: Callable[..., Made], parser: str) -> None:
+    """Small parsers attach `of lying` to the chairman, who was swapped together with it."""
+    foils = made_of(previewed, parser, "rules:swap", "A woman accuses the chairman of lying.")
+    assert "The chairman accuses a woman of lying." in foils
+    assert not [f for f in foils if "chairman of lying" in f]
