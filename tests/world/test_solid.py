@@ -19,7 +19,7 @@ from creperie.world.solid import furnish, space, studio
 from creperie.world.solid.arrange import backdrops
 from creperie.world.solid.furnish import plane
 from creperie.world.solid.meshes import joined, turned
-from creperie.world.solid.models import DRESSING, SOLIDS, drawn_of, extent, parts_of
+from creperie.world.solid.models import DRESSING, SOLIDS, drawn_of, dressing_of, extent, parts_of
 from creperie.world.solid.paints import large_picture, surface
 from creperie.world.solid.scene import Solid, read_room
 from creperie.world.solid.space import RoomGraph, box_of, fits_in_view
@@ -229,6 +229,32 @@ def test_a_thing_has_a_shadow_on_the_side_away_from_the_sun() -> None:
     assert sunnier[:, :20].mean() - sunnier[:, -20:].mean() > 0.04
 
 
+@pytest.mark.skipif(find_spec("mitsuba") is None, reason="mitsuba is not installed (the extra `render`)")
+def test_a_lit_lamp_shines_on_what_is_near_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers saw no light around lamps: its bulb sent none, and a black shade hid that it was lit."""
+    monkeypatch.setattr(studio, "expose", lambda light: light)
+    lamp = Solid("lamp", "black", "cloth", state="on")
+    lit, dark = (studio.render_room(Room((replace(lamp, state=state),)), 48, samples=8) for state in ("on", "off"))
+    more = lit.mean(2) / dark.mean(2)
+    assert np.median(more[-6:, 16:32]) > 1.3, "the table before it"
+    assert more[:6].max() > 3, "its shade"
+
+
+def test_things_look_like_what_they_are() -> None:
+    """Readers saw milk instead of a label, a boat that balanced on its keel, and balls and boxes without any detail."""
+    bottle = {paint: patches.points for paint, patches in drawn_of("bottle", "")}
+    assert bottle["paper"][..., 1].max() < 0 < bottle["main"][..., 1].max()
+    assert "paper" not in dict(drawn_of("bottle", "", patterned=True))
+    cradle = dict(drawn_of("toy boat", ""))["beech"].points
+    assert cradle[..., 2].min() == pytest.approx(0, abs=1e-6)
+    assert np.ptp(cradle[..., 1]) > 6
+    assert len(dict(drawn_of("ball", ""))["main"].points) > len(dict(parts_of("ball", ""))["main"].points)
+    assert "paper" in dict(drawn_of("box", "closed"))
+    fruit = dict(dressing_of("bananas"))["banana"].points
+    rings = np.linalg.norm(fruit - fruit.mean(1, keepdims=True), axis=2).mean(1)
+    assert rings.max() > 1.5 * rings.min(), "their ends are as thick as their middle"
+
+
 def test_the_handle_of_a_mug_ends_in_its_wall() -> None:
     """A reader saw it inside an empty mug."""
     x, y, z = np.concatenate([patches.points.reshape(-1, 3) for _, patches in drawn_of("mug", "empty")]).T
@@ -359,8 +385,12 @@ def test_noise_goes_and_edges_of_shadows_stay() -> None:
     smooth = studio.smooth(light * noise, guide)[8:-8, :, 0]
     for side, level in ((smooth[:, 4:20], 0.6), (smooth[:, 28:44], 0.1)):
         assert side.mean() == pytest.approx(level, rel=0.08)
-        assert side.std() < 0.12 * level
-    assert np.diff(smooth.mean(0)).min() < -0.2
+        assert side.std() < 0.16 * level
+    assert np.diff(smooth.mean(0)).min() < -0.19
+    leg = np.full((48, 48, 3), 0.6)
+    leg[:, 22:26] = 0.35  # readers missed such shadows
+    shadow = studio.smooth(leg * (1 + noise) / 2, guide)[8:-8, :, 0].mean(0)
+    assert shadow[4:18].mean() - shadow[22:26].mean() > 0.1
 
 
 def test_things_stand_out_from_wall_and_ground() -> None:

@@ -15,13 +15,13 @@ def smooth(light: np.ndarray, guide: np.ndarray) -> np.ndarray:
     light, guide = (np.nan_to_num(np.moveaxis(a, 2, 0), posinf=0, neginf=0) for a in (light, guide))  # astray rays
     albedo, normal, depth = np.clip(guide[-7:-4], 0.04, 1), guide[-4:-1], guide[-1:]
     light = light / albedo
-    light = _despeckled(light / np.maximum(light.max(0) / 150, 1))
+    light = _despeckled(light / np.maximum(light.max(0) / 30, 1))
     likeness = np.concatenate([4 * albedo, 3 * normal, depth / np.maximum(depth.mean() * 0.04, 1e-3)])
     beside = _apart(likeness, 1)
     for step in (1, 2, 4, 8):
         grey = light.mean(0)  # less noisy than the light itself, so that edges are not ragged
-        grey = _averaged(grey[None], beside, 0.55 * np.log(grey + 0.05), 1)[0]
-        level = math.sqrt(12 / step**0.8) * np.log(grey + 0.05)
+        grey = _averaged(grey[None], beside, 1.1 / step**0.3 * np.log(grey + 0.25), 1)[0]
+        level = math.sqrt(9 * step**0.6) * np.log(grey + 0.25)  # by now, less noisy: thin shadows stay
         light = _averaged(light, beside if step == 1 else _apart(likeness, step), level, step)
     return np.moveaxis(light * albedo, 0, 2)
 

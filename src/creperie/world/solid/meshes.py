@@ -192,7 +192,8 @@ def _box(numbers: Numbers) -> Patches:
     return Patches(p, box.normals, uv / TILE)
 
 
-def _tube(numbers: Numbers) -> Patches:
+def _tube(numbers: Numbers, *, fruit: bool = False) -> Patches:
+    """Return a bent tube. As a `fruit`, it has edges along it and is thinner at its ends."""
     radius = numbers[0]
     pieces = _curve(np.array(numbers[1:], float).reshape(-1, 3), 6)
     points = np.concatenate([at[(k > 0) :] for k, (at, _) in enumerate(pieces)])
@@ -207,6 +208,10 @@ def _tube(numbers: Numbers) -> Patches:
     normals = np.stack(rings)
     length = np.concatenate([[0], np.linalg.norm(np.diff(points, axis=0), axis=1).cumsum()])
     uv = np.stack(np.broadcast_arrays(length[:, None] / TILE, turn[None, :, 0] * radius / TILE), 2)
+    if fruit:
+        thick = 1 - 0.72 * np.abs(2 * length / length[-1] - 1)[:, None, None] ** 2.6
+        body = _smooth(points[:, None] + radius * thick * (1 + 0.07 * np.cos(5 * turn)) * normals)
+        return Patches(body.points, -body.normals, body.uv)
     body = grid(points[:, None] + radius * normals, normals, uv)
     caps = [
         grid(np.stack([end + 0 * ring, end + radius * ring]))
@@ -260,6 +265,16 @@ def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0, *, steps
             flat = grid(np.stack(pair))
             parts.append(Patches(flat.points, flat.normals, flat.points[..., :2] / TILE))
     return joined(parts)
+
+
+def _label(numbers: Numbers) -> Patches:
+    """Return a piece of paper around a part of a bottle, towards the camera. `numbers` are its radius, its lower and
+    upper edge, and how many degrees it reaches to each side.
+    """
+    radius, low, high, half = numbers
+    at = np.radians(np.linspace(-90 - half, -90 + half, 25))
+    facing = np.stack([np.cos(at), np.sin(at), 0 * at], 1)
+    return grid(np.stack([radius * facing + (0, 0, z) for z in (low, high)]), np.stack([facing, facing]))
 
 
 def _area(corners: np.ndarray) -> float:
@@ -372,10 +387,12 @@ _SHAPES: dict[str, Callable[[Numbers], Patches]] = {
     "ball": _ball,
     "box": _box,
     "tube": _tube,
+    "banana": lambda numbers: _tube(numbers, fruit=True),
     "arc": _arc,
     "cut z": lambda numbers: _cut(numbers[3:], *numbers[:3]),
     "cut y": _cut_y,
     "cut x": _cut_x,
+    "label": _label,
     "leaf": _leaf,
     "bloom": _bloom,
     "canopy": _canopy,

@@ -61,8 +61,11 @@ def drawn_of(kind: str, state: str, patterned: bool = False, number: int = 0) ->
     letters = model.get("letters", ())
     if number % (1 + len(letters)):
         rows = [row for row in rows if row[0] != "letter"] + letters[number % (1 + len(letters)) - 1]
+    rows = [row for row in rows if row[0] not in model.get("hidden", ())]
+    rows += [*model.get("detail", ()), *model.get(f"detail {state}", ())]
+    rows += [] if patterned else model.get("seams", [])
     rows = [row for row in rows if not patterned or row[0] not in model.get("label", ())]
-    return _assembled(model, state, [*rows, *model.get("detail", ()), *model.get(f"detail {state}", ())], True)
+    return _assembled(model, state, rows, True)
 
 
 @cache

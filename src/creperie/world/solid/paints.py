@@ -17,6 +17,7 @@ MATERIALS: dict[str, tuple[float, float, str]] = _TABLES["materials"]
 NATURAL: dict[str, Rgb] = {name: tuple(rgb) for name, rgb in _TABLES["natural"].items()}
 LIGHTS: list[Any] = _TABLES["lights"]
 RUGS = len(_TABLES["rugs"])
+SHADE = 8  #: tiles of texture from the rim of a lamp's shade to its top and down inside
 
 
 def linear(colour: Any) -> np.ndarray:
@@ -115,14 +116,29 @@ class Surface:
     def plain(self) -> bool:
         return not (self.texture or self.pattern)
 
+    @property
+    def shade(self) -> bool:
+        """Whether it is the cloth around a light, which shines through it."""
+        return bool(self.light) and self.texture == "weave"
+
     def shine(self) -> np.ndarray:
-        """Return the light that the surface emits, in linear RGB: (n, n, 3)."""
+        """Return the light that the surface emits, in linear RGB: (n, n, 3). A shade is brightest beside the bulb."""
         if self.texture == "flame":
             return np.array(_TABLES["flame"])[:, None, :]
-        return (0.01 + 0.99 * linear(self.picture())) * self.light
+        light = (0.03 + 0.97 * linear(self.picture())) * self.light
+        if not self.shade:
+            return light
+        at = np.linspace(0, SHADE, len(light))[:, None, None]
+        up = np.where(at < 3.9, at, 7.8 - at) / 3.9
+        return light * (0.3 + 0.7 / (1 + (2 * (up - 0.66)) ** 2) ** 1.5)
 
     def picture(self) -> np.ndarray:
-        """Return the image on the surface: (n, n, 3) uint8."""
+        """Return the image on the surface: (n, n, 3) uint8; on a shade, all of it, outside and then inside."""
+        if self.shade:
+            tile = bitmap(self.rgb, "", self.pattern)
+            cloth = np.tile(tile, (512 // len(tile), 1, 1))
+            cloth[250:] = 146, 134, 112
+            return cloth
         if self.texture.startswith("large "):
             return large_picture(self.rgb, self.texture[6:])
         return bitmap(self.rgb, self.texture, self.pattern)
@@ -137,14 +153,14 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     if paint == "flame":
         return Surface((255, 240, 220), light=(1, 1, 1), texture="flame", tiles=1.2)
     if paint == "bulb":
-        return Surface((255, 236, 206), light=(110, 92, 66))
+        return Surface((255, 236, 206), light=(340, 255, 150))
     if paint not in ("main", "lit"):
         rgb, roughness, metallic = _TABLES["fixed"][paint]
         return Surface(tuple(rgb), roughness, metallic)
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
     tiles = 3.5 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
-    light = (2.8, 2.3, 1.8) if paint == "lit" else ()
+    light = (3.6, 2.8, 1.9) if paint == "lit" else ()
     return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
 
 

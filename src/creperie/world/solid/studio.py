@@ -30,7 +30,7 @@ from creperie.world.solid.develop import expose, smooth
 from creperie.world.solid.furnish import plane, surroundings
 from creperie.world.solid.meshes import Patches, build, fuzz, joined, turned
 from creperie.world.solid.models import drawn_of
-from creperie.world.solid.paints import LIGHTS, Surface, surface
+from creperie.world.solid.paints import LIGHTS, SHADE, Surface, linear, surface
 from creperie.world.solid.scene import Room, Solid
 from creperie.world.solid.space import VIEW, camera_of, pose_of
 
@@ -58,7 +58,7 @@ class RenderOptions:
         """Return the picture of a room as the content of a PNG file. It is read from the cache or, if it is not there,
         rendered.
         """
-        file = cache_home() / "rooms-10" / f"{size}-{self.samples}" / f"{room.code}.png"
+        file = cache_home() / "rooms-11" / f"{size}-{self.samples}" / f"{room.code}.png"
         if not file.is_file():
             out = BytesIO()
             Image.fromarray(render_room(room, size, samples=self.samples, variant=self.variant)).save(out, "PNG")
@@ -164,11 +164,11 @@ def render_room(
         through = _TINT ** (1 / np.clip(facing, 0.09, 1))[..., None]
         bent = np.round(0.09 * size * (1 - facing[..., None]) ** 2 * guide[..., [5, 3]] * (1, -1)).astype(int)
         y, x = (np.clip(np.mgrid[:size, :size][k] + bent[..., k], 0, size - 1) for k in (0, 1))
-        light = np.where(glass, light + through * beyond[y, x], 0.8 * light + 0.2 * beyond)  # lighter shadows
+        light = np.where(glass, light + through * beyond[y, x], light)
     return expose(light)
 
 
-_TINT = np.array((0.8, 0.93, 0.91))  #: of light that passes through glass
+_TINT = np.array((0.72, 0.87, 0.85))  #: of light that passes through glass
 
 
 def _light_in(
@@ -183,9 +183,8 @@ def _light_in(
             lamps.setdefault(look, []).append(patches)
     for k in range(3 - len(lamps)):  # always as many lights: another number would be compiled anew
         lamps[Surface((k, 0, 0), light=(0, 0, 0))] = [plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))]
-    dull = mi.load_dict({"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.1}})
     for k, (look, patches_of) in enumerate(lamps.items()):
-        made[f"light{k}"] = _glowing_mesh(mi, look, joined(patches_of), dull)
+        made[f"light{k}"] = _glowing_mesh(mi, look, patches_of)
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
     _keep_variable(mi, scene.sensors()[0], ("aperture_radius", "focus_distance"))
     light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 4, "rr_depth": 2}), seed=seed)
@@ -319,22 +318,31 @@ def _painted_mesh(mi: Any, parts: Sequence[tuple[Patches, Surface]]) -> Any:
     return _mesh(mi, joined(placed), props)
 
 
-def _glowing_mesh(mi: Any, look: Surface, patches: Patches, dull: Any) -> Any:
-    """Return surfaces that emit light as a mesh; `dull` is the material with which they reflect other light. Meshes
-    and textures always have the same size, because code would be compiled anew for another size.
+def _glowing_mesh(mi: Any, look: Surface, pieces: Sequence[Patches]) -> Any:
+    """Return surfaces that emit light as a mesh. Meshes and textures always have the same size, because code would be
+    compiled anew for another size.
+
+    Light starts from points of the texture, so that pieces need parts of it for themselves. Shades repeat theirs:
+    they are so large that enough paths meet them.
     """
-    shine = look.shine().astype(np.float32)
-    rows, columns = (np.arange(64) * n // 64 for n in shine.shape[:2])
-    radiance = {"type": "bitmap", "bitmap": mi.Bitmap(shine[np.ix_(rows, columns)]), "raw": True}
-    weight = 1.0 if any(look.light) else 0.001
+    maps: dict[str, Any] = {}
+    for name, values in (("radiance", look.shine()), ("reflectance", linear(look.picture()))):
+        rows, columns = (np.arange(n) * m // n for n, m in zip((512, 64), values.shape))
+        bitmap = mi.Bitmap(values[np.ix_(rows, columns)].astype(np.float32))
+        maps[name] = {"type": "bitmap", "bitmap": bitmap, "raw": True}
+    placed = []
+    for k, piece in enumerate(pieces):
+        low, high = piece.uv.min((0, 1)), piece.uv.max((0, 1))
+        own = ((piece.uv - low) / (high - low) + (k, 0)) / (len(pieces), 1)
+        placed.append(replace(piece, uv=piece.uv / (look.tiles, SHADE) if look.shade else own))
     props = mi.Properties()
-    props["bsdf"] = dull
-    props["emitter"] = mi.load_dict({"type": "area", "radiance": radiance, "sampling_weight": weight})
+    props["bsdf"] = mi.load_dict({"type": "diffuse", "reflectance": maps["reflectance"]})
+    weight = float(any(look.light) and not look.shade)
+    props["emitter"] = mi.load_dict({"type": "area", "radiance": maps["radiance"], "sampling_weight": weight})
     dot = plane((0, 0, -900), (0.1, 0, 0), (0, 0.1, 0))
-    spare = -(len(patches.points) + 2) % 4096
+    spare = -(sum(len(piece.points) for piece in placed) + 2) % 4096
     blank = Patches(*(np.repeat(field[:1], spare, 0) for field in (0 * dot.points, dot.normals, dot.uv)))
-    whole = joined([dot, patches, blank, dot])
-    return _mesh(mi, Patches(whole.points, whole.normals, whole.uv / look.tiles), props)
+    return _mesh(mi, joined([dot, *placed, blank, dot]), props)
 
 
 def _mesh(mi: Any, patches: Patches, props: Any) -> Any:
