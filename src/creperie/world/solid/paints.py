@@ -68,6 +68,8 @@ def _texture(name: str) -> np.ndarray:
     if name == "wicker":
         over = (x // 16 + y // 8) % 2
         return 0.5 + 0.5 * np.where(over, np.sin(y * np.pi / 8), np.abs(np.sin(x * np.pi / 16)) * 0.75)
+    if name == "crust":
+        return 0.74 + 0.18 * _noise(64, 4, 15).T + 0.2 * _noise(64, 32, 16)
     if name in ("fur", "card"):
         return 0.72 + 0.28 * _noise(64, 32, 5) if name == "fur" else 0.95 + 0.05 * _noise(64, 64, 6, 8).T
     return np.ones((1, 1))
@@ -156,7 +158,7 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
         return Surface((255, 236, 206), light=(340, 255, 150))
     if paint not in ("main", "lit"):
         rgb, roughness, metallic = _TABLES["fixed"][paint]
-        return Surface(tuple(rgb), roughness, metallic)
+        return Surface(tuple(rgb), roughness, metallic, paint if paint == "crust" else "", tiles=2)
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
     tiles = 3.5 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1

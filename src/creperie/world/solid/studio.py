@@ -29,7 +29,7 @@ from creperie.core import Progress, UsageError, cache_home, missing_extra, optio
 from creperie.world.solid.develop import expose, smooth
 from creperie.world.solid.furnish import plane, surroundings
 from creperie.world.solid.meshes import Patches, build, fuzz, joined, turned
-from creperie.world.solid.models import drawn_of
+from creperie.world.solid.models import SOLIDS, drawn_of
 from creperie.world.solid.paints import LIGHTS, SHADE, Surface, linear, surface
 from creperie.world.solid.scene import Room, Solid
 from creperie.world.solid.space import VIEW, camera_of, pose_of
@@ -240,6 +240,9 @@ def _parts(room: Room) -> list[tuple[Patches, Surface]]:
                 own = own.moved(np.eye(3), (0, 0, -10)).moved(turned("y", _HANDS[paint] * k), (0, 0, 10))
             if look.texture == "fur" and paint == "main":
                 own = joined([own, _outside_light_fur(fuzz(own, 24000, 0.45), thing)])
+            if look.glass and not SOLIDS[thing.kind].under:  # its foot is thick
+                foot = build("turn", (0, 0, 0, 0, 0.1, 3.2, 0.1, 3.2, 0.6, 0, 0.6))
+                parts.append((foot.moved(*pose_of(thing)), Surface((54, 62, 57), 0.2)))
             if paint == "cream":
                 own = joined([own, fuzz(own, 5000, 0.25)])
             if look.plain and paint == "main" and not look.light:  # nor are two things quite of one tone
