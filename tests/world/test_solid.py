@@ -250,6 +250,10 @@ def test_things_look_like_what_they_are() -> None:
     assert np.ptp(cradle[..., 1]) > 6
     assert len(dict(drawn_of("ball", ""))["main"].points) > len(dict(parts_of("ball", ""))["main"].points)
     assert "paper" in dict(drawn_of("box", "closed"))
+    vase = Solid("vase", "", "glass", state="empty")
+    (foot,) = [p.points for p, look in studio._parts(Room((vase,))) if look.rgb == (54, 62, 57)]
+    assert np.ptp(foot[..., 2]) < 1, "no foot by which one sees where it stands"
+    assert not surface("crust", "", "", "").plain
     fruit = dict(dressing_of("bananas"))["banana"].points
     rings = np.linalg.norm(fruit - fruit.mean(1, keepdims=True), axis=2).mean(1)
     assert rings.max() > 1.5 * rings.min(), "their ends are as thick as their middle"
