@@ -246,7 +246,7 @@ def _is_after_list(token: Any) -> bool:
         start -= 1
     article, goes_on = token.doc[start], token.doc[token.i + 1].tag_ if token.i + 1 < len(token.doc) else ""
     listed = start > 0 and article.tag_ in ("DT", "CD") and article.nbor(-1).lower_ == "and"
-    return listed and goes_on in ("IN", "DT", "RB", "CD", "TO", "NNS", "") and not _has_finite(token.sent)
+    return listed and goes_on in ("IN", "DT", "RB", "CD", "TO", "NNS", "VBN", "VBG", "") and not _has_finite(token.sent)
 
 
 def _has_finite(sentence: Any) -> bool:

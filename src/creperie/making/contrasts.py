@@ -18,6 +18,7 @@ from creperie.lang import (
     is_reciprocal,
     is_worn,
     kind_of,
+    knows_verb,
     lemma,
     open_wordnet,
     things,
@@ -68,13 +69,15 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 def _attributes(doc: Any) -> list[Any]:
     """Return the words that describe how a thing looks, its nationality (`French`) or its side (`left`)."""
+    before = [t for t in doc[:-1] if (t.tag_ == "NN" or not t.i) and t.nbor(1).tag_ == "NN"]
+    stuffs = [t for t in before if look_of_word(t.lower_, "NN") in ("material", "fabric")]
     worn = [t for t in doc if t.dep_ == "pobj" and t.head.lower_ in ("in", "of") and look_of(t)]
     graded = [t for t in doc if t.tag_ in ("JJR", "JJS") and t.text.isalpha()]
     sides = [t for t in doc if _is_side(t)]
     after = [doc[t.i + 1].tag_ if t.i + 1 < len(doc) else "" for t in doc]
     nations = [t for t in doc if is_nation(t.text) and (after[t.i] in ("NN", "NNS") or _is_somebody(t))]
     loose = [t for t in doc if t.tag_[:2] in ("NN", "JJ", "VB") and t.is_lower and _is_colour(t.lower_)]
-    every = sorted({*qualities(doc), *worn, *graded, *sides, *nations, *loose}, key=lambda t: t.i)
+    every = sorted({*qualities(doc), *worn, *graded, *sides, *nations, *loose, *stuffs}, key=lambda t: t.i)
     every = [t for t in every if t.dep_ != "pobj" or base_of(t) not in frames()["named_by_colour"]]  # a glass of wine
     said = [t for t in every if _is_side(t) or (described(t) is not None and not _is_of_name(t))]
     return [t for t in said if not any(t.i == other.i - 1 and _is_shade(t, other) for other in said)]
@@ -83,7 +86,8 @@ def _attributes(doc: Any) -> list[Any]:
 def _is_of_name(word: Any) -> bool:
     """Return True if a noun forms a name with the noun after it, as in `wine glass`."""
     after = word.nbor(1) if word.i + 1 < len(word.doc) else word
-    named = word.lower_ in ("wine", "tea", "wash") or is_name(f"{word.lower_} {base_of(after)}")
+    flavour = 13 in topics(word.lower_)[:2] and topics(base_of(after))[:1] == (13,)  # plum jam
+    named = flavour or word.lower_ in ("wine", "tea", "wash") or is_name(f"{word.lower_} {base_of(after)}")
     return word.tag_[:2] == "NN" and after.tag_[:2] == "NN" and named
 
 
@@ -180,7 +184,9 @@ def _why_unfit(
         return ""
     stuff = [(look_of(t), other_materials(t.lower_, "material")) for t in (left, right)]
     unlike = stuff[0] != stuff[1] and [look for look, _ in stuff] != ["pattern"] * 2  # copper and iron are both metals
-    made_of = {look for look, _ in stuff} & {"material", "fabric", "pattern"}
+    hides = ("leather", "suede")
+    looks = {"fabric" if t.lower_ in hides else look for t, (look, _) in zip((left, right), stuff)}
+    made_of = looks & {"material", "fabric", "pattern"}
     heads = {base_of(one), base_of(other)}
     fit = {look for look, rows in (("material", "rigid"), ("fabric", "soft")) if heads <= {*frames()[rows]}}
     mixed = made_of and unlike and not alike and not made_of <= fit  # brass satchels
@@ -205,6 +211,9 @@ def are_told_apart(scene: ParsedScene, one: Any, other: Any) -> bool:
     if (one.tag_ == "NNS") != (other.tag_ == "NNS" or other.lower_ == "ones"):
         return True
     doc = one.doc
+    contents = [[w.lower_ for c in t.rights if c.lower_ == "of" for w in c.subtree] for t in (one, other)]
+    if all(contents) and contents[0] != contents[1]:
+        return True  # a bottle of oil, a bottle of vinegar
     if joined(one, other) or all(
         t.tag_ in ("CC", ",", ":", "DT", "JJ", "JJR", "NN", "CD") for t in doc[one.i + 1 : other.i]
     ):
@@ -275,7 +284,8 @@ def _may_look(attribute: Any, noun: Any, corpus: WordCounts) -> bool:
     """
     base, look = base_of(noun), look_of(attribute)
     senses = topics(base)
-    made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base) or base in frames()["rigid"]
+    made = sort_here(noun) in MADE or 6 in senses[:3] or is_worn(base)
+    made = made or base in (*frames()["rigid"], *frames()["fittings"])
     if sort_here(noun) in ANIMATE:
         return may_be(attribute.lower_, noun, corpus)
     if base in things()["inborn"] or (not made and is_name(f"{attribute.lower_} {base}")):  # `red onion`
@@ -320,7 +330,8 @@ def _noun_after(modifier: Any) -> Any | None:
     noun = None
     for t in modifier.doc[modifier.i + 1 :]:
         frisbee = t.tag_ == "NNP" and kind_of(t.lower_) and not t.nbor(-1).text[:1].isupper()
-        if t.tag_ in ("NN", "NNS") or (t.tag_ == "NNP" and t.is_lower and noun is None) or frisbee:
+        unread = t.tag_[:2] == "VB" and noun is not None and not knows_verb(lemma(t.text, t.tag_))  # floorboards
+        if t.tag_ in ("NN", "NNS") or unread or (t.tag_ == "NNP" and t.is_lower and noun is None) or frisbee:
             noun = t
         elif (
             noun is not None

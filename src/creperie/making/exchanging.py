@@ -270,6 +270,10 @@ def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
         for here, there in _both(left, right)
     ):
         return ""  # `Dalia Okonjo from Year 6`
+    counted = [t.tag_ == "NN" and sort_here(t) != "name" and not is_mass(base_of(t)) for t in (left, right)]
+    bare = [alone and lacks_determiner(t) for alone, t in zip(counted, (left, right))]
+    if bare[0] != bare[1]:
+        return ""  # `a boy chases little girl`
     if any(base_of(c) in frames()["static"] for t in (left, right) for c in t.lefts):
         return ""  # `a standing man`, who may be sitting in the other place
     words = [

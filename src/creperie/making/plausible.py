@@ -210,7 +210,9 @@ def standing(noun: Any, sort: str) -> str:
 
 
 def _is_plain_quality(adjective: Any) -> bool:
-    return dimension_of(adjective.lower_) in ("size", "age", "colour") or adjective.text[:1].isupper()
+    compared = adjective.tag_ in ("JJR", "JJS")
+    plain = lemma(adjective.lower_, adjective.tag_) if compared else adjective.lower_
+    return dimension_of(plain) in ("size", "age", "colour") or adjective.text[:1].isupper()
 
 
 def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str], *, direct: bool = False) -> bool:

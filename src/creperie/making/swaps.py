@@ -35,6 +35,8 @@ from creperie.making.verbs import topics
 NO_SWAP = "-"
 #: Roles of people in what one of them does to the other.
 _TAKING_PART = frozenset(("agent", "patient", "recipient"))
+#: Relations of an action to the person at whom it is aimed: `yells at the referee`.
+_AIMED = frozenset(("is at", "at", "to"))
 #: What two people hold together, so that it does not matter whose it is.
 _SHARED = frozenset(("hand", "arm", "attention", "eye", "birthday", "wedding", "victory"))
 #: Relations that two things of one sort may have in either order.
@@ -203,7 +205,7 @@ def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stat
         told_all = {id(f) for t in (left, right) for f, _ in scene.facts_of(t)} <= {id(f) for f, *_ in links}
         if mutual and told_all and not names:
             return NO_SWAP  # who argues with whom
-        direct = bool(links) and all(not f.is_relation and {a, b} <= _TAKING_PART for f, a, b in links)
+        direct = bool(links) and all(f.name in _AIMED if f.is_relation else {a, b} <= _TAKING_PART for f, a, b in links)
         equal = mutual or are_equals(
             left, right, sorts, verbs, direct=direct
         )  # the truth layer knows what holds both ways
@@ -258,11 +260,14 @@ def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[State
 
 def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:
     """Return True if two people do something in separate clauses: `A man holds a net while a woman watches.`"""
-    if "animal" in map(sort_here, (left, right)):
+    sorts = {sort_here(left), sort_here(right)}
+    if "animal" in sorts and len(sorts) > 1:
         return False
     doers = [[f for f, role in scene.facts_of(t) if role == "agent" and not f.is_relation] for t in (left, right)]
     within = any(scene.doc[f.token].dep_ in ("ccomp", "xcomp", "relcl") for own in doers for f in own)
     same = {f.name for f in doers[0]} & {f.name for f in doers[1]}
+    if "animal" in sorts and not {f.name for own in doers for f in own} <= {*frames()["of_animals"]}:
+        return False
     several = is_plural(left) != is_plural(right)
     return all(doers) and not within and not same and not several and not (joined(left, right) and len(doers) < 2)
 
@@ -313,8 +318,9 @@ def _is_bare(scene: ParsedScene, fact: Stated, hung: bool = False) -> bool:
 def _is_of_both(scene: ParsedScene, fact: Stated, left: Any, right: Any) -> bool:
     """Return True if a relation tells where both of two things are: `In the hall`, `On the table, a jug …`."""
     grounds = {*fact.fillers("ground")} - {left.i, right.i}
-    before = fact.token < min(left.i, right.i)
-    return bool(grounds) and (fact.name in ("is in", "is at") or (fact.name in ("is on", "is against") and before))
+    first, last = sorted((left.i, right.i))
+    outside = fact.token < first or (fact.token > last and last not in fact.fillers("figure"))
+    return bool(grounds) and (fact.name in ("is in", "is at") or (fact.name in ("is on", "is against") and outside))
 
 
 def _are_ends_of_way(scene: ParsedScene, left: Any, right: Any) -> bool:
