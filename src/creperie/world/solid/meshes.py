@@ -25,7 +25,7 @@ class Patches:
     def moved(self, matrix: np.ndarray, shift: Numbers = (0, 0, 0)) -> Patches:
         """Return the patches after a linear map (turning, mirroring or scaling) and then a shift."""
         normals = self.normals @ np.linalg.inv(matrix)
-        normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)
+        normals /= np.sqrt(np.maximum(np.einsum("nij,nij->ni", normals, normals), 1e-18))[..., None]
         return Patches(self.points @ matrix.T + np.asarray(shift, float), normals, self.uv)
 
     def split(self, widest: float) -> Patches:
