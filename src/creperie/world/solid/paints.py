@@ -132,7 +132,7 @@ class Surface:
             return light
         at = np.linspace(0, SHADE, len(light))[:, None, None]
         up = np.where(at < 3.9, at, 7.8 - at) / 3.9
-        return light * (0.3 + 0.7 / (1 + (2 * (up - 0.66)) ** 2) ** 1.5)
+        return light * (0.12 + 0.88 / (1 + (2.4 * (up - 0.66)) ** 2) ** 1.5)
 
     def picture(self) -> np.ndarray:
         """Return the image on the surface: (n, n, 3) uint8; on a shade, all of it, outside and then inside."""
@@ -162,7 +162,7 @@ def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
     tiles = 3.5 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
-    light = (3.6, 2.8, 1.9) if paint == "lit" else ()
+    light = (2.6, 2.0, 1.35) if paint == "lit" else ()
     return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass", light)
 
 
