@@ -231,8 +231,8 @@ def _fits_modifiers(here: Any, there: Any) -> bool:
             or word.lower_ in ("lone", "single")
             or (known == "colour" and sort_here(there) in (*MADE, "animal", "artefact"))
         )
-        doing = word.tag_ in ("VBG", "VBN") and sort_here(there) == "person"
-        if not alike or word.lower_ in frames()["gendered"] or not (general or known not in ("", "material") or doing):
+        seen = word.tag_ in ("VBG", "VBN") and sort_here(there) == "person" and base_of(word) in frames()["static"]
+        if not alike or word.lower_ in frames()["gendered"] or not (general or known not in ("", "material") or seen):
             return False
     return not any(c.dep_ == "poss" for c in here.lefts)
 

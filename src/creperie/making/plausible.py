@@ -233,7 +233,6 @@ def are_equals(left: Any, right: Any, sorts: tuple[str, str], verbs: list[str], 
     if any(act in frames()["one_way"] or not (direct or act in frames()["between_people"]) for act in acts):
         return False
     grown = any(act in frames()["grown"] for act in acts)
-    borne = any(act in ("drag", "carry", "lift") for act in acts)
-    if borne and "police" in (base_of(left), base_of(right)):
-        return False
+    if any(act in frames()["of_office"] for act in acts) and {base_of(left), base_of(right)} & {*frames()["in_office"]}:
+        return False  # few police are dragged away, and few visitors search guards
     return not (grown and "child" in both and len(both) > 1)

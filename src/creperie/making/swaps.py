@@ -255,7 +255,7 @@ def _verbs_of(scene: ParsedScene, left: Any, right: Any, links: list[tuple[State
     chosen = [f for f, *_ in links] or [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent"]
     events = {f.token: f.name for f in scene.reading.facts if not f.is_relation}
     spoken = [events.get(f.event, "be") if f.is_relation else f.name for f in chosen]
-    return [verb for verb in spoken if links or verb in frames()["grown"]]
+    return [verb for verb in spoken if links or verb in (*frames()["grown"], *frames()["one_way"])]
 
 
 def _act_apart(scene: ParsedScene, left: Any, right: Any) -> bool:

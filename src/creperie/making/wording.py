@@ -97,7 +97,10 @@ def plain(token: Any) -> str:
     before = token.doc[: token.i]
     if any(not (t.is_space or t.is_punct) for t in before) and not before[-1].is_sent_end:
         return text
-    described = token.dep_ == "compound" and token.head.tag_ in ("NN", "NNS") and is_common(text.lower())
+    after = token.nbor(1) if token.i + 1 < len(token.doc) else token
+    described = token.dep_ == "compound" and token.head.tag_ in ("NN", "NNS")
+    described = described or (after.is_lower and after.tag_[:2] in ("NN", "JJ"))  # `Union leader`, `Crimson lampshade`
+    described = described and is_common(text.lower())
     names = (token.tag_ == "NNP" and not _names_many(text) and not described) or text == "I" or text[1:2].isupper()
     names = names or is_nation(text)
     return text if names else text[:1].lower() + text[1:]
