@@ -103,3 +103,17 @@ def test_other_captions_of_the_image_count_as_true() -> None:
     assert truth(caption, foil, ["a cat sleeps"]).word == "entailed"
     assert truth("A red car waits.", "A blue car waits.", ["A blue and red car."]).word == "compatible"
     assert truth("A man waits.", "A man waits with a dog.", ["A man and his dog."]).word == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("caption", "candidate", "quoted"),
+    [
+        ("The cat is on the left of the sofa.", "The cat is on the right of the sofa.", "left of sofa"),
+        ("Bread lies on top of the box.", "The box lies on top of the bread.", "on top of box"),
+        ("The mug is bigger than the bowl.", "The bowl is bigger than the mug.", "bigger than bowl"),
+    ],
+)
+def test_reasons_quote_the_whole_relation(caption: str, candidate: str, quoted: str) -> None:
+    found = truth(caption, candidate)
+    assert found.word == "contradicted"
+    assert quoted in found.reason

@@ -11,6 +11,7 @@ from creperie.lang.lexicon import kind_of
 SUBJECTS = ("nsubj", "nsubjpass", "csubj")
 DENYING = frozenset(("no", "nobody", "none", "nothing", "neither"))
 UNIVERSAL = frozenset(("all", "every", "each"))
+_EVERYBODY = frozenset(("everyone", "everybody", "everything", "all", "nobody", "none", "nothing", "anyone", "anybody"))
 #: Words that open a scope in which another word does not contradict the caption.
 OPENERS = DENYING | UNIVERSAL | {"not", "n't", "never", "without"}
 PARTS = frozenset(["piece", "slice", "bit", "chunk", "type", "kind", "sort"])
@@ -34,6 +35,8 @@ _GROUPS = PARTS | frozenset(
         "class",
     ]
 )
+#: Words for all or none of several things, which may stand before `of`: `all of the people`.
+QUANTIFIERS = frozenset(("all", "each", "both", "none"))
 #: Nouns and adverbs that form one preposition with their neighbours: `in front of`, `to the left of`, `next to`.
 WITHIN = frozenset(("front", "top", "left", "right", "side", "back", "middle", "edge", "center"))
 _PAIRS: Mapping[str, tuple[str, ...]] = {
@@ -56,13 +59,18 @@ def verb_base(verb: Any) -> str:
     return lemma(verb.text, verb.tag_ if verb.tag_.startswith("VB") else "VBZ")
 
 
+def are_except(noun: Any) -> bool:
+    """Return whether what follows a noun after `but` is what the noun leaves out: `everyone but the man`."""
+    return noun.i + 1 < len(noun.doc) and noun.lower_ in _EVERYBODY and noun.nbor(1).lower_ in ("but", "except")
+
+
 def doers(verb: Any) -> list[Any]:
     """Return the subjects of a verb. A verb without a subject of its own gets the noun that it modifies or, if it is
     joined to another verb, the subjects of that verb.
     """
     own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") and c.tag_[:1] != "W" for t in joined_nouns(c)]
     if own:
-        return own
+        return own[:1] if are_except(own[0]) else own
     if verb.dep_ == "acl" and verb.tag_ == "VBG":
         return _wearers(verb.head)
     if verb.dep_ in ("acl", "relcl", "amod") or (verb.dep_ == "ROOT" and verb.head.tag_.startswith("NN")):
@@ -126,10 +134,10 @@ def joined_nouns(token: Any) -> list[Any]:
 
 
 def of_group(token: Any) -> Any:
-    """Return the noun after the `of` that follows a word such as `group` or `pair`: `people` in `a group of people`.
+    """Return the noun after the `of` that follows a word such as `group` or `all`: `people` in `a group of people`.
     Return None for other tokens.
     """
-    if lemma(token.text, "NNS") not in _GROUPS:
+    if lemma(token.text, "NNS") not in _GROUPS and token.lower_ not in QUANTIFIERS:
         return None
     ofs = [c for c in token.rights if c.lower_ == "of" and c.i == token.i + 1]
     return next((c for of in ofs for c in of.children if c.dep_ == "pobj" and c.tag_[:2] == "NN"), None)
@@ -155,7 +163,9 @@ def scope_of(token: Any) -> set[int]:
     if word in ("not", "n't", "never"):
         verb = token.head.head if token.head.dep_ in ("aux", "auxpass") else token.head
         subjects = [child for v in (verb, token.head) for child in v.children if child.dep_ in SUBJECTS]
-        return {t.i for t in verb.subtree} - {t.i for s in subjects for t in s.subtree}
+        later = [c for c in verb.rights if c.dep_ == "conj" and verb.tag_ == "VB" and c.tag_ in ("VBZ", "VBP", "VBD")]
+        outside = [*subjects, *later]  # `does not wear a hat but wears glasses`
+        return {t.i for t in verb.subtree} - {t.i for s in outside for t in s.subtree}
     if word in OPENERS:
         if word == "no" and token.i > 1 and token.nbor(-2).dep_ == "expl":
             return {t.i for t in token.nbor(-1).subtree}  # `There is no man sprinkling cheese`, however it is parsed

@@ -34,13 +34,13 @@ from creperie.lang.scene import MANY, Entity, Reading, Stated
 MOST_ALIGNMENTS = 120
 #: Events from which a relation follows.
 _IMPLIED = {
-    "have": ("wear", "hold", "carry", "with"),
+    "have": ("wear", "hold", "carry", "with", "own"),
     "with": ("have", "hold", "carry"),
     "wear": ("dress",),
     "is touching": ("hold", "carry", "hug", "kiss", "pet", "grab", "lick", "bite", "ride", "lift"),
 }
 #: Relations of the table that two things may have to each other at the same time.
-_EITHER_WAY = frozenset(("is facing", "is facing away from", "is against", "with", "have", "of"))
+_EITHER_WAY = frozenset(("is facing", "is facing away from", "is against", "with", "have", "own", "of"))
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,8 @@ class ReadingComparison:
         elif not is_right(likeness):
             what = "it says more" if likeness == "below" else "both may be said of one thing"
             self.missing.append(Unmatched(what, edit, (new.head,), "name", likeness != "unknown"))
+        if unreal := (old.attributes - new.attributes) & {*facts()["unreal"]}:
+            self.missing.append(Unmatched("it may not be a real one", edit, tuple(unreal), "name", True))
         self._compare_attributes(old, new)
         self._compare_counts(old, new, edit)
 
@@ -235,7 +237,8 @@ class ReadingComparison:
             if own.denied >= 0:
                 continue
             likeness = self._fact_likeness(own, fact)
-            if likeness is not None and is_right(likeness) and fact.manner <= own.manner:
+            unfinished = (own.manner - fact.manner) & {*facts()["short_of"]}  # almost catches
+            if likeness is not None and is_right(likeness) and fact.manner <= own.manner and not unfinished:
                 self.used.add(k)
                 self._note(own, fact)
                 return
@@ -254,7 +257,9 @@ class ReadingComparison:
             elif likeness in ("alike", "below"):
                 reasons.append(Unmatched("both may hold", edit, (), "fact", True))
             elif likeness is not None and is_right(likeness):
-                reasons.append(Unmatched("it says more", " ".join(sorted(fact.manner - own.manner)), (), "fact", True))
+                why = "it may not happen" if unfinished else "it says more"
+                words = " ".join(sorted(unfinished or fact.manner - own.manner))
+                reasons.append(Unmatched(why, words, (), "fact", True))
             elif likeness == "unknown":
                 reasons.append(Unmatched("nothing is known of the two", edit, (), "fact"))
         best = next(
@@ -348,7 +353,7 @@ class ReadingComparison:
         may attach a phrase such as `in the park` to the verb or to the verb's object.
         """
         figures = own.fillers("figure")
-        if own.name in ("wear", "have"):
+        if own.name in ("wear", "have", "own"):
             return figures
         for fact in self.own.facts:
             things = {i for _, i in fact.roles}
@@ -492,6 +497,8 @@ class ReadingComparison:
             (self.other.entities[i], self.own.entities[self.aligned[i]]) for _, i in new.roles if i in self.aligned
         ]
         wider = all(is_right(_likeness(*pair)) and pair[1].attributes <= pair[0].attributes for pair in pairs)
+        if any(new.quantity == "no" and own.words.lower().startswith("some ") for new, own in pairs):
+            return False  # some people do not
         return wider and likeness == "same" and {r for r, _ in own.roles} <= {r for r, _ in new.roles}
 
 

@@ -17,6 +17,7 @@ from creperie.lang.clauses import (
     DENYING,
     OPENERS,
     PARTS,
+    QUANTIFIERS,
     SUBJECTS,
     UNIVERSAL,
     WITHIN,
@@ -35,6 +36,7 @@ from creperie.lang.lexicon import facts as known_facts
 from creperie.lang.relations import relations
 from creperie.lang.scene import MANY, Entity, Reading, Stated
 from creperie.lang.wordnet import open_wordnet
+from creperie.lang.writer import in_case
 
 COUNTS = {
     w: n
@@ -105,7 +107,7 @@ class _Reader:
             ):
                 self._preposition(token)
             elif token.dep_ == "poss" and token.i in self.entities and token.head.i in self.entities:
-                self._relate("have", [token], [token.head], token)
+                self._relate("own", [token], [token.head], token)
         unread = tuple(t.lower_ for t in self.doc if self._is_unread(t))
         content = {t.i: t.lower_ for t in self.doc if t.tag_[:2] in ("NN", "VB", "JJ", "RB") and t.dep_[:3] != "aux"}
         content = {i: w for i, w in content.items() if w not in _EMPTY}
@@ -147,6 +149,7 @@ class _Reader:
         before = [t for t in token.lefts if t.dep_ in ("amod", "compound", "nmod", "nummod", "quantmod", "advmod")]
         head = lemma(token.text, token.tag_ if token.tag_[:2] == "NN" else "NN")
         head = _NOBODY.get(head, "person" if head in _SOMEBODY else head)
+        head = in_case(head, subject=True) if token.tag_ == "PRP" else head
         if head == "one" and token.i and self.doc[token.i - 1].lower_ in ("no", "any", "some", "every"):
             head = "person"
         elif head == "one" and token.tag_[:2] != "PR":
@@ -203,6 +206,8 @@ class _Reader:
         named = [c for c in token.lefts if c.dep_ == "compound"]
         children = [c for t in (token, *named, group) if t is not None for c in t.lefts]
         words = {c.lower_ for c in children}
+        if group is not None and group.lower_ in QUANTIFIERS:  # `all of the people`
+            words, group = words | {group.lower_}, None
         quantity = "no" if words & DENYING or token.lower_ in _NOBODY else "all" if words & UNIVERSAL else ""
         if group is not None and group.lower_ not in PARTS and lemma(group.text, "NNS") not in PARTS:
             count = _GROUP_COUNTS.get(group.lower_, MANY)
@@ -265,6 +270,8 @@ class _Reader:
         name = " ".join([base, *(c.lower_ for c in particles)])
         if verb.dep_ == "xcomp" and any(c.tag_ == "TO" for c in verb.lefts) and verb_base(verb.head) not in _PHASES:
             name = f"to {name}"  # `tries to climb` does not climb
+        if verb.dep_ == "xcomp" and verb_base(verb.head) in known_facts()["ended"]:
+            name = f"{verb_base(verb.head)} {name}"  # whoever stops running does not run
         if name == "wear" and objects:
             return self._relate("wear", subjects, objects, verb)
         relation = next(
@@ -466,16 +473,21 @@ class _Reader:
         pair = next((p for p in known_facts()["compared"] if word in p), [word, ""])
         sides = doers(verb) if is_verb(verb) else [verb], grounds
         first, second = sides if pair[0] == word else sides[::-1]
-        self._relate("is above" if pair[0] == "high" else f"more {pair[0]} than", first, second, token)
+        name = "is above" if pair[0] == "high" else f"more {pair[0]} than"
+        self._relate(name, first, second, token, said=f"{adjective.text} than")
 
-    def _relate(self, name: str, figures: list[Any], grounds: list[Any], token: Any, event: int = -1) -> None:
+    def _relate(
+        self, name: str, figures: list[Any], grounds: list[Any], token: Any, event: int = -1, said: str = ""
+    ) -> None:
         figures = self._not_denied(figures)
         for ground in grounds:
             nobody = [i.i for i in (*figures, ground) if i.i in self.entities and self.entities[i.i].quantity == "no"]
             places = (token.i, event, *nobody, ground.i)
             denied = next((self.denied[i] for i in places if i in self.denied), nobody[0] if nobody else -1)
             roles = [("figure", f.i) for f in figures if f.i in self.entities] + [("ground", ground.i)]
-            self.facts.append(Stated(name, tuple(roles), f"{token.text} {ground.text}", token.i, event, denied))
+            whole = name.removeprefix("is ")  # `on the left of`
+            words = said or (whole if whole.endswith(f" {token.lower_}") else token.text)
+            self.facts.append(Stated(name, tuple(roles), f"{words} {ground.text}", token.i, event, denied))
 
     def _not_denied(self, things: list[Any]) -> list[Any]:
         """Return the things that the caption does not deny. In `a boat and no passengers`, the passengers are denied.

@@ -263,7 +263,7 @@ def is_symmetric(name: str) -> bool:
 def _holder(scene: ParsedScene, thing: Any) -> Any | None:
     """Return the thing that wears or has `thing`, or is with it; None if there is none."""
     for fact, role in scene.facts_of(thing):
-        if role == "ground" and fact.name in ("wear", "have", "is in", "in", "with", "is with"):
+        if role == "ground" and fact.name in ("wear", "have", "own", "is in", "in", "with", "is with"):
             return next((scene.doc[i] for i in sorted(fact.fillers("figure"))), None)
     return None
 

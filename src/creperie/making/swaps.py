@@ -166,7 +166,7 @@ def _is_mutual(fact: Stated, role: str, other: str) -> bool:
     for mutual relations, and the result makes no sense for `wear`, for `in`, and for relations that need many things,
     such as `among`.
     """
-    fixed = ("wear", "have", "of", "with", "is with", "is in", "is inside", "is among")
+    fixed = ("wear", "have", "own", "of", "with", "is with", "is in", "is inside", "is among")
     fixed += (*frames()["mutual"], *frames()["encircling"])
     return fact.name in fixed or "partner" in (role, other)
 
