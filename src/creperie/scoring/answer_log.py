@@ -1,5 +1,5 @@
-"""The answers of generative models; their reasoning is in a field of its own. The cache stores them by question, and a
-run stores them by item.
+"""Records of what generative models answered, with their reasoning in a separate field. The cache stores the answers by
+question; a run stores them by item.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def code_of(chosen: Chosen) -> str:
 
 
 def reason(chosen: Chosen) -> str:
-    """Return why an answer gives no score, followed by the answer itself. If there is only reasoning and no answer, the
-    end of the reasoning follows instead.
+    """Return the reason why an answer gives no score, followed by the text of the answer. If the model wrote only its
+    reasoning, the end of the reasoning is quoted instead.
     """
     reply = reply_of(chosen.answer)
     text = one_line(reply, 120) if reply or not reply.thought else "…" + one_line(reply.thought[-120:], 120)
@@ -52,8 +52,8 @@ def reason(chosen: Chosen) -> str:
 
 
 def gather_first(model: Any, ask: Callable[[T], object], groups: Iterable[T]) -> None:
-    """If the model uses a batch endpoint, send the requests of all groups in one batch and wait for the answers;
-    otherwise do nothing.
+    """Send the requests of all groups in one batch and wait for the answers. Do nothing if the model uses no batch
+    endpoint.
 
     `ask` is called on each group only to collect its requests. When the caller later asks the model the same questions,
     the answers come from the cache.
@@ -116,8 +116,8 @@ def cut_items(answers: Mapping[int, Sequence[Written]]) -> list[int]:
 
 
 def cut_note(cut: int, items: int, room: Any) -> str:
-    """Return a note that `cut` of `items` items have a cut-off answer, and how to raise the limit, which is `room`
-    tokens. The note is empty if `cut` is 0.
+    """Return a note that says how many items have a cut-off answer and how to raise the limit of `room` tokens. The
+    note is empty if `cut` is 0.
     """
     more = f"?max_tokens={4 * int(room)} (now {room})" if room else "?max_tokens="
     what = f"{cut:,} of {items:,} items ({cut / max(1, items):.1%}) have a cut-off answer".replace("%", " %")

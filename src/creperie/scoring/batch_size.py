@@ -68,11 +68,12 @@ class BatchSize:
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
     def captions_from(self, lengths: np.ndarray, whole: int = 0) -> tuple[int, int]:
-        """Return how many captions form the next batch, and the number of tokens in this batch, including padding.
-        `lengths` are the captions' numbers of tokens, in descending order.
+        """Return two numbers: how many captions form the next batch, and how many tokens this batch has, including
+        padding. `lengths` are the captions' numbers of tokens, in descending order.
 
-        As many captions as fit are taken, unless their padding would cost more than starting another batch. Every
-        caption is padded to `whole` tokens or, if `whole` is 0, to the length of the longest caption in the batch.
+        The batch is as large as the limits allow. It is smaller if its padding would cost more than starting another
+        batch. Every caption is padded to `whole` tokens or, if `whole` is 0, to the length of the longest caption in
+        the batch.
 
         >>> BatchSize("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
         ...     np.array([10, 10, 9, 8, 7, 4, 4, 4])
@@ -87,8 +88,8 @@ class BatchSize:
         return count, count * width
 
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> list[Any]:
-        """Run a forward pass on a batch and return a list with its output. If memory runs out, the batch is split, the
-        list has the output of each part, and later batches are smaller.
+        """Run a forward pass on a batch and return its output in a list. If memory runs out, the batch is split. The
+        list then has one output per part, and later batches are smaller.
 
         `what` is the unit in which batches are measured, such as "images" or "tokens", and `units` is the size of this
         batch in that unit.
@@ -177,7 +178,7 @@ def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
 
 
 def device_of(model: Any) -> str:
-    """Return the device of a model adapter; "cpu" if the adapter names none."""
+    """Return the device of a model adapter; "cpu" if the adapter has no attribute `device`."""
     place = getattr(model, "place", None)
     return str(getattr(place, "device", None) or getattr(model, "device", None) or "cpu")
 

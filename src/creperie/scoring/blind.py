@@ -25,8 +25,8 @@ class BlindImages:
     """An image store that replaces every image: by noise, by the mean image, or by the image of another item. The
     replacement depends only on the original image and the seed.
 
-    A replacement has the size of the original, so that crop boxes still fit. There is one exception: if there are no
-    crop boxes (`boxes` is False), the image of another item keeps its own size.
+    A replacement has the size of the original, so that crop boxes still fit. Only if no image is cropped (`boxes` is
+    False) do the images of other items keep their own size.
     """
 
     store: ImageStore
@@ -78,9 +78,9 @@ class BlindImages:
 
 
 def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
-    """Return the benchmark with other images. `kind` says which: "noise" (every pixel value equally likely), "gaussian"
-    (Gaussian noise), "mean" (the mean of the benchmark's images) or "shuffled" (its images, each in the place of
-    another).
+    """Return a copy of the benchmark with other images. `kind` is "noise" (every pixel value equally likely),
+    "gaussian" (Gaussian noise), "mean" (the mean of all images), or "shuffled" (each image is replaced by another one
+    of the benchmark).
     """
     if kind not in KINDS:
         raise unknown("kind of blind images", kind, KINDS)

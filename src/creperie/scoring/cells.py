@@ -50,8 +50,8 @@ def _image_and_caption(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, 
 
 
 def _two_captions(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
-    """Return a tuple with one array: for each cell of the captions × captions matrices, a number that identifies the
-    two captions, whichever comes first.
+    """Return a tuple with one array. It has a number for each cell of the captions × captions matrices; two cells have
+    the same number if they compare the same two captions, in either order.
     """
     _, a, b = part.caption_pairs
     return (_coded(np.minimum(a, b), np.maximum(a, b), captions),)

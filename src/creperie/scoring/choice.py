@@ -45,9 +45,9 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """Return the kind of question to ask: "match" if exactly one caption is true, "odd" if exactly one is false.
-        `able` are the kinds that the model can answer; the first one that is possible here is taken. The result is
-        empty if none is possible.
+        """Return the kind of question to ask about this case: "match" if exactly one caption is true, "odd" if exactly
+        one is false. The result is the first of the kinds in `able`, those that the model can answer, that suits the
+        case; empty if none does.
         """
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
@@ -68,9 +68,10 @@ class Asked:
     answers: list[Chosen] = field(default_factory=list)
 
     def scores(self) -> np.ndarray:
-        """Return one score per caption, in the item's order: its mean probability over the orders, negated for "odd".
+        """Return one score per caption, in the item's order. The score is the caption's mean probability over the
+        orders; for the kind "odd", its sign is reversed.
 
-        For an answer that cannot be parsed, every caption gets probability 0. That is a tie, not a hit.
+        If an answer cannot be parsed, every caption gets probability 0. The result is a tie, not a hit.
         """
         total = np.zeros(len(self.orders[0]))
         for order, chosen in zip(self.orders, self.answers, strict=True):
@@ -79,8 +80,8 @@ class Asked:
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
     def void(self, code: str) -> list[str]:
-        """Return why answers give no score, for the answers with this code: `CUT_OFF` if they were cut off, `UNREAD` if
-        they cannot be parsed.
+        """Return one reason for each answer with this code. `CUT_OFF` means that the answer was cut off, and `UNREAD`
+        that it cannot be parsed.
         """
         return [reason(c) for c in self.answers if code_of(c) == code]
 
@@ -123,8 +124,8 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """Ask the model again for the scores of one image of an item, and return the new score for the sheet's row
-        `row`. The caller compares it with the stored score.
+        """Ask the model again about the image in row `row` of the sheet, and return the new score. The caller compares
+        it with the stored score.
         """
         at = max(first for first in done if first <= row)
         case = cases[done[at]]
@@ -203,7 +204,7 @@ def ask(
 
 
 def no_question(bench: Benchmark) -> UsageError:
-    """Return the error for a benchmark that has no item to make a multiple-choice question from."""
+    """Return the error for a benchmark in which no item can become a multiple-choice question."""
     what = "no item has exactly one true or exactly one false caption"
     return UsageError(what, where=bench.name, hint="give a benchmark with one foil, or one true caption, per item")
 
@@ -229,8 +230,8 @@ def _check_shots(model: Any, plan: ScoringPlan, cases: Sequence[Case]) -> None:
 
 
 def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
-    """Yield one case per image of every item. With `by_subset`, each case also has its subset, on which a model's
-    demonstrations may depend.
+    """Yield one case per image of every item. With `by_subset`, each case also names its subset, because a model may
+    use different demonstrations in each subset.
     """
     layout = part.layout
     subsets = part.bench.column("subset").to_pylist() if by_subset else [""] * len(layout)

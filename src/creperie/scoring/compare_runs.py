@@ -191,7 +191,7 @@ def _refuse_if_nothing(groups: Mapping[str, list[Run]], comparisons: Comparisons
 
 
 def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """Return the runs, restricted to the items that all of them have, and append a line about that to `notes`."""
+    """Return the runs, restricted to the items that all of them have. Append a note on the restriction to `notes`."""
     restricted = on_shared_items(runs)
     sizes = ", ".join(f"{len(r):,}" for r in runs)
     notes.append(f"compared on the {len(restricted[0]):,} items that all runs have; the runs have {sizes}")

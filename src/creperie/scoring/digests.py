@@ -107,10 +107,10 @@ def _digest_files(
 
 
 def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
-    """Return a string that identifies the current state of an image file: it changes whenever the file does. It is
-    empty if the state cannot be identified reliably, for example because the file was changed a moment ago. `key`
-    names the image in the store, and `folders` is a cache from folders to their real paths, which this function
-    fills.
+    """Return a string that changes whenever an image file does. It is empty if changes cannot be detected reliably, for
+    example because the file was changed a moment ago.
+
+    `key` names the image in the store. `folders` caches the real paths of folders; this function adds to it.
     """
     resolve = getattr(store, "resolve", None)
     try:

@@ -131,7 +131,7 @@ class Driver:
         what: str,
     ) -> Iterator[tuple[np.ndarray, list[Any], np.ndarray]]:
         """Run `forward` on each batch and yield (rows, inputs, vectors), in order. On a GPU, the next batch is
-        submitted before a result is awaited.
+        submitted before the result of the previous one is read.
 
         A batch is (rows, inputs, units). `what` is the unit in which batches are measured ("images" or "tokens"), and
         `units` is the size of the batch in that unit.
@@ -192,8 +192,8 @@ class Driver:
     def unit(self, vectors: np.ndarray) -> np.ndarray:
         """Return the vectors, with all-zero vectors replaced by NaN because they have no direction.
 
-        Raise a ModelError if any other vector does not have length one: cosines are computed as dot products, which
-        assumes that length.
+        Cosines are computed as dot products of vectors of length one. Raise a ModelError if any other vector has a
+        different length.
         """
         vectors = np.where(vectors.any(axis=-1, keepdims=True), vectors, np.float32(np.nan))
         off = np.abs(np.linalg.norm(vectors, axis=-1) - 1)

@@ -117,8 +117,9 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
 
 
 def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """For each pair that could not be scored, or whose caption was cut off, add a finding about every item that uses
-    the pair. `places` has one entry per cell of the score column `needs`: the row of the sheet with its score.
+    """Add findings about pairs that could not be scored and about captions that were cut off. Every item that uses such
+    a pair gets a finding. For each cell of the score column `needs`, `places` has the row of the sheet that holds its
+    score.
     """
     starts = np.append(part.layout.starts(needs), len(places))
     cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]
@@ -146,8 +147,10 @@ def text_text(part: BenchmarkPart, texts: np.ndarray) -> np.ndarray:
 
 
 def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the dot product of left[a] and right[b] for each pair of rows; NaN for row −1 and for rows without a
-    vector. `left` may have q vectors per row, as an array (n, q, d); the result for a pair is then the highest of its q
+    """Return the dot product of left[a] and right[b] for each pair of rows. The result is NaN for row −1 and for rows
+    without a vector.
+
+    `left` may have q vectors per row, as an array (n, q, d). The result for a pair is then the highest of its q
     products.
 
     Every distinct pair is computed once, so a pair has bit-identical scores wherever it occurs.

@@ -216,8 +216,8 @@ class Filler:
             yield advance
 
     def _give_up_unreadable(self, sheet: Sheet) -> None:
-        """If only a few images of the sheet have no result, decode these images and mark those that cannot be decoded
-        as failed. Often, no other results are missing, and then the model need not be loaded.
+        """Decode the images that have no result, if there are only a few, and mark those that cannot be decoded as
+        failed. If no other results are missing, the model then need not be loaded.
         """
         missing = np.flatnonzero(~sheet.done)
         if len(missing) > FEW:

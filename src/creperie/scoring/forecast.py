@@ -114,8 +114,8 @@ def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> flo
 
 
 def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
-    """Return how many bytes all scores and vectors take. The dimension of the vectors is that of stored ones; it is
-    assumed to be 512 if none is stored.
+    """Return how many bytes all scores and vectors take. The dimension of the vectors is read from stored vectors; if
+    there are none, it is assumed to be 512.
     """
     width = 512
     for kind in ("text", "image") if handle.stored else ():

@@ -83,9 +83,10 @@ class Handle:
         return columns_of(self.abilities)  # type: ignore[return-value]
 
     def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
-        """Return how the model fills each score column: image_text by `towers` (from vectors of images and captions),
-        `choice` or `pair`; text_text by `text`, `between` or `joint`; and text by `blind`. Of the ways that the model's
-        abilities allow, the first is taken.
+        """Return how the model fills each of these score columns: image_text by `towers`, `choice` or `pair`, text_text
+        by `text`, `between` or `joint`, and text by `blind`. If several ways are possible, the first is used.
+
+        `towers` computes scores from vectors of images and captions.
         """
         preferred: dict[Input, tuple[str, ...]] = {
             "image_text": ("towers", "choice", "pair"),

@@ -86,8 +86,8 @@ class ItemFinder:
         return _of_item(item, row, offered, answer)
 
     def _question(self, answer: LoggedAnswer) -> HarnessQuestion | None:
-        """Return the exported question that a row answers; None if there is none. It is found by its id, or else by
-        the row's position in the log, if the wording is the same.
+        """Return the exported question that a row answers; None if there is none. The question is found by its id or,
+        if the wording is the same, by the row's position in the log.
         """
         known = next((self.questions[key] for key in answer.keys if key in self.questions), None)
         if known or answer.position is None or answer.position >= len(self.asked):

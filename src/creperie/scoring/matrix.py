@@ -283,8 +283,8 @@ class Matrix:
         return [_merged_on(self.engine, stage, self.progress) for stage in stages]
 
     def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
-        """Return the plan for the pending benchmarks. Models share a plan if they score the same benchmarks and need
-        the images of the same ones.
+        """Return the plan for the pending benchmarks. Models that score the same benchmarks share a plan if they need
+        the images of the same benchmarks.
         """
         looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
         key = (tuple(looks.items()), shard)

@@ -82,12 +82,12 @@ def images_digest(keys: np.ndarray) -> str:
 
 
 def gaps_of(counts: Mapping[str, int], table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> dict[str, Any]:
-    """Return a record of the scores that a run lacks; empty if none is missing. Its entry `reasons` counts the
-    problems that caused missing scores, by code. `images_of_others` is a digest of the images of the items that have
-    all their scores.
+    """Return a record of the scores that a run lacks; empty if none is missing. Its entry `reasons` counts the problems
+    that caused missing scores, by code. Its entry `images_of_others` is a digest of the images of all items without
+    missing scores.
 
-    `counts` is the number of the run's findings (problems and notices) by code, and `keys` are the content keys of
-    the images, item by item.
+    `counts` is the number of the run's findings (problems and notices) by code, and `keys` are the content keys of the
+    images, item by item.
     """
     reasons = {code: n for code, n in counts.items() if code not in NOTICES}
     return {"reasons": reasons, "images_of_others": _images_of_others(table, tasks, keys)} if reasons else {}
@@ -107,7 +107,7 @@ def completes(run: Run, keys: np.ndarray, other: Run) -> bool:
 
 
 def _images_of_others(table: pa.Table, tasks: Sequence[str], keys: np.ndarray) -> str:
-    """Return the digest of the images of the items that have all their scores."""
+    """Return the digest of the images of all items without missing scores."""
     scored = np.ones(len(table), bool)
     for name in columns_needed(tasks):
         column = table.column(name).combine_chunks()

@@ -68,11 +68,11 @@ def _text_batches(
     driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]
 ) -> Iterator[tuple[np.ndarray, list[Tokens], int]]:
     """Yield batches (rows, tokens, units), longest captions first; units is the size of the batch in padded tokens.
-    `tokens[0]` belongs to row `start` of the sheet. `first` maps the tokens of each caption to the first row with these
-    tokens; a caption whose tokens belong to an earlier row is skipped, because it is a repeat.
+    Captions that repeat the tokens of an earlier row are skipped.
 
-    Batches are formed from all captions, and finished captions are removed from them afterwards. A resumed run
-    therefore has the same batches as an uninterrupted run, and gives bit-identical results.
+    `tokens[0]` belongs to row `start` of the sheet, and `first` maps tokens to the first row that has them. Batches are
+    formed from all captions before finished captions are removed from them. A resumed run therefore has the same
+    batches as an uninterrupted run, and gives bit-identical results.
     """
     distinct = (
         np.array([i for i, t in enumerate(tokens, start) if first.setdefault(t.ids.tobytes(), i) == i], int) - start
@@ -96,8 +96,8 @@ def _context(driver: Driver, lengths: np.ndarray) -> int:
 
 
 def _copy_repeats(tokens: Sequence[Tokens], start: int, sheet: Sheet, first: dict[bytes, int]) -> None:
-    """If a caption has the same tokens as an earlier one, copy the vector of the earlier caption, so that ties are
-    exact. `tokens[0]` belongs to the row `start`; `first` maps tokens to the first row that has them.
+    """Copy the vectors of repeated captions from the first caption with the same tokens, so that ties are exact.
+    `tokens[0]` belongs to the row `start`; `first` maps tokens to the first row that has them.
     """
     repeats, sources = [], []
     for i, t in enumerate(tokens, start):

@@ -164,7 +164,7 @@ def image_contents(bench: Benchmark, progress: Progress = silent) -> np.ndarray:
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
-    """Return each array of strings as indices into the list of distinct strings, and that list."""
+    """Return the arrays of strings as indices into the list of distinct strings, followed by this list."""
     joined = pa.chunked_array([p.cast(pa.large_string()) for p in parts], pa.large_string())
     whole = joined.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
@@ -222,7 +222,8 @@ def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndar
 
 
 def _cells(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the item number of every cell, and the cell's number within the item, if item i has `widths[i]` cells."""
+    """Return two arrays with one entry per cell: the number of its item, and its own number within the item. Item i has
+    `widths[i]` cells."""
     owner = np.repeat(np.arange(len(widths)), widths)
     ends = np.cumsum(widths)
     return owner, np.arange(len(owner)) - np.repeat(ends - widths, widths)

@@ -78,8 +78,8 @@ class ModelPass:
 
 
 def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
-    """Return the results of all tasks of a run. If the run is a shard, a task is left out if no item of the shard has
-    the scores that the task needs.
+    """Return the results of all tasks of a run. In the run of a shard, tasks for which no item has scores are left
+    out.
     """
     tasks = [n for n in run.tasks if task(n).needs in run.inputs] if options.shard else list(run.tasks)
     return [r.as_dict() for r in run.evaluate(tasks)] if tasks else []

@@ -66,9 +66,9 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
     """Yield, for each row of a table of answers, the scores that it gives to an item, or the reason why it matches no
     item. `where` names the file in errors.
 
-    The columns are `id` (without it, rows are in the order of the items), `subset` (needed if ids repeat), and those
-    with the answer: either `scores` (a list), or `choice` (the number of a caption), or `score_0`, `score_1` and so
-    on.
+    The columns are `id`, `subset` and those with the answer. Without `id`, rows are in the order of the items. `subset`
+    is needed only if ids repeat. The answer is either `scores` (a list), `choice` (the number of a caption), or
+    `score_0`, `score_1` and so on.
     """
     subsets: dict[str, list[str]] = {}
     for item in bench:

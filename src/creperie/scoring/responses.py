@@ -159,8 +159,8 @@ def _bench(file: Path, names: list[str], how: ResponseOptions) -> Benchmark:
 
 
 def _subsets(names: list[str], group: str, file: Path) -> list[str]:
-    """Return each item's subset, taken from its name: what the first capturing group of the regular expression `group`
-    matches or, if it has no group, what the whole expression matches.
+    """Return each item's subset, which the regular expression `group` finds in the item's name. The subset is the match
+    of the first capturing group or, if there is no group, the whole match.
     """
     if not group:
         return ["items"] * len(names)
@@ -196,9 +196,8 @@ def _item_numbers(bench: Benchmark, names: list[str], where: str) -> tuple[Mappi
 
 
 def _scores(bench: Benchmark, row: np.ndarray, how: ResponseOptions) -> np.ndarray:
-    """Return a model's image-text scores. The number in an item's cell becomes the score of each true caption. Each
-    false caption gets `how.above`, the threshold for a right answer; if no threshold is set, it gets one minus the
-    number.
+    """Return a model's image-text scores. The number in an item's cell becomes the score of each true caption. False
+    captions get the threshold for a right answer, `how.above`; if it is not set, they get one minus the number.
     """
     layout = layout_of_bench(bench)
     cells = np.repeat(row, layout.widths("image_text"))

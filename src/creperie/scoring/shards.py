@@ -36,11 +36,10 @@ def share(bench: Benchmark, shard: Shard) -> Benchmark:
 
 
 def marked(run: Run, shard: Shard, whole: Benchmark, keys: np.ndarray) -> Run:
-    """Return the run of a shard, with a note in its document that has the number of the shard and the header of the
-    whole benchmark.
+    """Return the run of a shard. Its document also has the number of the shard and the header of the whole benchmark.
 
-    The content keys of the run's images become a column of its table; when the shards are merged, the origin of
-    the merged run (a digest of its images and what it lacks) is computed from this column.
+    The content keys of the run's images become a column of its table. `merge_runs` needs them to record what the merged
+    run was computed from.
     """
     mark = {"shard": str(shard), "benchmark": benchmark_header(whole) | {"hash": whole.checked_hash}}
     images = run.table.column("images")

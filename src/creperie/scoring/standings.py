@@ -174,8 +174,8 @@ def _aligned(run: Run, first: Run) -> Run:
 
 
 def _results(run: Run, name: str, settings: MetricSettings | None) -> dict[str, dict[str, Any]]:
-    """Return a run's results for a task, by subset. The stored results are used, unless there are none or `settings`
-    are given and differ from the run's; then the results are computed again.
+    """Return a run's results for a task, by subset. The results are computed again if none are stored, or if `settings`
+    differ from those of the run.
     """
     stored = name in run.tasks and (settings is None or settings == run.settings)
     results = run.results if stored else [r.as_dict() for r in run.evaluate([name], settings)]
