@@ -1,6 +1,7 @@
-"""Results from match matrices and scores: outcomes, accuracies, ties, intervals, paired tests and agreement. All
-functions are pure, take arrays, and need only numpy. `evaluate` takes a `Layout` of match matrices and a flat array of
-scores, and returns one `Result` per subset; `outcomes` returns the arrays that `compare` takes.
+"""Results computed from match matrices and scores: outcomes, accuracies, ties, intervals, paired tests and agreement.
+
+All functions are pure, take arrays, and need only numpy. `evaluate` takes a `Layout` of match matrices and a flat array
+of scores, and returns one `Result` per subset. `outcomes` returns the arrays that `compare` takes.
 """
 
 from creperie.core.doors import front_door

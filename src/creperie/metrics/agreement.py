@@ -1,9 +1,11 @@
 """How far raters agree: Cohen's and Fleiss' kappa and Krippendorff's alpha, with intervals over items or clusters.
 
-Ratings are a matrix (items, raters) of numbers; NaN marks a missing rating. For nominal ratings, and for perfect
-agreement on any scale, the interval comes from the likelihood of the agreeing and disagreeing pairs (kappa.py). If
-nearly all answers are the same, this interval is wide even for perfect agreement, because such answers say little about
-kappa. In all other cases the coefficient is scaled to [0, 1] and gets the interval of a proportion.
+Ratings are a matrix (items, raters) of numbers; NaN marks a missing rating.
+
+For nominal ratings, the interval comes from the likelihood of the agreeing and disagreeing pairs (kappa.py). The same
+holds for perfect agreement on any scale. If nearly all answers are the same, this interval is wide even for perfect
+agreement, because such answers say little about kappa. In all other cases the coefficient is scaled to [0, 1] and gets
+the interval of a proportion.
 """
 
 from __future__ import annotations
@@ -59,8 +61,9 @@ def cohen_kappa(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Agreement:
-    """Return Cohen's kappa of two raters. `weights` says how much a disagreement counts: all the same (`none`), or in
-    proportion to the distance between the ranks of the two ratings (`linear`) or to its square (`quadratic`).
+    """Return Cohen's kappa of two raters. `weights` says how much a disagreement counts: always the same (`none`), in
+    proportion to the difference between the ranks of the two ratings (`linear`), or in proportion to the square of this
+    difference (`quadratic`).
 
     >>> round(cohen_kappa(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])).value, 3)
     0.5
@@ -150,9 +153,11 @@ def krippendorff_alpha(
 
 
 def _ordinal_distance(each: np.ndarray) -> np.ndarray:
-    """Return the matrix of squared distances between the values of an ordinal scale, where `each` is the number of
-    ratings with each value. The distance between two different values is the number of ratings with values between
-    them, plus half of the ratings with either of the two values.
+    """Return the matrix of squared distances between the values of an ordinal scale. `each` is the number of ratings
+    with each value.
+
+    The distance between two different values is the number of ratings that lie between them, plus half of the ratings
+    with either of the two values.
     """
     middle = np.cumsum(each, axis=-1) - each / 2
     return (middle[..., :, None] - middle[..., None, :]) ** 2
@@ -160,9 +165,10 @@ def _ordinal_distance(each: np.ndarray) -> np.ndarray:
 
 def _moments(matrix: np.ndarray) -> np.ndarray:
     """Return four columns with one row per item: 2 (m s₂ − s₁²) / (m − 1), m, s₁ and s₂. Here m is the number of the
-    item's ratings, s₁ their sum, and s₂ the sum of their squares, after the mean of all ratings of all items was
-    subtracted. The first column is the sum of (x − y)² over all ordered pairs of the item's ratings, divided by m − 1.
+    item's ratings, s₁ their sum, and s₂ the sum of their squares. The mean of all ratings is subtracted from each
+    rating beforehand.
     """
+    # The first column is the sum of (x − y)² over all ordered pairs of the item's ratings, divided by m − 1.
     # Centred on the overall mean: squares of large ratings would lose the differences to rounding.
     centred = matrix - np.nanmean(matrix) if len(matrix) else matrix
     m = (~np.isnan(matrix)).sum(axis=1)

@@ -21,9 +21,9 @@ class OneThreshold:
     (image–caption pairs) are above the threshold and all its false cells are below it. A score equal to the threshold
     is wrong.
 
-    `best` is the fraction of right items at the best threshold for these items; as the threshold is fitted to them,
-    `best` is too optimistic. `accuracy` is the fraction that is right if the threshold for each cluster is chosen from
-    the other clusters only. `chance` is the fraction expected if a coin decides every cell.
+    `best` is the fraction of right items at the best threshold. It is too optimistic, because this threshold is fitted
+    to the same items. For `accuracy`, the threshold of each cluster is fitted to the other clusters. `chance` is the
+    fraction expected if a coin decides every cell.
     """
 
     threshold: float
@@ -37,8 +37,8 @@ class OneThreshold:
 def one_threshold(
     layout: Layout, scores: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> OneThreshold:
-    """Classify all pairs of image and caption by the same threshold. Return, among other results (see `OneThreshold`),
-    the highest fraction of items in which every pair is classified correctly, and the threshold that reaches it.
+    """Classify all pairs of image and caption by one threshold. Return, among other results (see `OneThreshold`), the
+    best threshold and the fraction of items in which it classifies every pair correctly.
 
     >>> from creperie.metrics.layout import layout_of
     >>> result = one_threshold(layout_of([[[1, 0]]] * 4), np.array([0.8, 0.1, 0.9, 0.2, 0.7, 0.3, 0.2, 0.1]))
@@ -101,7 +101,7 @@ class ReliabilityBin:
 class CalibrationError:
     """The expected calibration error, computed in bins with equal numbers of answers, and the Brier score.
 
-    `expected` is the error that a perfectly calibrated model would show on as many answers by sampling noise alone.
+    `expected` is the calibration error that sampling noise alone would cause if the model were perfectly calibrated.
     """
 
     error: float
@@ -159,8 +159,7 @@ def scores_blind_to(layout: Layout, keys: np.ndarray) -> np.ndarray:
     equal keys.
 
     `keys` holds one number per caption, item after item. If captions with the same bag of words have the same number,
-    `evaluate` on these scores gives the highest accuracy that a model without word order can reach; ties count by the
-    tie rule.
+    `evaluate` on these scores gives the highest accuracy that a model without word order can reach.
     """
     layout.check("text", keys)
     best_scores = np.zeros(len(layout.match), np.float32)

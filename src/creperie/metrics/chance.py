@@ -23,11 +23,8 @@ class Contest:
 
 
 def chance_of(contests: Sequence[Contest]) -> float:
-    """Return the probability that random scores (independent and continuous) win all contests.
-
-    Contests without common cells are independent. For contests with common cells, all orders of the cells are equally
-    likely, so the probability is the fraction of orders that satisfy the contests. It is NaN if a cell must both win
-    and lose, or if counting the orders would take too long.
+    """Return the probability that random scores (independent and continuous) win all contests. The probability is NaN
+    if a cell must both win and lose, or if it would take too long to compute.
 
     >>> cells = np.array
     >>> chance_of([Contest(cells([0, 1]), cells([2]))])  # both positives above the negative
@@ -35,6 +32,8 @@ def chance_of(contests: Sequence[Contest]) -> float:
     >>> chance_of([Contest(cells([0]), cells([1])), Contest(cells([3]), cells([2]))])  # Winoground's text score
     0.25
     """
+    # Contests without common cells are independent. For contests with common cells, all orders of the cells are equally
+    # likely, so the probability is the fraction of orders that satisfy the contests.
     above: dict[int, set[int]] = {}
     for contest in contests:
         for loser in contest.losers.tolist():
@@ -61,10 +60,8 @@ def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
 
 
 def _agreeing(above: dict[int, set[int]]) -> float:
-    """Return the fraction of rankings of all cells in which every loser is below its winners; `above` maps losers to
-    winners.
-
-    The fraction is NaN if a cell is both a winner and a loser, or if there are too many cells to count.
+    """Return the fraction of rankings of all cells in which every loser is below its winners; `above` maps each loser
+    to its winners. The fraction is NaN if a cell is both a winner and a loser, or if there are too many cells to count.
     """
     winners = set().union(*above.values())
     if winners & above.keys():

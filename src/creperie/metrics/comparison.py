@@ -36,10 +36,10 @@ class McNemar:
 class Comparison:
     """A comparison of model a with model b on the items that both cover.
 
-    `difference` is a's accuracy minus b's, with an interval that takes clusters into account. `p` is one minus the
-    confidence level at which that interval just touches 0, so the interval and the p-value always agree. `mcnemar`
-    treats items as independent. `p_holm`, which `compare_all` sets, is the p-value with Holm's correction for all pairs
-    of models.
+    `difference` is a's accuracy minus b's, with an interval that takes clusters into account. `p` always agrees with
+    this interval: it is one minus the confidence level at which the interval just touches 0. `p_holm`, which
+    `compare_all` sets, is the p-value with Holm's correction for all pairs of models. `mcnemar` treats items as
+    independent.
     """
 
     a: str
@@ -60,7 +60,7 @@ def mcnemar(only_a: int, only_b: int, method: str = "auto") -> McNemar:
     """Return McNemar's two-sided test, given the numbers of items that only one of the two models gets right.
 
     The method `exact` is the binomial test, `mid-p` its less conservative form, and `chi2` the chi-squared test with
-    continuity correction; `auto` is `exact` for up to ten thousand such items and `chi2` above.
+    continuity correction. `auto` is `exact` for up to ten thousand such items and `chi2` for more.
 
     >>> print(f"{mcnemar(2, 9).p:.6f}")
     0.065430
@@ -93,11 +93,10 @@ def compare(
 ) -> Comparison:
     """Return the comparison of two models' outcomes on the same items, in the same order.
 
-    The interval and the p-value come from a statistical model of the difference (`difference_confidence`), in which
-    clusters are independent, the items of a cluster share one intra-class correlation, and the size of a cluster may
-    be related to which model is better in it. McNemar's test is given beside them (`mcnemar`; `test` chooses its
-    exact or its chi-squared form): it treats all items as independent and uses only those on which the two outcomes
-    differ. If the settings count ties as half, a tie is better than a miss and worse than a hit.
+    The interval and the p-value allow for clusters: items of a cluster are correlated, and the size of a cluster may be
+    related to which model is better in it. The result also contains McNemar's test, which treats all items as
+    independent and uses only those on which the two outcomes differ. `test` chooses its form, as in `mcnemar`. If the
+    settings count ties as half, a tie is better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(

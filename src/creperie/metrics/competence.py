@@ -1,8 +1,9 @@
 """The accuracy of annotators, and whether a person's answers depend on the questions at all.
 
 Accuracy is estimated with the one-coin model of Dawid and Skene (1979): each person has an individual probability of
-being right, and all wrong answers are equally likely. If the answer to a question is known, the estimate uses it.
-crowd-kit has the same model but requires transformers and nltk, which an annotation server should not need; tests
+being right, and all wrong answers are equally likely. If the right answer to a question is known, it is used.
+
+crowd-kit has the same model but requires transformers and nltk, which an annotation server should not need. Tests
 compare the results with those of crowd-kit.
 """
 
@@ -96,14 +97,15 @@ def _with_known(posterior: np.ndarray, votes: Votes) -> np.ndarray:
 
 
 def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
-    """Return, for each person, the log-odds that the answers come from a habit that ignores the questions rather than
-    from honest work.
+    """Return, for each person, the log-odds of two explanations of the answers: a habit that ignores the questions, and
+    honest work.
 
-    An honest person's accuracy is assumed to be well above chance: at least `NEARLY` times as far above it as the
-    median accuracy. Of all accuracies from there to `BEST`, the function uses the one that makes the person's answers
-    most likely. That accuracy may be nearly 1, so answers on which all people agree are no evidence of a habit. The
-    right answer is the known one or is inferred from the other people's answers.
+    The right answer to a question is the known one or is inferred from the other people's answers. An honest person's
+    accuracy is assumed to lie between a lower limit and `BEST`; the value that makes the person's answers most likely
+    is used.
     """
+    # The lower limit is `NEARLY` times as far above chance as the median accuracy. `BEST` is nearly 1, so answers on
+    # which all people agree are no evidence of a habit.
     logs = np.log(np.maximum(estimate.posterior[votes.question], 1e-12)) - _likelihood(votes, estimate.accuracy)
     others = _softmax(logs)
     fixed = votes.truth[votes.question] >= 0
@@ -134,8 +136,8 @@ def _habit_evidence(votes: Votes) -> np.ndarray:
 
 
 def too_alike(votes: Votes, estimate: Competence) -> list[tuple[int, int, float]]:
-    """Return the pairs of people who agree more often than their accuracies explain, each with the p-value of their
-    agreement.
+    """Return the pairs of people whose answers agree more often than their accuracies explain. Each pair comes with the
+    p-value of its agreement.
     """
     given = np.full((len(votes.truth), votes.people), -1)
     given[votes.question, votes.person] = votes.label

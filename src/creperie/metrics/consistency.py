@@ -24,9 +24,9 @@ from creperie.metrics.settings import DEFAULT, MetricSettings
 class PairAgreement:
     """The agreement of two models (or people) on the items that both answered.
 
-    `agree` is the fraction of items that both get right or both get wrong; `expected` is the fraction on which two
-    models with these accuracies would agree by chance. `kappa` is the agreement beyond chance: 0 if errors are
-    independent, 1 if they are the same.
+    `agree` is the fraction of items that both get right or both get wrong. `expected` is the fraction expected by
+    chance for two models with these accuracies. `kappa` is the agreement beyond chance: 0 if errors are independent, 1
+    if they are the same.
     """
 
     a: str
@@ -67,10 +67,9 @@ def integration_gap(
     """Return how much more often a model is right on all parts of an item (decomposed captions) than on the whole
     (composed) item.
 
-    `whole` holds one outcome per composed item, `parts` one per decomposed caption, and `owner` the index of the
-    composed item that each part belongs to. The parts of an item count as one outcome: a hit if all are hits, a miss if
-    any is a miss, else a tie. With random scores, all parts are right less often than the whole, so a gap above 0 is
-    not due to chance.
+    `whole` holds one outcome per composed item, and `parts` one per decomposed caption. `owner` holds the index of each
+    part's composed item. The parts of an item count as one outcome: a hit if all are hits, a miss if any is a miss,
+    else a tie. With random scores the gap is negative, so a gap above 0 is not due to chance.
 
     >>> integration_gap(np.array([HIT, MISS]), np.array([HIT, HIT, HIT, HIT]), np.array([0, 0, 1, 1])).difference
     0.5
@@ -90,8 +89,8 @@ def integration_gap(
 
 
 class Equivalence(NamedTuple):
-    """The result of two one-sided tests: the difference of two accuracies, its 90 % interval, the p-value, and whether
-    the difference is significantly smaller than the margin.
+    """The result of two one-sided tests of equivalence: the difference of two accuracies, its 90 % interval, and the
+    p-value. The last field says whether the difference is significantly smaller than the margin.
     """
 
     difference: float

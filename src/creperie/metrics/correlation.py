@@ -46,7 +46,7 @@ def spearman(
 ) -> Correlation:
     """Return Spearman's rank correlation, with the z interval of Bonett and Wright. Equal values share their mean rank.
 
-    With up to nine pairs, the p-value is exact: it is found by going through all orders of one column.
+    With up to nine pairs, the p-value is exact.
 
     >>> round(spearman([1, 2, 3, 4], [1, 2, 3, 4]).p, 4)  # 2 of 24 orders
     0.0833
@@ -84,8 +84,8 @@ MOST_ORDERED = 9
 
 
 def _order_p(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the fraction of all orders of x for which the correlation with y is at least as far from 0 as the observed
-    one.
+    """Return an exact p-value: the fraction of all orders of `x` whose correlation with `y` is at least as far from 0
+    as the observed correlation.
     """
     orders = np.zeros((1, 1), np.int8)
     for k in range(1, len(x)):
@@ -116,9 +116,10 @@ def ranks_of(values: np.ndarray) -> np.ndarray:
 
 
 def _fisher(value: float, n: int, kind: str, level: float, p: float) -> tuple[float, float]:
-    """Return the confidence interval of a correlation of this kind (Pearson or Spearman), computed on Fisher's z scale.
-    If the interval and the p-value `p` disagree on whether the correlation differs from 0, the end nearer to 0 is
-    computed again with the standard error that the p-value implies.
+    """Return the confidence interval of a correlation, computed on Fisher's z scale; `kind` is Pearson or Spearman.
+
+    The interval and the p-value `p` may disagree on whether the correlation differs from 0. The end nearer to 0 is then
+    computed again, with the standard error that the p-value implies.
     """
     if n < 4 or (kind == "pearson" and abs(value) >= 1):
         return (value, value) if n > 3 else (math.nan, math.nan)
@@ -134,8 +135,8 @@ def _fisher(value: float, n: int, kind: str, level: float, p: float) -> tuple[fl
 
 
 def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return the names that both mappings have, in the order of the first, and the values that each mapping has for
-    them. Use it to compare a benchmark with an external column such as ImageNet accuracy.
+    """Return the names that both mappings have, in the order of the first, followed by the values of each mapping. Use
+    it to compare a benchmark with an external column such as ImageNet accuracy.
     """
     names = [name for name in a if name in b]
     return names, np.array([a[n] for n in names], np.float64), np.array([b[n] for n in names], np.float64)
@@ -143,9 +144,10 @@ def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], 
 
 @dataclass(frozen=True)
 class Ranking:
-    """A model's values and ranks in every column (1 is the highest; equal values share the better rank), and the
-    number of ranks that it gains (+) or loses (−) compared with the first column. If there is a baseline, `side` says
-    for each column whether the model's value is above (1), below (−1) or equal to (0) that of the baseline.
+    """A model's values and ranks in every column. Rank 1 is the highest, and equal values share the better rank.
+
+    `gains` is the number of ranks that the model gains (+) or loses (−) compared with the first column. `side` compares
+    the model with a baseline in each column: 1 if its value is higher, −1 if it is lower, 0 if it is equal.
     """
 
     name: str

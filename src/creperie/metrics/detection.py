@@ -11,15 +11,15 @@ from creperie.metrics.intervals import Confidence, over, pulled_confidence
 
 
 def balanced(sums: np.ndarray) -> np.ndarray:
-    """Return the mean of p_c and p_f, the fractions of captions and of foils that are judged right. `sums` holds (right
-    captions, right foils, captions, foils).
+    """Return the mean of p_c and p_f, where p_c is the fraction of captions that are judged right and p_f that of
+    foils. `sums` holds (right captions, right foils, captions, foils).
     """
     return (over(sums[..., 0], sums[..., 2]) + over(sums[..., 1], sums[..., 3])) / 2
 
 
 def lower(sums: np.ndarray) -> np.ndarray:
-    """Return the smaller of p_c and p_f, the fractions of captions and of foils that are judged right. `sums` is as
-    in `balanced`.
+    """Return the smaller of p_c and p_f, where p_c is the fraction of captions that are judged right and p_f that of
+    foils. `sums` is as in `balanced`.
     """
     return np.minimum(over(sums[..., 0], sums[..., 2]), over(sums[..., 1], sums[..., 3]))
 
@@ -56,8 +56,8 @@ def coin_f1(sums: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """The area under the ROC curve. `pairs` counts all pairs of a true and a false cell (image–caption pair). In `won`
-    of them the true cell has the higher score, in `tied` the scores are equal. `pull` is the influence of each cell on
+    """The area under the ROC curve. `pairs` counts all pairs of a true and a false cell (image–caption pair). The true
+    cell has the higher score in `won` of them, and an equal score in `tied`. `pull` is the influence of each cell on
     the area.
     """
 
@@ -96,9 +96,10 @@ def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
 
 
 def auroc_confidence(area: Area, item: np.ndarray, clusters: np.ndarray) -> Confidence:
-    """Return an AUROC with its interval. DeLong's placement values are summed within items and clusters (Obuchowski
-    1997), and the interval is that of a proportion.
+    """Return an AUROC with its interval, which allows for correlation within items and clusters.
     """
+    # DeLong's placement values are summed within items and clusters (Obuchowski 1997), and the interval is that of a
+    # proportion.
     if math.isnan(area.value):
         return Confidence(math.nan, "none (only true or only false captions)")
     _, first, codes = np.unique(item, return_index=True, return_inverse=True)

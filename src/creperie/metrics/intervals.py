@@ -1,22 +1,23 @@
 """Confidence intervals of every statistic, and the p-values derived from them.
 
-*Shares* (proportions). Independent items get Wilson's interval. Items that share images get the interval from the
-likelihood of a beta-binomial model (likely.py). Ties and fractions vary less than right and wrong answers; if there are
-any, every answer therefore counts as more than one.
+*Proportions* of independent items get Wilson's interval. If items share images, the interval comes from the likelihood
+of a beta-binomial model (likely.py). Ties and fractions vary less than right and wrong answers, which makes the
+interval narrower.
 
-*F1*. The intervals of its two shares are combined (MOVER): the shares of true captions and of foils that are judged
-right.
+*F1* is computed from two proportions: the captions and the foils that are judged right. Their intervals are combined
+(MOVER).
 
-*Every other statistic* between two bounds (AUROC, a mean rank, kappa of ratings that are not nominal) is scaled to a
-share. The influence of an item or cluster on the statistic (jackknife) takes the place of its right answers.
+*Other statistics* between two bounds, such as AUROC or a mean rank, are scaled to [0, 1] and treated as proportions.
+The influence of an item or cluster on the statistic (jackknife) takes the place of its right answers.
 
-*A difference* between two models has Tango's score interval on independent items. If items share images, two shares are
-combined: the share of items on which the models differ and, among these items, the share that the first model wins.
+*The difference* between two models has Tango's score interval if items are independent. If items share images, two
+proportions are combined: that of the items on which the models differ and, among these items, that of the items that
+the first model wins.
 
-*Means over subsets*. The intervals of the subsets are combined (MOVER, Zou and Donner 2008), with the correlation that
-arises from clusters with items in several subsets. The variance of a tiny subset cannot be estimated; a score interval
-then assumes the variance of right and wrong answers. There is no interval if there are fewer than three images, or if
-one image has most of the weight.
+*Means over subsets* combine the intervals of the subsets (MOVER, Zou and Donner 2008), with the correlation that arises
+from clusters with items in several subsets. The variance of a tiny subset cannot be estimated; a score interval then
+assumes the variance of right and wrong answers. There is no interval if there are fewer than three images, or if one
+image has most of the weight.
 
 *A p-value* is one minus the confidence level at which the interval just touches the tested value, so interval and
 p-value always agree.
@@ -54,8 +55,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class Confidence:
-    """A value with a function (`ends`) that returns its interval at any confidence level, and the name of the method;
-    `ends` is None if there is no valid interval.
+    """A value with its interval. `ends` is a function that returns the interval at any confidence level; it is None if
+    there is no valid interval.
     """
 
     value: float
@@ -67,8 +68,8 @@ class Confidence:
         return Interval(low, high, self.method)
 
     def p_against(self, value: float) -> float:
-        """Return the p-value of `value`, which is one minus the confidence level whose interval just touches it; NaN if
-        there is no interval.
+        """Return the p-value of the hypothesis that the true value is `value`: one minus the confidence level at which
+        the interval just touches it. Return NaN if there is no interval.
         """
         if self.ends is None:
             return math.nan
@@ -116,8 +117,7 @@ def over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return the sums of the columns (items, k) within each cluster. `clusters` holds an integer for each item, equal
-    for items of one cluster.
+    """Return the sums of the columns (items, k) within each cluster. `clusters` holds one integer per item.
     """
     _, codes = np.unique(clusters, return_inverse=True)
     count = int(codes.max()) + 1 if len(codes) else 0
@@ -135,8 +135,8 @@ def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None
 
 
 def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None = None) -> Confidence:
-    """Return the proportion sum(right) / sum(n) with its interval. If `right` has fractions (ties), the variance is
-    smaller than the binomial one, and the interval allows for that.
+    """Return the proportion sum(right) / sum(n) with its interval. The interval allows for fractions in `right` (from
+    ties), which make the variance smaller than the binomial one.
     """
     covered = n > 0
     own = np.arange(len(n)) if clusters is None else clusters
@@ -150,11 +150,10 @@ def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | No
 
 
 def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
-    """Return the proportion `share` with its interval. `answers` holds (right, n) of each item. The variance is the
-    binomial one times `spread`, and `what` names the method by which `spread` was found.
-
-    If `what` is "jackknife" and a few clusters contribute most of the variance, the degrees of freedom are reduced.
+    """Return the proportion `share` with its interval. `answers` holds (right, n) of each item. The variance is
+    `spread` times the binomial one, and `what` names the method by which `spread` was found.
     """
+    # If `what` is "jackknife" and a few clusters contribute most of the variance, the degrees of freedom are reduced.
     sums = cluster_sums(answers, clusters)
     count, items, total = len(sums), len(answers), float(answers[:, 1].sum())
     apart = count == items and bool((answers[:, 1] == 1).all())
@@ -181,8 +180,8 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
 
 
 def _wider(clustered: Ends, alone: Ends) -> Ends:
-    """Return, for every confidence level, the smallest interval that contains both the clustered interval and the one
-    for independent items. Clusters can then never make an interval narrower.
+    """Return, for every confidence level, the smallest interval that contains both given intervals: the one for
+    clusters and the one for independent items. Clusters can then never make an interval narrower.
     """
 
     def ends(level: float) -> tuple[float, float]:
@@ -193,8 +192,8 @@ def _wider(clustered: Ends, alone: Ends) -> Ends:
 
 
 def _freedom(residuals: np.ndarray) -> float:
-    """Return the degrees of freedom of a variance that is estimated from the residuals of clusters. They are few if
-    the residuals have a high kurtosis, that is, if a few clusters contribute most of the variance.
+    """Return the degrees of freedom of a variance that is estimated from the residuals of clusters. The number is low
+    if a few clusters contribute most of the variance (high kurtosis).
     """
     fourth = float((residuals**4).sum())
     return max(LEAST_FREEDOM, 1.5 * float((residuals**2).sum()) ** 2 / fourth) if fourth > 0 else math.inf
@@ -221,12 +220,11 @@ def bounded_interval(
 
 
 def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np.ndarray) -> Confidence:
-    """Return a statistic that rises with two proportions (right answers on captions, right answers on foils), with its
-    interval. The columns count: right answers on captions, right answers on foils, all captions, all foils.
+    """Return a statistic that rises with two proportions, with its interval. The proportions are those of right answers
+    on captions and on foils. The columns count the right answers on captions, the right answers on foils, all captions,
+    and all foils.
 
-    The intervals of the two proportions are combined (MOVER). If the errors on captions are concentrated in a few
-    clusters, the interval is therefore wide, even if there are many errors on foils; the same holds the other way
-    round.
+    The intervals of the two proportions are combined (MOVER). The result is wide if either proportion is uncertain.
     """
     parts = [share_confidence(columns[:, k], columns[:, 2 + k], clusters) for k in range(2)]
     value, sizes = float(statistic(columns.sum(axis=0))), columns[:, 2:].sum(axis=0)
@@ -262,8 +260,8 @@ def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.nd
 def pulled_confidence(
     value: float, pull: np.ndarray, sizes: np.ndarray, clusters: np.ndarray, bounds: tuple[float, float] = (0, 1)
 ) -> Confidence:
-    """Return a value that lies within `bounds`, with its interval computed from each item's influence
-    (`pull`) on it.
+    """Return a value that lies within `bounds`, with its interval. `pull` holds the influence of each item on the
+    value, from which the interval is computed.
     """
     if math.isnan(value):
         return Confidence(value, NOTHING)
@@ -279,8 +277,8 @@ def pulled_confidence(
 
 
 def scaled(ends: Ends | None, least: float, span: float) -> Ends | None:
-    """Return the interval function of the value least + span × p, where `ends` is the interval function of the
-    proportion p; None if `ends` is None.
+    """Return the interval function of the value least + span × p; None if `ends` is None. `ends` is the interval
+    function of the proportion p.
     """
     if ends is None:
         return None
@@ -310,10 +308,9 @@ def mean_over_groups(
 ) -> Confidence:
     """Return the unweighted mean of several groups' values, with its interval. `pulled` holds the influence of each
     item on its group's value, and `clusters` the items' clusters.
-
-    If a group has too few clusters to estimate its variance, `_score_mean` computes the interval from the binomial
-    variance of right and wrong answers.
     """
+    # If a group has too few clusters to estimate its variance, `_score_mean` computes the interval from the binomial
+    # variance of right and wrong answers.
     if len(parts) == 1:
         return parts[0]
     value = float(np.mean([part.value for part in parts]))
@@ -338,15 +335,12 @@ def _score_mean(
 ) -> Confidence:
     """Return the mean of the groups' `values` with a score interval, for use when some groups have few clusters.
     `pulled` holds the influence of each item on its group's value.
-
-    The interval is found by testing many means. To reach a tested mean, the function shifts the logits of all groups'
-    values by the same number (see `SHIFTS`).
-
-    The variance is that of right and wrong answers (binomial), scaled by the ratio of the observed to the binomial
-    variance of all answers together. Negative correlations between groups count as 0: a few clusters cannot prove
-    them, and they could make the variance vanish. Quantiles are corrected for the kurtosis of small samples (Cornish
-    and Fisher 1938).
     """
+    # The interval is found by testing many means; a tested mean is reached by shifting the logits of all groups' values
+    # by the same number (see `SHIFTS`). The variance is binomial, scaled by the ratio of the observed to the binomial
+    # variance of all answers together. Negative correlations between groups count as 0: a few clusters cannot prove
+    # them, and they could make the variance vanish. Quantiles are corrected for the kurtosis of small samples (Cornish
+    # and Fisher 1938).
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
     sizes = np.array([len(pull) for pull in pulled])
     weights = np.repeat(1 / sizes / groups, sizes)
@@ -383,8 +377,8 @@ def _score_mean(
 
 
 def inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
-    """Return the factor by which clusters increase the variance, compared with as many independent items;
-    at least 1.
+    """Return the factor by which clusters increase the variance, compared with the same number of independent items.
+    The factor is at least 1.
     """
     alone = float((pull**2).sum())
     together = float((cluster_sums(pull[:, None], clusters) ** 2).sum())
@@ -392,8 +386,8 @@ def inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
 
 
 def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the correlation matrix of the groups' values, which arises from clusters with items in several groups.
-    Groups in which all answers are the same are assumed to be fully correlated.
+    """Return the correlation matrix of the groups' values. They are correlated because clusters have items in several
+    groups. Groups in which all answers are the same are assumed to be fully correlated.
     """
     groups = len(pulled)
     pulled = [pull if pull.any() else np.ones(len(pull)) for pull in pulled]
@@ -411,9 +405,9 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
 def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> Confidence:
     """Return mean(a) − mean(b) with its interval, for values from 0 to 1 on the same items.
 
-    Independent items with the values 0 and 1 get Tango's score interval (1998). With fractions, the interval is
-    computed from the interval of the share mean((1 + a − b) / 2). If several items share a cluster, the interval is
-    widened to contain the one that `difference_ends` gives.
+    Independent items with the values 0 and 1 get Tango's score interval (1998). With fractions, the interval is derived
+    from that of the proportion mean((1 + a − b) / 2). If items share clusters, the interval is widened until it
+    contains the one from `difference_ends`.
     """
     gap = a - b
     sums = cluster_sums(np.stack([np.maximum(gap, 0), np.maximum(-gap, 0), np.ones(len(gap))], axis=1), clusters)
@@ -432,12 +426,12 @@ def tango(gap: np.ndarray, group: np.ndarray, widening: float = 1.0, freedom: in
     """Return Tango's score interval of a difference, averaged over groups. `gap` holds 1 for each item that is won, −1
     for each that is lost and 0 for the others, and `group` the number of each item's group.
 
-    The interval contains every difference that a score test does not reject. For each difference, the test uses the
-    variance that would hold if this were the true difference. At a difference of 0 this is McNemar's test without
-    correction.
+    The interval contains every difference that a score test does not reject. At a difference of 0 this is McNemar's
+    test without correction.
 
     All groups are tested as if they had the same difference. `widening` is the factor by which clusters increase the
-    variance. If `freedom` is not 0, the quantiles are Student's with that many degrees of freedom.
+    variance. If `freedom` is not 0, the quantiles are those of Student's distribution with that many degrees of
+    freedom.
     """
     wins, losses, n = (np.bincount(group, some) for some in (gap > 0, gap < 0, np.ones(len(gap))))
     weight = 1 / n / len(n)

@@ -1,15 +1,16 @@
 """Confidence intervals of kappa and of nominal alpha, from the likelihood of pairs of answers that agree beyond chance.
 
 In the model, two answers about an item are the same because one copies the other (with the probability κ), or they are
-drawn independently: P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π of the answers are
-profiled out. Only items with an answer other than the most common one are informative about kappa, so Student's
-quantile has three degrees of freedom for each such item. `agreement` gives no interval if there are fewer than two such
-items, or if the lower end reaches −1.
+drawn independently: P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The likelihood is maximised over
+the proportions π of the answers.
 
-If nobody disagrees, the lower end is at most the kappa whose likelihood is (1 − level) / 2 of the highest likelihood,
-because Student's quantile alone would give too short an interval. Usually each tail gets half of the error probability
-1 − level. Let P be the probability, at a tested kappa, that nobody disagrees. If P is larger than (1 − level) / 2, the
-upper tail gets the smaller of P and 1 − level instead (as in `clustered_ends`, likely.py).
+Only items with an answer other than the most common one are informative about kappa. Student's quantile therefore has
+three degrees of freedom for each of these items. There is no interval if there are fewer than two of them, or if the
+lower end reaches −1.
+
+If nobody disagrees, Student's quantile alone would give too short an interval. The lower end is then at most the kappa
+whose likelihood is (1 − level) / 2 of the highest likelihood. The upper tail may get more than half of the error
+probability, as in `clustered_ends` (likely.py).
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ ROUNDS = 60
 def nominal_confidence(
     counts: np.ndarray, value: float, pull: np.ndarray, clusters: np.ndarray, unlike: int
 ) -> Confidence:
-    """Return the coefficient `value` with its interval. `counts` holds how often each item got each answer, `pull` the
-    influence of each item on the coefficient, and `unlike` the number of items with an answer other than the most
+    """Return the coefficient `value` with its interval. `counts` holds how often each item got each answer, and `pull`
+    the influence of each item on the coefficient. `unlike` is the number of items with an answer other than the most
     common one.
     """
     likelihood, agreed = _log_likelihood(counts)
@@ -64,9 +65,9 @@ def nominal_confidence(
 
 def _log_likelihood(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two arrays with one value for each kappa in `KAPPAS`: the log-likelihood, and the log-probability that
-    nobody disagrees. `counts` holds how often each item got each answer; an item with m answers counts as m / 2
-    pairs.
+    nobody disagrees. `counts` holds how often each item got each answer.
     """
+    # An item with m answers counts as m / 2 pairs.
     answers = counts.sum(axis=1, keepdims=True)
     same = (counts * (counts - 1) / 2 / (answers - 1)).sum(axis=0)
     other = (counts * (answers - counts) / (answers - 1)).sum(axis=0)

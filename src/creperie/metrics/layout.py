@@ -73,7 +73,7 @@ class Layout:
         return several.get(needs, self.columns)
 
     def starts(self, needs: Input) -> np.ndarray:
-        """Return where the scores of each item begin in the flat array of the score column `needs`."""
+        """Return the position at which the scores of each item begin in the flat array of the score column `needs`."""
         if needs not in self._starts:
             widths = self.widths(needs)
             self._starts[needs] = np.cumsum(widths, dtype=np.int64) - widths

@@ -1,13 +1,16 @@
-"""The likelihood of a proportion of right answers in clusters, under a beta-binomial model. The likelihood is
-maximised over the intra-class correlation (profile likelihood).
+"""The likelihood of a proportion of right answers in clusters, under a beta-binomial model. The likelihood is maximised
+over the intra-class correlation (profile likelihood).
 
-Items that share an image tend to be right or wrong together. How strongly they correlate is hard to estimate from a
-small number of clusters. For example, if one cluster in twelve has mostly wrong answers, a sample of fifteen clusters
-often includes none of these, so the variance between its clusters is too small. The likelihood of a low proportion
-with a strong correlation stays high for such data, so the interval includes this proportion. The interval is centred
-on the plain proportion, which gives every item the same weight. This proportion is less efficient than the model's
-estimate, so the interval is widened. A difference between two models combines two proportions: the proportion of
-items on which the models differ and, among these items, the proportion that the first model wins.
+Items that share an image tend to be right or wrong together, but this correlation is hard to estimate from a small
+number of clusters. For example, if one cluster in twelve has mostly wrong answers, a sample of fifteen clusters often
+includes none of these. The observed variance between clusters is then too small. A profile likelihood allows for this,
+because a low proportion with a strong correlation also explains such data.
+
+The interval is centred on the plain proportion, which gives every item the same weight. This proportion is less
+efficient than the model's estimate, so the interval is widened.
+
+A difference between two models combines two proportions: that of the items on which the models differ and, among these
+items, that of the items that the first model wins.
 """
 
 from __future__ import annotations
@@ -36,10 +39,11 @@ FREEDOM = 1.25
 
 @dataclass(frozen=True)
 class _Profile:
-    """The profile likelihood of a proportion, at the points of a grid. `logits` are the points on the logit scale. They
-    are shifted so that the likelihood peaks at the plain proportion, unless this is 0 or 1. `distance` is the signed
-    distance of each point from the peak, in standard deviations, and `correlations` is the most likely correlation at
-    each point.
+    """The profile likelihood of a proportion, at the points of a grid.
+
+    `logits` are the points on the logit scale, shifted so that the likelihood peaks at the plain proportion (unless
+    this is 0 or 1). `distance` is the signed distance of each point from the peak, in standard deviations.
+    `correlations` holds the most likely correlation at each point.
     """
 
     logits: np.ndarray
@@ -69,16 +73,17 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
     """Return a function from confidence levels to intervals of a proportion, given the numbers of right answers and of
     all answers in each cluster.
 
-    Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less; the variance is
-    multiplied by `widened`. Usually each tail gets half of the error probability 1 − level. Let P be the probability,
-    at a tested proportion, that all answers are right. If P is larger than (1 − level) / 2, which happens near 1, no
-    data could show that the proportion is too low. The upper end then gets the smaller of P and 1 − level instead of
-    the half. The lower end is treated in the same way, with the probability that all answers are wrong (Blaker 2000).
+    Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less. The variance is
+    multiplied by `widened`.
 
     >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
     >>> round(low, 2), round(high, 2)
     (0.35, 0.94)
     """
+    # Usually each tail gets half of the error probability 1 − level. Let P be the probability, at a tested proportion,
+    # that all answers are right. If P is larger than (1 − level) / 2, which happens near 1, no data could show that the
+    # proportion is too low. The upper end then gets the smaller of P and 1 − level instead of the half. The lower end
+    # is treated in the same way, with the probability that all answers are wrong (Blaker 2000).
     likely = _profile(right, n, share, widened)
     extremes = [_log_all(n, _shares(sign * likely.logits), likely.correlations) for sign in (-1, 1)]
     df = min(df, FREEDOM * max(1, len(n) - 1))
@@ -96,12 +101,11 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
 def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends:
     """Return a function from confidence levels to intervals of the proportion of wins minus the proportion of losses,
     given the counts in each cluster.
-
-    The difference is d · (2w − 1), where d is the proportion of items on which the models differ and w is the
-    proportion of these items that the first model wins. The likelihood of a pair (d, w) is the likelihood of d times
-    the likelihood of w. The likelihood of a difference is the highest likelihood of any pair (d, w) that gives this
-    difference.
     """
+    # The difference is d · (2w − 1), where d is the proportion of items on which the models differ and w is the
+    # proportion of these items that the first model wins. The likelihood of a pair (d, w) is the likelihood of d times
+    # the likelihood of w. The likelihood of a difference is the highest likelihood of any pair (d, w) that gives this
+    # difference.
     differ = wins + losses
     some = differ > 0
     often = _profile(differ, n, float(differ.sum() / n.sum()))
@@ -133,7 +137,7 @@ def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends
 
 
 def _log_all(n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return, for every share and its correlation, the log-probability that all answers are right."""
+    """Return the log-probability that all answers are right, for each share with the correlation at the same index."""
     place, times = _draws(n)
     c = correlations[:, None]
     return (np.log(shares[:, None] * (1 - c) + c * place) - np.log(1 - c + c * place)) @ times
@@ -148,8 +152,8 @@ def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
 
 
 def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return the log-likelihoods (correlations, shares) under an urn model, in which each answer makes further answers
-    of its kind more likely.
+    """Return the log-likelihoods (correlations, shares) under a Pólya urn model: each answer makes further answers of
+    its kind more likely.
     """
     likelihood = np.zeros((len(correlations), 1))
     for counts, prior, sign in ((right, shares, 1), (n - right, 1 - shares, 1), (n, np.ones(1), -1)):
@@ -160,10 +164,11 @@ def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correl
 
 
 def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: k = 0, 1, 2, …, and for each k the sum of min(1, max(0, count − k)) over all clusters. For
-    whole counts, this sum is the number of clusters whose count is larger than k. If a count exceeds 2 · `COUNTED`,
-    neighbouring large k are merged: their mean replaces them, and their sums are added up.
+    """Return two arrays: k = 0, 1, 2, …, and how many counts are larger than each k. A count that exceeds k by less
+    than 1, such as 2.5 for k = 2, is counted as that fraction (0.5).
     """
+    # If a count exceeds 2 · `COUNTED`, neighbouring large k are merged: their mean replaces them, and their sums are
+    # added up.
     whole = np.floor(counts + 1e-9).astype(np.int64)
     most = int(whole.max(initial=0)) + 1
     times = np.bincount(whole, minlength=most)[::-1].cumsum()[::-1].astype(float)
@@ -175,9 +180,9 @@ def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, float]:
-    """Return the position and the height of the peak of the parabola through the highest point of `profile` (at index
-    `top`) and its two neighbours. `logits` holds the positions of the points. If there is no such peak, return the
-    highest point itself.
+    """Return the position and the height of the peak of a parabola. The parabola goes through the highest point of
+    `profile` (at index `top`) and its two neighbours; `logits` holds the positions of the points. If it has no such
+    peak, return the highest point itself.
     """
     if not 0 < top < len(logits) - 1 or not np.isfinite(profile[top - 1 : top + 2]).all():
         return float(logits[top]), float(profile[top])
@@ -189,8 +194,8 @@ def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, f
 
 
 def _inflation(n: np.ndarray, correlation: float) -> np.ndarray:
-    """Return a factor for each cluster: the variance of the mean of its answers, divided by what this variance would be
-    if the `n` answers were independent.
+    """Return a factor for each cluster: by how much the correlation increases the variance of the mean of its `n`
+    answers, compared with independent answers.
     """
     return 1 + np.maximum(n - 1, 0) * correlation
 

@@ -1,5 +1,5 @@
 """What each item contributes to the result of a task, such as hits and ties. `summarise` computes values, intervals and
-chance levels from these measurements.
+chance levels from these contributions.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The measurements of a task: `columns` with one row per item. The function `statistic` computes the value of the
-    task from the sums of the columns. `share` is True if this value is a proportion, right / n.
+    """The contributions of the items to a task's value. `columns` has one row per item, and `statistic` computes the
+    value from the sums of the columns. `share` is True if this value is a proportion, right / n.
     """
 
     task: str
@@ -107,8 +107,8 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The measurements for an AUROC: the values of all cells of all items in one array. `item` holds the item number of
-    each cell.
+    """The contributions of the items to an AUROC: the scores of all cells of all items in one array. `item` holds the
+    item number of each cell.
     """
 
     task: str
@@ -145,7 +145,8 @@ Measured = Sums | Cells
 def measure(
     which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None, how: MetricSettings = DEFAULT
 ) -> Measured:
-    """Return what each item contributes to the result of a task: the measurements from which `summarise` computes it.
+    """Return what each item contributes to the result of a task; `summarise` computes the result from it.
+
     `scores` is the flat array of the scores that the task needs. `swap` says for which items the true captions P1 and
     P2 are swapped (see `outcomes` in tasks.py).
     """
@@ -167,8 +168,10 @@ def of_outcomes(
     applied: np.ndarray | None = None,
     how: MetricSettings = DEFAULT,
 ) -> Sums:
-    """Return outcomes from any source, such as people's answers, in the form that `summarise` takes. `judged` holds one
-    outcome per item, `chance` the chance level, and `applied` says to which items the task applies (by default to all).
+    """Return outcomes from any source, such as people's answers, in the form that `summarise` takes.
+
+    `judged` holds one outcome per item, and `chance` the chance level. `applied` says to which items the task applies
+    (by default to all).
     """
     n = judged != VOID
     counts = np.stack([judged == HIT, judged == TIE, n], axis=1).astype(np.int64)
@@ -185,8 +188,8 @@ def _shares(
 
 
 def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Return the measurements of a task whose rule counts captions, either all together (one part) or captions and
-    foils separately (two parts).
+    """Return the contributions of the items to a task that counts captions. They have one part for all captions, or one
+    part for captions and one for foils.
     """
     rule = chosen.rule
     assert isinstance(rule, CountRule)
@@ -215,8 +218,8 @@ def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSetti
 
 
 def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Return the measurements of a task about the rank of the best true caption. Rank 1 is a hit; a rank that depends
-    on the tie rule is a tie.
+    """Return the contributions of the items to a task about the rank of the best true caption. Rank 1 is a hit; a rank
+    that depends on the tie rule is a tie.
     """
     ranking, size = ranked(layout, scores), len(layout)
     rank = ranking.under(how.tie_weight)

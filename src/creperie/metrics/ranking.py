@@ -16,8 +16,9 @@ from creperie.metrics.rules import along_rows, ranks
 @dataclass(frozen=True, eq=False)
 class Ranked:
     """The ranks, from 1, of each image's best true caption. In `best`, ties count in favour of that caption, in `worst`
-    against it; `item` is the number of the image's item. Images are left out if a score of their item is missing, or if
-    they have only true or only false captions.
+    against it. `item` is the number of the image's item.
+
+    Images are left out if a score of their item is missing, or if they have only true or only false captions.
     """
 
     item: np.ndarray
@@ -25,8 +26,8 @@ class Ranked:
     worst: np.ndarray
 
     def under(self, tie_weight: float) -> np.ndarray:
-        """Return the ranks under a tie rule: with weight 0 ties count against the true caption, with 1 in its favour,
-        with 1/2 halfway.
+        """Return the ranks under a tie rule. With weight 0 ties count against the true caption, and with 1 in its
+        favour. With 1/2, the ranks are halfway between.
         """
         return self.worst + tie_weight * (self.best - self.worst)
 
@@ -52,9 +53,8 @@ def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
 
 
 def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that computes the median of the sorted `values` when each value occurs a given number of times.
-    The function takes these counts as an array (…, values) and returns the medians (…), with NaN where all counts are
-    0.
+    """Return a function from counts to medians. The counts say how often each of the sorted `values` occurs. They are
+    an array (…, values), and the medians an array (…), with NaN where all counts are 0.
     """
 
     def median(sums: np.ndarray) -> np.ndarray:
@@ -71,9 +71,10 @@ def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clusters: np.ndarray) -> Confidence:
     """Return a median with its interval by Woodruff's method. `counts` (items, values) holds how often each value
-    occurs. The interval is that of the proportion of values below the median (plus half of those equal to it),
-    translated back into values.
+    occurs.
     """
+    # The interval is that of the proportion of values below the median (plus half of those equal to it), translated
+    # back into values.
     n = counts.sum(axis=1)
     below = counts @ ((values < median) + (values == median) / 2)
     share = share_confidence(below, n, clusters)
@@ -91,9 +92,10 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays about the rank that an image's best true caption has under random scores. For each item, they
-    hold: the sum of the expected ranks over the item's images, the number of images with a rank, and the sums of the
-    probabilities of each rank (an array, items × ranks).
+    """Return three arrays about the rank that an image's best true caption has under random scores.
+
+    For each item, they hold the sum of the expected ranks over its images, the number of images with a rank, and the
+    sums of the probabilities of each rank (an array, items × ranks).
     """
     longest = max((g.match.shape[1] for g in layout.groups), default=1)
     expected, rows = np.zeros((2, len(layout)))

@@ -25,9 +25,9 @@ class Result:
     """The result of a task on a subset.
 
     `n` is the number of `unit`s (items, captions, images or pairs of captions) that the result covers. `void` counts
-    the items that are not covered, and `vacuous` those among them that have nothing to compare. `accuracy` is the value
-    of the task: a rank for mean-rank and median-rank, otherwise the proportion (hits + w·ties) / n, where the tie rule
-    sets the weight w. `interval` names the method, or says why `low` and `high` are NaN; `clusters` is the number of
+    the items that are not covered, and `vacuous` those of them that have nothing to compare. `accuracy` is the value of
+    the task: a rank for mean-rank and median-rank, otherwise the proportion (hits + w·ties) / n, with the weight w from
+    the tie rule. `interval` names the method, or says why `low` and `high` are NaN. `clusters` is the number of
     independent units.
     """
 
@@ -66,8 +66,8 @@ EVERY_GROUP = MacroRule()
 
 @cache
 def aro_relations() -> MacroRule:
-    """Return the rule for the main result of ARO's VG-Relation: it excludes the relations that the authors' notebook
-    excludes.
+    """Return the rule for the main result of ARO's VG-Relation, which excludes some relations, as the authors' notebook
+    does.
     """
     lines = packaged("creperie.metrics", "aro_dropped_relations.txt")
     return MacroRule(exclude=frozenset(line for line in lines.splitlines() if line and not line.startswith("#")))

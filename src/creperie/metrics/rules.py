@@ -1,8 +1,8 @@
 """The rules by which items are judged: pure functions of a match matrix and the scores of its cells.
 
-A cell is one image–caption pair of an item. Scores have the shape (cells, items), for all items that share one match
-matrix. There are two kinds of rules: those that give every item one outcome (such as `Outrank`, `Within`, `Mixed`), and
-those that count captions (`Sides`, `Halves`).
+A cell is one image–caption pair of an item. Scores have the shape (cells, items), for items with the same match matrix.
+Some rules give every item one outcome (such as `Outrank`, `Within`, `Mixed`); others count captions (`Sides`,
+`Halves`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def along_rows(match: np.ndarray) -> list[Contest]:
 
 
 def down_columns(match: np.ndarray) -> list[Contest]:
-    """Return one contest per caption: the images that it is true of must outrank the other images."""
+    """Return one contest per caption: the images that match it must outrank the other images."""
     return _contests(np.arange(match.size).reshape(match.shape).T, match.T)
 
 
@@ -42,20 +42,19 @@ def _contests(cells: np.ndarray, match: np.ndarray) -> list[Contest]:
 
 
 def both_ways(match: np.ndarray) -> list[Contest]:
-    """Return the contests of all images (`along_rows`) and of all captions (`down_columns`). If there are none of one
-    sort, return none of the other either.
+    """Return the contests of all images (`along_rows`) and of all captions (`down_columns`). If either list is empty,
+    return no contests at all.
     """
     rows, columns = along_rows(match), down_columns(match)
     return rows + columns if rows and columns else []
 
 
 def between_captions(match: np.ndarray) -> list[Contest]:
-    """Return one contest per true caption, which serves as the query: the image's other true captions must be more
-    similar to it than the false ones.
-
-    The scores are captions × captions. They are read from the upper triangle only, so s(a, b) and s(b, a) are always
-    the same number.
+    """Return one contest per true caption. The image's other true captions must be more similar to it than the false
+    ones.
     """
+    # The scores are captions × captions. They are read from the upper triangle only, so s(a, b) and s(b, a) are always
+    # the same number.
     return [c for n in range(match.shape[1]) for c in _queried_by(match, n)]
 
 
@@ -88,8 +87,8 @@ class NthPositive:
 
 @dataclass(frozen=True)
 class NthCandidate:
-    """Contests between the n-th true caption (from 0) of an item and its false captions, where each of the other true
-    captions serves once as the query. Only items with one image have such contests.
+    """Contests between the n-th true caption (from 0) of an item and its false captions. There is one contest for each
+    other true caption, to which both are compared. Only items with one image have such contests.
     """
 
     n: int
@@ -105,8 +104,8 @@ class NthCandidate:
 
 @dataclass(frozen=True)
 class CaptionPreference:
-    """Contests between two captions for every image. `first` and `second` are the positions of the captions; the
-    first must outrank the second, whichever of them is true.
+    """Contests between two captions of every image, at the positions `first` and `second`. The first caption must
+    outrank the second, whether it is true or not.
 
     If `of` is set, only items with exactly that many captions have such contests.
     """
@@ -124,8 +123,7 @@ class CaptionPreference:
 
 
 def without_image(match: np.ndarray) -> list[Contest]:
-    """Return one contest, in which the captions that are true of some image must outrank those that are
-    true of none.
+    """Return one contest: the captions that match some image must outrank those that match none.
     """
     true = match.any(axis=0)
     return [Contest(np.flatnonzero(true), np.flatnonzero(~true))] if true.any() and not true.all() else []
@@ -175,8 +173,8 @@ class JudgedBy:
 
 @dataclass(frozen=True)
 class Outrank:
-    """An item is a hit if it wins all its contests: each says which scores (winners) must be higher than which others
-    (losers).
+    """The rule that an item is a hit if it wins all its contests. A contest is won if each of its winners has a higher
+    score than each of its losers.
     """
 
     contests: Contests
@@ -275,8 +273,7 @@ class BestAssignment:
     than any other.
 
     An assignment gives each image a different caption (or each caption a different image, if there are fewer captions
-    than images). The rule applies only if each image (or caption) has exactly one true partner, and these partners all
-    differ.
+    than images). The rule applies only if the match matrix is such an assignment.
     """
 
     def applies(self, match: np.ndarray) -> bool:
@@ -302,9 +299,9 @@ class BestAssignment:
 
 
 def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
-    """Return the highest sum of scores of any assignment except the true one. To find it, each true cell is forbidden
-    in turn.
+    """Return the highest sum of scores of any assignment except the true one.
     """
+    # To find it, each true cell is forbidden in turn.
     from scipy.optimize import linear_sum_assignment
 
     best = -math.inf
@@ -317,9 +314,10 @@ def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rank, from 1, of the best true caption of each row, compared with the false captions. The result is
-    three arrays: the ranks (rows, items) if ties count in favour of the true caption, the ranks if ties count against
-    it, and which items are void. Rows with nothing to compare are left out.
+    """Return the rank, from 1, of the best true caption of each row, compared with the false captions.
+
+    The result is three arrays: the ranks (rows, items) if ties count in favour of the true caption, the ranks if ties
+    count against it, and a mask of void items. Rows with nothing to compare are left out.
     """
     contests = along_rows(match)
     best = np.ones((len(contests), cells.shape[1]), np.int64)
@@ -339,8 +337,7 @@ def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 @runtime_checkable
 class CountRule(Protocol):
     """A rule that counts captions, in one part or in two (such as captions and foils). Its method `counts` returns an
-    array (items, parts, 3): the numbers of hits, ties and all captions. They are 0 for an item that cannot be judged
-    (void).
+    array (items, parts, 3) of hits, ties and all captions, with zeros for items that cannot be judged.
     """
 
     @property
@@ -355,8 +352,8 @@ class CountRule(Protocol):
 
 @dataclass(frozen=True)
 class Sides:
-    """Counts the cells (image–caption pairs) that a threshold classifies correctly: true cells with a score above it
-    (first part of the counts) and false cells with a score below it (second part).
+    """The rule that counts the cells (image–caption pairs) that a threshold classifies correctly. The first part of the
+    counts is for true cells, the second for false cells.
     """
 
     threshold: float
@@ -383,8 +380,8 @@ class Sides:
 
 @dataclass(frozen=True)
 class Halves:
-    """The rule of BLA. If k of an image's captions are true, the k captions with the highest scores are judged true and
-    the others false, and the right judgements are counted.
+    """The rule of BLA. If k of an image's captions are true, the k captions with the highest scores are judged true,
+    the others false. The right judgements are counted.
     """
 
     parts: int = 1

@@ -17,8 +17,8 @@ TIE_WEIGHTS: dict[str, float] = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class MetricSettings:
-    """The tie rule, the confidence level, and the random seed, which is used to draw the images of a blind twin (a copy
-    of the benchmark with meaningless images).
+    """The tie rule, the confidence level, and the random seed. The seed is used to draw the images of a blind twin (a
+    copy of the benchmark with meaningless images).
     """
 
     ties: Ties = option("wrong", "How a tie between a true and a false caption counts.")
@@ -40,13 +40,13 @@ class MetricSettings:
         return np.asarray((outcomes == HIT) + self.tie_weight * (outcomes == TIE), np.float64)
 
     def right(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return which items count as right in measures that count whole items: hits, and also ties if the tie rule
-        counts them as right.
+        """Return a boolean for each outcome, for measures that count whole items. It is True for hits and, depending on
+        the tie rule, for ties.
         """
         return self.worth(outcomes) == 1
 
     def wrong(self, outcomes: np.ndarray) -> np.ndarray:
-        """Return which items count as wrong: all that are neither right nor void."""
+        """Return a boolean for each outcome: True if it is neither right nor void."""
         return np.asarray((outcomes != VOID) & ~self.right(outcomes))
 
 

@@ -60,15 +60,16 @@ def sign_flip_p(values: np.ndarray) -> float:
     """Return the two-sided p-value of the sum of the values, if each value is equally likely to be positive or
     negative.
 
-    The distribution of the sum under random signs is computed, not sampled: the characteristic functions of the
-    values, cos(v·t), are multiplied and the product is inverted by a Fourier transform. The p-value is exact if all
-    values are multiples of a common step, such as 1/2 for outcomes in which a tie counts as half a hit. Otherwise it
-    is approximate: up to 200 values are rounded to multiples of 2**-15 of their total, and the sum of more than 200
-    values is taken as normal.
+    The p-value is exact if all values are multiples of a common step, such as 1/2 for outcomes in which a tie counts as
+    half a hit. Otherwise it is approximate.
 
     >>> sign_flip_p(np.array([1.0, 2.0, 1.0]))  # all for one side: 2 of 8
     0.25
     """
+    # The distribution of the sum under random signs is computed, not sampled: the characteristic functions of the
+    # values, cos(v·t), are multiplied and the product is inverted by a Fourier transform. Without a common step, up to
+    # 200 values are rounded to multiples of 2**-15 of their total, and the sum of more than 200 values is taken as
+    # normal.
     signed = np.asarray(values, np.float64)
     signed = signed[np.abs(signed) > 1e-12]
     if not len(signed):

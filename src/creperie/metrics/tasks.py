@@ -37,9 +37,11 @@ Value = Literal[
 
 @dataclass(frozen=True)
 class Task:
-    """A task. `rule` turns the scores of each item into an outcome, such as a hit or a miss, or into counts; `value`
-    says how the value of the task is computed from these. If `swapped` is set, it names the task that is used instead
-    for items whose true captions P1 and P2 are swapped (see `second_is_nearer`).
+    """A task. `rule` turns the scores of each item into an outcome, such as a hit or a miss, or into counts. `value`
+    says how these become the value of the task.
+
+    In some items the true captions P1 and P2 are swapped (see `second_is_nearer`). `swapped` names the task that is
+    then used instead.
     """
 
     name: str
@@ -64,8 +66,8 @@ class Task:
 
     @property
     def has_margins(self) -> bool:
-        """True if every item has a margin: the smallest difference between the score of a candidate that should win and
-        the score of one that should lose.
+        """True if every item has a margin: the smallest lead of a candidate that should win over one that should
+        lose.
         """
         return isinstance(self.rule, Outrank) and not self.swapped
 
@@ -201,11 +203,11 @@ def as_task(which: Task | str) -> Task:
 
 
 def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None) -> np.ndarray:
-    """Return the outcome of each item as int8: HIT, MISS, TIE, or VOID if the task has nothing to compare in the item.
+    """Return the outcome of each item as int8: HIT, MISS, TIE, or VOID if the item has nothing to compare in this task.
     `scores` is the flat array of the scores that the task needs.
 
     `swap` says for which items the true captions P1 and P2 are swapped (see `second_is_nearer`). Only tasks that
-    reorder captions need it.
+    distinguish P1 from P2 need it.
 
     >>> from creperie.metrics.layout import layout_of
     >>> winoground = layout_of([[[1, 0], [0, 1]]])
