@@ -59,8 +59,8 @@ class SkippedAnalysis:
 
 
 def fit_name(label: str, sample: str) -> str:
-    """Return the name of a fit: the label of the analysis and, if it was fitted to the rows of one model, that model in
-    brackets.
+    """Return the name of a fit: the label of the analysis, followed by a model in brackets if only the rows of that
+    model were used.
 
     >>> fit_name("model 1", ALL), fit_name("model 1", "llama")
     ('model 1', 'model 1 (llama)')
@@ -104,11 +104,12 @@ def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
 class AnalysisExtras:
     """Further settings of an analysis.
 
-    With `per_model`, the analysis is also fitted to the rows of each model. `lenient` is for presets: terms whose
-    column is missing or has only one level are left out, and analyses that cannot be fitted are skipped and reported.
-    `required` names a term; an analysis that would lose this term counts as one that cannot be fitted. If no analysis
-    can be fitted, an error is raised. `cells` names two factors; the mean is estimated for each combination of their
-    levels.
+    With `per_model`, the analysis is also fitted to the rows of each model. `cells` names two factors; the mean is
+    estimated for each combination of their levels.
+
+    `lenient` is for presets. Terms whose column is missing or has only one level are left out, and analyses that cannot
+    be fitted are skipped and reported. `required` names a term without which an analysis is skipped. If no analysis can
+    be fitted, an error is raised.
     """
 
     per_model: bool = False
@@ -121,8 +122,10 @@ def fit_study(
     table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
 ) -> FittedStudy:
     """Fit each analysis to all rows and, with `wish.per_model`, also to the rows of each model separately. Return the
-    fits and the skipped analyses. With `wish.lenient`, an error is raised only if no analysis can be fitted;
-    otherwise, it is also raised if any analysis cannot be fitted to all rows.
+    fits and the skipped analyses.
+
+    Raise an error if an analysis cannot be fitted to all rows. With `wish.lenient`, raise it only if no analysis can be
+    fitted.
     """
     wish = wish or AnalysisExtras()
     samples = _samples(table, wish.per_model)
@@ -185,10 +188,10 @@ IDLE = 0.708
 def _without_idle_slopes(
     rows: pa.Table, analysis: Analysis, fitted: Fit, made: Design
 ) -> tuple[Analysis, Fit, Design, list[str]]:
-    """Remove the random slopes that the data do not support (Matuschek et al. 2017). Return the remaining analysis,
-    its fit, its design, and the removed slopes. If there are few models, superfluous slopes cost most of the
-    statistical power.
+    """Remove the random slopes that the data do not support (Matuschek et al. 2017). Return the remaining analysis, its
+    fit, its design, and the removed slopes.
     """
+    # If there are few models, superfluous slopes cost most of the statistical power.
     left_out: list[str] = []
     # Four families cannot show that they need a slope; the others are tested beside theirs.
     for term in [term for term in analysis.random if ":" in term and not term.startswith("family:")]:
@@ -203,8 +206,8 @@ def _without_idle_slopes(
 
 
 def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """Leave out the terms of an analysis that have fewer than two values in the table. Return the remaining analysis,
-    and the list of terms that were left out.
+    """Leave out the terms of an analysis that have fewer than two values in the table. Return the remaining analysis
+    and the terms that were left out.
     """
     table = _chosen(table, analysis.where)
     terms: list[str] = []
@@ -216,11 +219,11 @@ def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
 
 
 def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """Remove the random effects that the rows cannot identify; return the reduced analysis and the names of the
-    removed effects.
+    """Remove the random effects that the rows cannot identify. Return the reduced analysis and the names of the removed
+    effects. At least one random effect is always kept.
 
-    A random effect is left out if it has a single group, if every row is a group of its own, if its groups are those
-    of another effect, or if one of its factors has only one level. At least one random effect is always kept.
+    A random effect cannot be identified if it has a single group, if every row is a group of its own, if its groups are
+    those of another effect, or if one of its factors has only one level.
     """
     used = {column_of(part) for parts in analysis.factors for part in parts}
     where = {**analysis.where, **{name: levels for name, levels in analysis.levels.items() if name in used}}
@@ -241,7 +244,7 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
 
 
 def _chosen(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> pa.Table:
-    """Return the rows with permitted values. `where` maps columns to the values that are permitted in them."""
+    """Return the rows with permitted values. `where` maps a column to its permitted values."""
     table = with_short_names(table, list(where))
     return table.take(pa.array(chosen_rows(table, where)))
 
@@ -259,8 +262,8 @@ class FactorCell:
     """A combination of two factor levels: the number of rows that have it, their mean outcome, and the estimated mean
     with a 95 % interval.
 
-    The estimate is what the model would predict, with all random effects at zero, if all rows had these two levels
-    and were otherwise unchanged. For a logistic model it is a probability.
+    The estimated mean is a prediction for the case that all rows have these two levels and are otherwise unchanged. All
+    random effects are set to zero. For a logistic model the mean is a probability.
     """
 
     x: str
@@ -273,8 +276,8 @@ class FactorCell:
 
 
 def cell_means(design: Design, fit: Fit, x: str, line: str) -> tuple[FactorCell, ...]:
-    """Return the observed and the estimated mean for each combination of levels of the factors `x` and `line` that
-    occurs in the rows.
+    """Return the observed and the estimated mean for each combination of levels of the factors `x` and `line`.
+    Combinations that no row has are left out.
     """
     beta = np.array([c.estimate for c in fit.coefficients])
     first, second = design.parts[x], design.parts[line]

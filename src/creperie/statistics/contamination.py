@@ -1,8 +1,8 @@
 """Finding captions and images of a benchmark that also occur elsewhere: in a training corpus or in another benchmark.
 
-Captions are equal if they have the same words in the same order. Near-duplicates are found by MinHash (rensa) over
-words and pairs of neighbouring words, and their Jaccard similarity is then computed exactly. The benchmark is indexed
-and the corpus is read as a stream, so the memory needed does not depend on the size of the corpus.
+Captions are equal if they have the same words in the same order. Similar captions are found by MinHash (rensa) over
+words and pairs of neighbouring words; their Jaccard similarity is then computed exactly. The benchmark is indexed and
+the corpus is read as a stream, so the memory needed does not depend on the size of the corpus.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Overlap:
 
     `texts` is the number of texts in the corpus, and `captions` the number of distinct captions in the benchmark.
     `exact` counts the captions that equal a text in the corpus, and `near` those that are only similar to one. `items`
-    counts the items with a caption of either kind, and `images` the images whose file name also occurs in the corpus.
-    `matches` lists at most 1,000 pairs.
+    counts the items with such captions, and `images` the images whose file name also occurs in the corpus. `matches`
+    lists at most 1,000 pairs.
     """
 
     benchmark: str
@@ -75,7 +75,7 @@ def overlap(
     options: OverlapOptions,
     progress: Progress = silent,
 ) -> Overlap:
-    """Find the captions of a benchmark that occur in a corpus, and the number of items that have them.
+    """Return the captions of a benchmark that occur in a corpus, and the number of items with such captions.
 
     The corpus is a text file with one caption per line (in tab-separated lines, the last column), or another benchmark.
     If it is a benchmark, images with the same file name are counted as well.

@@ -23,9 +23,9 @@ def slope(f: Callable[[np.ndarray], Any], x: np.ndarray, step: np.ndarray) -> np
 
 
 def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return the Hessian of a function, computed by central differences: two calls of `f` for each parameter and for
-    each pair of parameters, and one at `x`.
+    """Return the Hessian of a function at `x`, computed by central differences.
     """
+    # `f` is called twice for each parameter and for each pair of parameters, and once at `x`.
     n = len(x)
     middle = f(x)
     moves = np.diag(step)
@@ -42,7 +42,7 @@ def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The point where a search ended, with gradient and Hessian. `free` marks the parameters that are not at their
+    """The point where a search ended, with gradient and Hessian. `free` marks the parameters that are not at a
     bound.
     """
 
@@ -75,10 +75,9 @@ class Optimum:
 
 def search(f: Objective, start: np.ndarray) -> np.ndarray:
     """Return the non-negative standard deviations at which the function is smallest, to low precision.
-
-    The function does not depend on the sign of a deviation. At a deviation of zero its slope is therefore zero, so a
-    search stays there even if that is no minimum. Values above zero are then tried.
     """
+    # The function does not depend on the sign of a deviation. At a deviation of zero its slope is therefore zero, so a
+    # search stays there even if that is no minimum. Values above zero are then tried.
     from scipy.optimize import minimize
 
     x = np.asarray(start, float)
@@ -94,8 +93,8 @@ def search(f: Objective, start: np.ndarray) -> np.ndarray:
 
 
 def _raised(f: Objective, x: np.ndarray, value: float) -> np.ndarray | None:
-    """Try larger values for each standard deviation that is nearly zero. Return a point at which the function is
-    lower, or None if there is none.
+    """Try larger values for each standard deviation that is nearly zero. Return a point with a lower function value;
+    None if none is found.
     """
     for k in np.flatnonzero(x < 1e-3):
         raised = [np.where(np.arange(len(x)) == k, height, x) for height in (0.02, 0.06, 0.15, 0.3)]
@@ -110,10 +109,10 @@ def newton(
 ) -> Optimum:
     """Minimise a function by Newton's method from a point near the minimum. Return the minimum, with the Hessian there.
 
-    The Hessian is updated by BFGS, and computed afresh if the steps do not converge. `step` are the widths of finite
-    differences, and `guess` is an initial Hessian. A parameter that would fall below its value in `lower` is held at
-    that value.
+    `step` are the widths of finite differences, and `guess` is an initial Hessian. A parameter that would fall below
+    its value in `lower` is held at that value.
     """
+    # The Hessian is updated by BFGS, and computed afresh if the steps do not converge.
     hessian = curvature(f, x, step) if guess is None else guess
     for _ in range(3):
         x = _walk(f, x, step, lower, hessian)
@@ -130,7 +129,7 @@ def _look(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hess
 
 
 def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-    """Return the point reached by Newton steps, which are taken until the scaled gradient is tiny or no step helps."""
+    """Return the point reached by Newton steps. They end when the scaled gradient is tiny or no step helps."""
     here = _look(f, x, step, lower, hessian)
     for _ in range(ROUNDS):
         if here.scaled_gradient < TOLERANCE / 50:

@@ -105,12 +105,11 @@ _TYPES = ("active", "passive", "dative", "ditransitive")
 
 
 def _sampled(*factors: str) -> tuple[str, ...]:
-    """Return random terms: image, item, and model:factor for each of these factors.
-
-    Image and item are included because all models answer every item. A factor affects some models more than others; the
-    terms model:factor allow for this. They give a model one intercept per level of the factor, and replace a random
-    slope.
+    """Return the random terms of an analysis: image, item, and model:factor for each of these factors.
     """
+    # Image and item are included because all models answer every item. A factor affects some models more than others;
+    # the terms model:factor allow for this. They give a model one intercept per level of the factor, and replace a
+    # random slope.
     return ("image", "item", *(f"model:{factor}" for factor in factors))
 
 

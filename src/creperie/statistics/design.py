@@ -1,7 +1,7 @@
 """Turning a table and a declared analysis into the outcome, the design matrix and the groups.
 
-A contrast is defined by what each of its coefficients stands for: a weighted sum of the means of the levels. The
-columns of the design matrix are found by inverting the matrix of these weights.
+A contrast is defined by the meaning of its coefficients: each is a weighted sum of the means of the levels. The columns
+of the design matrix are found by inverting the matrix of these weights.
 
 - `treatment`: each level is compared with the first; the intercept is the first level's mean.
 - `centred`: each level is compared with the first; the intercept is the mean of all levels.
@@ -102,8 +102,8 @@ class Design:
         return len(self.y)
 
     def mean_row(self, settings: Mapping[str, str]) -> np.ndarray:
-        """Return the mean row that the design matrix would have if every row had the levels in `settings` (factor →
-        level) and were otherwise unchanged.
+        """Return the mean row of the design matrix that would result if every row had the levels in `settings`.
+        `settings` maps factors to levels; all other values stay as they are.
         """
         means = [np.ones(1)]
         for term in self.terms:
@@ -161,8 +161,8 @@ def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.ndarray:
-    """Return the indices of the rows with permitted values. `where` maps columns to the values that are permitted in
-    them. Raise an error if no row is left.
+    """Return the indices of the rows with permitted values. `where` maps a column to its permitted values. Raise an
+    error if no row is left.
     """
     good = np.ones(len(table), dtype=bool)
     for name, wanted in where.items():
@@ -195,8 +195,8 @@ def _groupings(analysis: Analysis) -> list[str]:
 
 
 def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[np.ndarray, int]:
-    """Return the indices of the rows that have no missing values and no levels other than the declared ones, and the
-    number of rows left out.
+    """Return the indices of the complete rows, and the number of other rows. A row is complete if it has no missing
+    values and only declared levels.
     """
     good = np.ones(len(table), dtype=bool)
     for name in columns:
@@ -229,8 +229,8 @@ def _is_number(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """One part of a term as columns of the design matrix. If the part is a factor, it also has its levels, the level of
-    each row, and the columns for each level.
+    """One part of a term as columns of the design matrix. If the part is a factor, its levels are included, with the
+    level of each row and the columns for each level.
     """
 
     name: str
@@ -241,7 +241,7 @@ class Coded:
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def at(self, level: str) -> Coded:
-        """Return this part as it would be if every row had this level."""
+        """Return a copy of this part in which every row has this level."""
         return replace(self, columns=self.matrix[self.levels.index(level)][None, :])
 
 
@@ -295,7 +295,7 @@ def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
 
 
 def _independent(x: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
-    """Return the linearly independent columns of x, the indices of these columns, and the indices of the others."""
+    """Return linearly independent columns of x, their indices, and the indices of the other columns."""
     norms = np.sqrt((x**2).sum(axis=0))
     scaled = x / np.where(norms > 0, norms, 1.0)
     left = scaled.T @ scaled  # swept column by column: the residual of each column after the kept ones

@@ -1,9 +1,9 @@
 """Families of models. Variants of one model make similar errors, so twelve models of four families are not twelve
 independent observations.
 
-The models of a family share part of a factor's effect. A mixed model then needs a random intercept per family and level
-of the factor, in addition to the one per model and level. Without it, effects that hold only for a few families are
-mistaken for effects that hold for all models.
+A factor often affects all models of a family in a similar way. A mixed model then needs a random intercept per family
+and level of the factor, in addition to the one per model and level. Without it, effects that hold only for a few
+families are mistaken for effects that hold for all models.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ COLUMN = "family"
 
 @dataclass(frozen=True)
 class FamilyStudy:
-    """A table with a column of families, the analyses with random terms for families, and notes that list
-    the families.
+    """A table with a column of families, and the analyses with random terms for families. The notes list the
+    families.
     """
 
     table: pa.Table
@@ -34,8 +34,8 @@ class FamilyStudy:
 
 
 def stem_of(uri: str) -> str:
-    """Return the first word of a model's name in lower case, or the whole name if it does not begin with at least two
-    letters. For open_clip, the name is that of the architecture.
+    """Return the first word of a model's name in lower case. If the name does not begin with at least two letters,
+    return the whole name. For open_clip, the name is that of the architecture.
 
     >>> [stem_of(m) for m in ("hf:openai/clip-vit-base-patch32", "open_clip:ViT-B-32/openai", "api:gpt-4o?seed=1")]
     ['clip', 'vit', 'gpt']
@@ -49,8 +49,7 @@ def stem_of(uri: str) -> str:
 
 def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: str, ours: bool) -> FamilyStudy:
     """Return the table and the analyses with families of models added. Every family gets a random intercept. If an
-    analysis has random intercepts for each model and level of a factor, each family and level of this factor gets one
-    too.
+    analysis has random intercepts for each model and level of a factor, it also gets them for each family and level.
 
     `families` is the name of a column, `auto` (families are found by `stem_of`), `none`, or empty. Empty means `auto`
     for creperie's own presets (`ours`) and `none` for the analyses of a paper, which stay as published.
@@ -85,7 +84,7 @@ def with_families(table: pa.Table, analyses: Mapping[str, Analysis], families: s
 
 
 def _with_terms(random: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the random terms and, for each term that contains the model, the same term for the family.
+    """Return the random terms. Each term that contains the model is followed by the same term for the family.
 
     >>> _with_terms(("item", "model:longer"))
     ('item', 'model:longer', 'family:longer')

@@ -25,7 +25,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class RandomIntercept:
-    """A random intercept: the number of its groups, and its standard deviation over the groups. The one named
+    """A random intercept: the number of its groups, and its standard deviation over the groups. The intercept named
     "residual" is the residual; it has no groups.
     """
 

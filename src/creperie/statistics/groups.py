@@ -1,10 +1,12 @@
 """Crossed grouping factors: their sparse cross-products, and the factorisation of Λ Z'WZ Λ + I.
 
 Z has one column per group, and each of its rows has a single 1 for each factor. W has the weights of the rows on its
-diagonal, and Λ the standard deviation of each group's effect. The blocks of Z'WZ that belong to one factor are
-therefore diagonal matrices, and its other blocks hold weighted counts of co-occurrence. The factor with the most groups
-is eliminated first, by dividing by its diagonal. The remaining Schur complement is small if the other factors have few
-groups (models), and sparse if the factors are nested or nearly so (captions in images).
+diagonal, and Λ the standard deviation of each group's effect. In Z'WZ, the blocks of a single factor are therefore
+diagonal matrices; the other blocks hold weighted counts of co-occurrence.
+
+The factor with the most groups is eliminated first, by dividing by its diagonal. The remaining Schur complement is
+small if the other factors have few groups (models). It is sparse if the factors are nested or nearly so (captions in
+images).
 """
 
 from __future__ import annotations
@@ -47,14 +49,14 @@ class Groups:
         return int(self.starts[-1])
 
     def sorted(self) -> Groups:
-        """Return the same factors, ordered by their number of groups, the largest number first. The first factor is the
-        one that is eliminated.
+        """Return the same factors, ordered by their number of groups, the largest number first. The first factor will
+        be eliminated.
         """
         order = sorted(range(len(self.names)), key=lambda k: -self.sizes[k])
         return Groups(tuple(self.names[k] for k in order), tuple(self.codes[k] for k in order))
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """Return the diagonal of Λ, which repeats each factor's value in `theta` for each of its groups."""
+        """Return the diagonal of Λ: each factor's value in `theta`, repeated for each of its groups."""
         return np.repeat(theta, self.sizes)
 
     def sums(self, rows: np.ndarray) -> np.ndarray:
@@ -83,7 +85,7 @@ class Groups:
 
     @cached_property
     def pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        """The row and column indices of the non-zero entries of Z'WZ: those on the diagonal, then in the upper, then in
+        """The row and column indices of the non-zero entries of Z'WZ: first the diagonal, then the upper triangle, then
         the lower triangle.
         """
         above = np.concatenate([m.first + self.starts[m.k] for m in self.meetings])
@@ -100,7 +102,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """For two factors, `k` and `m`, the pairs of groups that occur together in a row. `inverse` is the number of each
+    """The pairs of groups of two factors, `k` and `m`, that occur together in a row. `inverse` is the number of each
     row's pair.
     """
 
@@ -151,11 +153,10 @@ class Factor(Protocol):
 def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
     """Return the factorisation of a matrix. Its first `sizes[0]` rows belong to the first grouping factor, the next
     `sizes[1]` to the second, and so on.
-
-    As long as the block of the first remaining factor is a diagonal matrix, that factor is eliminated by a division. At
-    the start, the blocks of all factors are diagonal matrices. After an elimination, the block of another factor is
-    still a diagonal matrix if the eliminated factor is nested in it, as captions are nested in images.
     """
+    # As long as the block of the first remaining factor is a diagonal matrix, that factor is eliminated by a division.
+    # At the start, the blocks of all factors are diagonal matrices. After an elimination, the block of another factor
+    # is still a diagonal matrix if the eliminated factor is nested in it, as captions are nested in images.
     from scipy import sparse
 
     first = sizes[0]

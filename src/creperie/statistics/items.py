@@ -74,8 +74,8 @@ class Answers:
         return list(self.outcomes)
 
     def split(self, models: Sequence[str]) -> tuple[Answers, np.ndarray]:
-        """Return the answers of these models, and a matrix of the remaining columns of `right`. These models must be
-        the first columns of `right`.
+        """Return the answers of these models, and the other columns of `right` as a matrix. These models must be the
+        first columns of `right`.
         """
         n = len(models)
         labels = models if len(set(models)) == n else self.models[:n]
@@ -85,12 +85,12 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class ShortForm:
-    """A selection of items that should rank models as the whole benchmark does, with measures of how well it ranks
+    """A selection of items that should rank models as the whole benchmark does. Its measures say how well it ranks
     models that were not used to select it.
 
-    `pairs` is the fraction of pairs of models that have the same order as on the whole benchmark; `random_pairs` is the
-    same fraction for equally many items chosen at random. `error` and `random_error` are the root mean squared
-    differences between the accuracies on the selected (or random) items and on the whole benchmark, from 0 to 1.
+    `pairs` is the fraction of pairs of models that have the same order as on the whole benchmark. `error` is the root
+    mean squared difference between the accuracies on the selection and on the whole benchmark, from 0 to 1.
+    `random_pairs` and `random_error` are the same measures for equally many random items.
     """
 
     items: np.ndarray
@@ -105,8 +105,8 @@ class ShortForm:
 
 @dataclass(frozen=True, eq=False)
 class ItemStudy(Framed):
-    """The results of an item analysis. `fit` is None if there are too few runs for an item response model, and `gain`
-    (how much the pictures help) is None if there are no runs of the same models without pictures.
+    """The results of an item analysis. `fit` is None if there are too few runs for an item response model. `gain` (how
+    much the pictures help) is None if the same models were not also run without pictures.
     """
 
     answers: Answers
@@ -118,8 +118,8 @@ class ItemStudy(Framed):
 
     @cached_property
     def suspicion(self) -> np.ndarray:
-        """The log odds that the label of each item is wrong. Without a response model, it is −artanh(r) · √(m − 3)
-        instead, where r is the item–rest correlation and m the number of models.
+        """The log odds that the label of each item is wrong. If there is no response model, the value is −artanh(r) ·
+        √(m − 3), where r is the item–rest correlation and m the number of models.
         """
         if self.fit is not None:
             return self.fit.flipped + np.log(WRONG_LABELS / (1 - WRONG_LABELS))
@@ -138,7 +138,7 @@ class ItemStudy(Framed):
 
     @cached_property
     def agreement(self) -> list[PairAgreement]:
-        """For every two runs (including those of people), how much they agree on which items they get right."""
+        """How much every two runs (including those of people) agree on which items they get right."""
         return pair_agreements(self.answers.outcomes, self.answers.first.clusters)
 
     def frame(self) -> pa.Table:
@@ -226,11 +226,13 @@ class ItemStudy(Framed):
 def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settings: MetricSettings) -> ItemStudy:
     """Analyse the items of a benchmark, given the runs of at least three models on it.
 
-    With eight models or more, item response theory gives every item a difficulty (the ability at which half of the
-    models know the answer and the others guess) and a discrimination. It also flags items that models get wrong more
-    often than guesses would. The item–rest correlation, between being right on the item and accuracy on the other
-    items, is always computed. If there is also a run of every model on replaced images (`score --image noise`), the
-    study says how much the picture helps with each item and each model.
+    With eight models or more, item response theory gives every item a difficulty and a discrimination. The difficulty
+    is the ability at which half of the models know the answer and the others guess. Items that models get wrong more
+    often than by guessing are flagged. The item–rest correlation is always computed: the correlation between being
+    right on the item and the accuracy on the other items.
+
+    If there is also a run of every model on replaced images (`score --image noise`), the study says how much the
+    picture helps with each item and each model.
     """
     seeing, blind = split_twins([r if isinstance(r, Run) else load_run(r) for r in runs])
     answers = answers_of([*seeing, *blind], options.task, settings)
@@ -253,8 +255,9 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
 
 
 def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
-    """Return which items each run gets right in the task `name` (if empty, the first task with one outcome per item
-    that all runs have). Only items that all runs share are included: those with the same subset, id and match matrix.
+    """Return which items each run gets right in the task `name`. If it is empty, the first task is used that has one
+    outcome per item in all runs. Only items that all runs share are included: those with the same subset, id and match
+    matrix.
     """
     if not runs:
         raise UsageError("no run given", hint="name at least one run")
@@ -299,8 +302,8 @@ def short_form(right: np.ndarray, size: int) -> ShortForm:
     """Return a short form of the benchmark: the items are divided into `size` strata of difficulty, and the item with
     the highest item–rest correlation is chosen from each stratum.
 
-    The measures of the short form are cross-validated. One fifth of the models at a time is not used to choose the
-    items, and the measures are computed for these models (see `_rank_error`).
+    The measures of the short form are cross-validated: they are computed for models that were not used to choose the
+    items, one fifth of the models at a time (see `_rank_error`).
     """
     rng = np.random.default_rng(0)
     models = right.shape[1]
@@ -327,9 +330,11 @@ def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
 
 def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
     """Return two measures of how well the accuracies on `items` represent those on all items, for the models marked in
-    `new`. The first is the fraction of pairs of models (with at least one marked model) that have the same order by
-    both. A pair that is tied in only one of these orders counts half. The second is the mean squared difference between
-    a marked model's accuracies on `items` and on all items.
+    `new`.
+
+    The first is the fraction of pairs of models (with at least one marked model) that both accuracies put in the same
+    order. A pair that is tied in only one of these orders counts half. The second is the mean squared difference
+    between a marked model's accuracies on `items` and on all items.
     """
     whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)
     gaps, order = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))

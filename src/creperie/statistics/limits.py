@@ -24,8 +24,8 @@ class Ceiling:
     """How the captions of a benchmark, or of one subset, limit the accuracy of models.
 
     `same_words` counts items with a true and a false caption that have the same words in a different order.
-    `order_blind` is the highest accuracy in the task `itt` (find the caption of an image) that a model can reach if
-    it ignores word order and a tie is wrong; `order_blind_half` is the same if a tie counts half. `half_truths`
+    `order_blind` is the highest accuracy that a model can reach without regard to word order, if a tie is wrong. Its
+    task is `itt` (find the caption of an image). `order_blind_half` is the same if a tie counts half. `half_truths`
     counts items in which every false caption extends a true one.
     """
 
@@ -79,7 +79,7 @@ def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray
 
 def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | None = None) -> list[Result]:
     """Return the accuracy of a run on the half-truth items of its benchmark (see `half_truths`), by subset; empty if
-    there are none.
+    there are no such items.
 
     The task is `itt`, or `blind` for a model that sees no images. The chance level is that of the task.
     """

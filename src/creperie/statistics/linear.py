@@ -2,8 +2,8 @@
 (REML).
 
 The criterion is that of lme4 (Bates et al. 2015). Given the relative standard deviations θ, penalised least squares
-yields the fixed effects and the residual variance, so the profiled criterion is a function of θ alone. Only sums of
-products such as X'X are needed, so a step takes as long with a thousand rows as with a million.
+yields the fixed effects and the residual variance. The profiled criterion is therefore a function of θ alone. It needs
+only sums of products such as X'X, so a step takes as long with a thousand rows as with a million.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ SINGULAR = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """The sums of products that the fit needs: of the columns of the design matrix X, the outcomes y and the group
-    indicators Z. The columns of X are scaled to length 1, and y is replaced by its residuals after regression on X.
+    """The sums of products that the fit needs: products of the columns of the design matrix X, the outcomes y and the
+    group indicators Z.
     """
+    # The columns of X are scaled to length 1, and y is replaced by its residuals after regression on X.
 
     groups: Groups
     gram: Gram
@@ -111,7 +112,7 @@ def _point(m: _Moments, theta: np.ndarray) -> _Point:
 
 @dataclass(eq=False)
 class _Criterion:
-    """The profiled criterion, −2 log-likelihood (restricted or not). It counts its evaluations."""
+    """The profiled criterion, −2 log-likelihood (restricted or not). The number of evaluations is counted."""
 
     moments: _Moments
     reml: bool
@@ -177,12 +178,11 @@ def _restricted(m: _Moments, x: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def degrees_of_freedom(m: _Moments, theta: np.ndarray, sigma: float) -> np.ndarray:
-    """Return Satterthwaite's degrees of freedom of every fixed effect: 2 v² / (g' C g).
-
-    Here v is the variance of the fixed effect, g the gradient of v in (θ, σ), and C the covariance of (θ, σ).
-    Directions in which the criterion does not curve upwards (a standard deviation at zero) carry no information about v
-    and are left out.
+    """Return Satterthwaite's degrees of freedom of every fixed effect: 2 v² / (g' C g). Here v is the variance of the
+    fixed effect, g the gradient of v in (θ, σ), and C the covariance of (θ, σ).
     """
+    # Directions in which the criterion does not curve upwards (a standard deviation at zero) carry no information about
+    # v and are left out.
     here = np.append(theta, sigma)
     step = np.maximum(1e-3 * np.abs(here), 1e-4)
     hessian = curvature(lambda x: _restricted(m, x)[0], here, step)

@@ -1,8 +1,8 @@
 """Logistic mixed models with crossed random intercepts, fitted with Laplace's approximation.
 
-As in lme4, the standard deviations are estimated first, while penalised iteratively reweighted least squares finds the
-fixed effects together with the group effects. Then all parameters are estimated jointly. The standard errors come from
-the Hessian of the criterion at the optimum, so they include the uncertainty of the standard deviations.
+The method is that of lme4. First the standard deviations are estimated, with the fixed effects and the group effects
+found by penalised iteratively reweighted least squares. Then all parameters are estimated jointly. The standard errors
+come from the Hessian of the criterion at the optimum, so they include the uncertainty of the standard deviations.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class _Laplace:
 
     def mode(self, theta: np.ndarray, beta: np.ndarray | None = None, start: np.ndarray | None = None) -> _Mode:
         """Return the most likely group effects u at these standard deviations, found by Newton's method. Without
-        `beta`, the fixed effects are optimised as well. The search begins at `start` or, without it, at the effects
-        found by the last call of `profiled`.
+        `beta`, the fixed effects are optimised as well.
+
+        The search begins at `start`; by default, at the result of the last search.
         """
         self.evaluations += 1
         spread = self.groups.spread(theta)
@@ -105,8 +106,9 @@ class _Laplace:
         penalised: float,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Halve the step until it does not worsen the penalised criterion. Return the group effects, the fixed effects,
-        the linear predictor and the criterion after the step. `here` and `step` are (group effects, fixed effects);
-        `penalised` is the criterion before the step.
+        the linear predictor and the criterion after the step.
+
+        `here` and `step` are (group effects, fixed effects); `penalised` is the criterion before the step.
         """
         length = 1.0
         while True:
@@ -125,11 +127,10 @@ class _Laplace:
         return mode.criterion
 
     def response(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a matrix R, where RR' is the covariance of the fixed effects β, and a second matrix. Column k of the
+        """Return two matrices. The first is R, where RR' is the covariance of the fixed effects β. Column k of the
         second is the change of the group effects if β changes by column k of R.
-
-        In the coordinates of R, the fixed effects vary independently, in units of about one standard error.
         """
+        # In the coordinates of R, the fixed effects vary independently, in units of about one standard error.
         spread = self.groups.spread(theta)
         eta, _ = self._at(spread, self.u, self.beta)
         weights = _weights(_probability(eta))
@@ -180,7 +181,7 @@ def _searched(laplace: _Laplace, scale: np.ndarray, names: list[str]) -> Fit:
 
 
 def _theta_response(laplace: _Laplace, theta: np.ndarray, k: int, step: float) -> np.ndarray:
-    """Return the derivative of the group effects with respect to the standard deviation `k`, with fixed β."""
+    """Return the derivative of the group effects with respect to the standard deviation `k`, for fixed β."""
     move = np.zeros(len(theta))
     move[k] = step
     return (laplace.mode(theta + move, laplace.beta).u - laplace.u) / step
@@ -228,8 +229,8 @@ def _fit(
 
 
 def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return the covariance of the fixed effects, computed from the joint Hessian, and notes. Standard deviations of
-    zero are treated as known.
+    """Return the covariance of the fixed effects, computed from the joint Hessian, and a list of notes. Standard
+    deviations of zero are treated as known.
     """
     used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), dtype=bool))
     hessian = optimum.hessian[np.ix_(used, used)]

@@ -1,9 +1,9 @@
 """Power analysis by simulation: how many items does a claim need? Simulated results are judged by the same functions as
 real ones.
 
-Items that share an image are correlated: with probability √icc, an item copies a draw that is made once for the image,
-so any two of these items have the correlation `icc`. Raters agree in the same way: with probability √kappa, a rater
-copies the item's common answer.
+Items of the same image have the correlation `icc`. To simulate it, one answer is drawn for each image; with probability
+√icc, an item copies the answer of its image. Raters agree in the same way: with probability √kappa, a rater copies the
+common answer of the item.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
 
 
 def _smallest(share: Callable[[int], float], items: int, target: float) -> int | None:
-    """Return the smallest number of items for which `share` reaches `target`, to within about 4 %; None if there is
-    none. The search begins at `items`.
+    """Return the smallest number of items for which `share` reaches `target`, to within about 4 %; None if no number
+    does. The search begins at `items`.
     """
     low = high = items
     while share(high) < target:
@@ -158,7 +158,7 @@ def _smallest(share: Callable[[int], float], items: int, target: float) -> int |
 @dataclass(frozen=True, eq=False)
 class _Pilot:
     """Two runs as pilot data. `right` says which items each run gets right, with the better run in the first column.
-    `sizes` is the number of items of each image; items of the same image are adjacent.
+    `sizes` is the number of items of each image; items of the same image are next to each other.
     """
 
     right: np.ndarray
@@ -173,8 +173,8 @@ class _Pilot:
         return float((self.right[:, 0] != self.right[:, 1]).mean())
 
     def shows(self, plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-        """Simulate a study by drawing images, each with all its items, until there are enough items. Return whether
-        they show a significant difference in favour of the better run.
+        """Simulate a study by drawing images, each with all its items, until there are enough items. Return whether the
+        study shows a significant difference in favour of the better run.
         """
         mean = len(self.right) / len(self.sizes)
         drawn = rng.integers(len(self.sizes), size=int(items / mean * 1.5) + 50)
@@ -248,10 +248,9 @@ def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
     """Simulate an audit. For the claim `clean`, return whether no attacker finds a leak; for `leak`, return whether the
     attacker `plan.through` finds one.
-
-    In the standard battery, slow attackers answer only a sample of the items, as in a real audit. A real audit tests
-    them several times while the sample grows, so their p-values are corrected for that.
     """
+    # In the standard battery, slow attackers answer only a sample of the items, as in a real audit. A real audit tests
+    # them several times while the sample grows, so their p-values are corrected for that.
     battery = planned_battery(plan.attackers)
     common = _Common(plan, items, rng)
     if claim == "clean":
@@ -293,8 +292,8 @@ class _Common:
         return last_look(looks_of(self.items)) if entry.sampled and not self.plan.attackers else 1.0
 
     def answers(self, entry: AttackerEntry) -> AttackerMargins:
-        """Return the margins of an attacker's simulated answers. Accuracies of learned attackers vary by more than a
-        fair coin's, so for a learned attacker the accuracy itself is drawn at random first.
+        """Return the margins of an attacker's simulated answers. For a learned attacker, the accuracy is drawn at
+        random first, because it depends on the data that the attacker learned from.
         """
         plan, rng = self.plan, self.rng
         n = self.items if plan.attackers else min(self.items, entry.sampled or self.items)

@@ -51,10 +51,9 @@ class RobustOptions:
 class PairRobustness:
     """A pair of models, the better one first.
 
-    `reversing` is the number of wrong labels that would reverse the order of the pair. Only labels of items that the
-    better model alone gets right are considered. If even all of these would not be enough, `reversing` is None.
-    `survives` is None if the labels were not checked. Otherwise, it is True if `reversing` is None or larger than the
-    upper limit for the number of wrong labels.
+    `reversing` is the number of wrong labels that would reverse the order of the pair; None if no number would. Only
+    items that the better model alone gets right are considered. `survives` is True if the order is safe: `reversing` is
+    None or exceeds the upper limit for the number of wrong labels. It is None if the labels were not checked.
     """
 
     a: str
@@ -86,11 +85,11 @@ class NoisyAccuracy:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The ranks of the models under every choice in the analysis (such as each tie rule), the pairs of models, and
-    the accuracies corrected for wrong labels.
+    """The ranks of the models under every choice in the analysis (such as each tie rule), the pairs of models, and the
+    accuracies corrected for wrong labels.
 
-    `ceiling` is the accuracy that a perfect model would have on these labels, with its interval; None if the labels
-    were not checked.
+    `ceiling` is the accuracy of a perfect model on these labels, with its interval; None if the labels were not
+    checked.
     """
 
     choices: list[str]
@@ -102,8 +101,8 @@ class Robustness:
     margin: float = 0.02
 
     def frame(self) -> pa.Table:
-        """Return a table with one row per model and choice: accuracy, rank, and the number of ranks that the model
-        gains compared with the first choice.
+        """Return a table with one row per model and choice. It has the accuracy, the rank, and the number of ranks
+        gained compared with the first choice.
         """
         rows = [
             {"model": r.name, "choice": c, "accuracy": r.values[k], "rank": r.ranks[k], "gain": r.gains[k]}
@@ -167,8 +166,8 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
 
 
 def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float]]:
-    """Return the accuracies by choice and model. The choices are: each tie rule, equal weights for all subsets, and
-    every other task that all runs have, with its number of items if that differs.
+    """Return the accuracies by choice and model. The choices are each tie rule, equal weights for all subsets, and
+    every other task that all runs have. If a task has another number of items, its name says so.
     """
     tied = any((o == TIE).any() for o in answers.outcomes.values())
     rules = TIE_RULES if tied else TIE_RULES[:1]
@@ -191,8 +190,9 @@ def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float
 def _accuracies(
     outcomes: Mapping[str, np.ndarray], how: MetricSettings, groups: np.ndarray | None = None, only: str = ""
 ) -> dict[str, float]:
-    """Return each model's accuracy over all items. With `groups` (the name of each item's group), return instead the
-    mean of the groups' accuracies; with `only`, the accuracy on that group alone. `how` has the tie rule.
+    """Return each model's accuracy over all items, by the tie rule of `how`. `groups` names the group of each item.
+    With `groups`, return the mean of the groups' accuracies instead; with `only`, return the accuracy on that group
+    alone.
     """
     accuracies = {}
     for model, values in outcomes.items():
@@ -236,9 +236,9 @@ def _pair(
 
 
 def _reversing(lead: float, missed: int, tied: int) -> int | None:
-    """Return how many wrong labels would reverse the lead of a model over another; None if no number would. Only labels
-    of items that the better model alone gets right are considered: on `missed` of them the other model is wrong, and on
-    `tied` it ties.
+    """Return how many wrong labels would reverse the lead of a model over another; None if no number would. Only items
+    that the better model alone gets right are considered. The other model is wrong on `missed` of them and ties on
+    `tied` of them.
 
     A wrong label on a missed item reduces the lead by two, because one model loses the item and the other gains it. A
     wrong label on a tied item reduces the lead by one.
@@ -255,17 +255,15 @@ def _reversing(lead: float, missed: int, tied: int) -> int | None:
 
 
 def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], settings: MetricSettings) -> NoisyAccuracy:
-    """Return the observed accuracy of a model, and the accuracy A that it would have on correct labels.
-
-    Suppose that a share e of the labels is wrong, independently of what the model understands. On an item with a wrong
-    label, a right answer counts as wrong. A wrong answer counts as right only if it is the same as the wrong label,
-    which happens for a share r of the wrong answers. The observed accuracy is therefore A·(1 − e) + (1 − A)·e·r. If
-    wrong answers are spread evenly over the other k − 1 of k candidates, r is 1/(k − 1), which is the odds of a right
-    guess; for two candidates, r is 1.
-
-    `wrong` holds e and the ends of its interval. The interval of A combines these ends with those of the observed
-    accuracy, so it covers more than 95 %.
+    """Return the observed accuracy of a model, and the accuracy A that it would have on correct labels. `wrong` holds
+    the share e of wrong labels and the ends of its interval.
     """
+    # The labels are assumed to be wrong independently of what the model understands. On an item with a wrong label, a
+    # right answer counts as wrong. A wrong answer counts as right only if it is the same as the wrong label, which
+    # happens for a share r of the wrong answers. The observed accuracy is therefore A·(1 − e) + (1 − A)·e·r. If wrong
+    # answers are spread evenly over the other k − 1 of k candidates, r is 1/(k − 1), which is the odds of a right
+    # guess; for two candidates, r is 1. The interval of A combines the ends for e with those of the observed accuracy,
+    # so it covers more than 95 %.
     outcomes = answers.outcomes[name]
     covered = outcomes != VOID
     right, chance = settings.worth(outcomes[covered]), answers.chance[covered]
@@ -280,9 +278,8 @@ def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], setti
 
 
 def _on_right_labels(observed: float, wrong: float, odds: float) -> float:
-    """Return the accuracy on correct labels that would explain the observed one; NaN if so many labels are wrong that
-    it cannot be found. `odds` is the share of wrong answers that count as right if the label is wrong (r in
-    `_noisy`).
+    """Return the accuracy on correct labels that would explain the observed one; NaN if too many labels are wrong.
+    `odds` is the share of wrong answers that a wrong label turns into right ones.
 
     >>> round(_on_right_labels(0.704, 0.04, 1 / 3), 3), round(_on_right_labels(0.704, 0.04, 1), 3)
     (0.73, 0.722)

@@ -2,15 +2,18 @@
 
 P(model j is right on item i) = g + (1 − g) / (1 + exp(−aᵢ·(θⱼ − bᵢ))). Here θ is the ability of the model, a the
 discrimination of the item (in the one-parameter model the same for all items), b its difficulty, and g the floor: the
-probability that a guess is right. If a model's ability equals the difficulty, it knows the answer with probability one
-half and otherwise guesses, so it is right with probability (1 + g) / 2, which is 75 % for a choice between two
-captions. If the label of the item is wrong, models that know the answer choose another one, and the others guess: P = g
-/ (1 + exp(aᵢ·(θⱼ − bᵢ))). For every item both possibilities are considered.
+probability that a guess is right.
+
+If a model's ability equals the difficulty, it knows the answer with probability one half and otherwise guesses. It is
+then right with probability (1 + g) / 2, which is 75 % for a choice between two captions.
+
+The label of an item may be wrong. Models that know the answer then choose another one, and the others guess: P = g / (1
++ exp(aᵢ·(θⱼ − bᵢ))). Both possibilities are considered for every item.
 
 There are many items with few answers each, and few models with many answers each. Abilities are therefore estimated,
 and items are integrated out on a grid of discriminations (log-normal over items) and difficulties (normal). EM finds
-the abilities, and the means and standard deviations of both distributions. Abilities have mean 0 and standard deviation
-1 over these models.
+the abilities, and the means and standard deviations of both distributions. The abilities have mean 0 and standard
+deviation 1.
 """
 
 from __future__ import annotations
@@ -62,8 +65,8 @@ class ResponseFit:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The answers that a guess gets right with the same probability, `floor`: a mask of them (items, models), and two
-    matrices that mark the right and the wrong ones.
+    """The answers with the same `floor`, the probability that a guess is right. One mask (items, models) marks these
+    answers; two further matrices mark the right and the wrong ones of them.
     """
 
     floor: float
@@ -72,10 +75,11 @@ class _Level:
     wrong: np.ndarray
 
     def shares(self, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays, given the probability `known` (points, models) that a model knows the answer. The first
-        (2 × points, models) is the probability that the model answers right: first the rows for items whose label is
-        right, then those for items whose label is wrong. The second is the derivative of the first with respect to
-        `known`: one number per row, because the first is linear in `known`.
+        """Return two arrays, given the probability `known` (points, models) that a model knows the answer.
+
+        The first (2 × points, models) is the probability that the model answers right. Its first half is for items
+        whose label is right, its second half for items whose label is wrong. The second array is the derivative of the
+        first with respect to `known`, one number per row.
         """
         guessed = self.floor or 1.0  # without a floor, a wrong label turns right and wrong around
         change = np.repeat([1 - self.floor, -guessed], len(known))[:, None]
@@ -129,9 +133,11 @@ def fit_responses(right: np.ndarray, model: ResponseModel = "2pl", floor: float 
 def _step(
     levels: list[_Level], points: np.ndarray, theta: np.ndarray, log_prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays: for every item, its posterior over the grid of item parameters, `points` (first for the
-    case that its label is right, then for the case that it is wrong); the precision of every ability; and the
-    abilities after one step of Fisher scoring.
+    """Return three arrays: every item's posterior over the grid of item parameters (`points`), the precision of every
+    ability, and the abilities after one step of Fisher scoring.
+
+    The first half of a posterior is for the case that the item's label is right, the second half for the case that it
+    is wrong.
     """
     known = _known(points, theta)
     shares = [level.shares(known) for level in levels]

@@ -1,10 +1,11 @@
 """How much the picture helps with each item, estimated from runs of the same models with and without pictures.
 
-A model that does not see the answer in the picture answers as it would without the picture. The floor of its item
-response curve is therefore not the chance level of the task but the probability t of being right without the picture: P
-= t + (1 − t)·v, where v is the probability that the model sees the answer. t comes from another item response model,
-which is fitted to the blind answers. The text of an item may mislead (t is below chance), and its picture may add
-nothing or be wrong.
+A model that does not see the answer in the picture answers as it would without the picture: right with probability t.
+The floor of its item response curve is therefore t instead of the chance level of the task. P = t + (1 − t)·v, where v
+is the probability that the model sees the answer. t comes from another item response model, fitted to the answers
+without pictures.
+
+The text of an item may mislead (t is below chance), and its picture may add nothing or be wrong.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class PictureGain:
 
     @cached_property
     def solved_by(self) -> np.ndarray:
-        """For each item, "text" if the text alone is enough for at least half of the models to know the answer,
-        "picture" if text and picture together are enough, or "neither".
+        """For each item, what at least half of the models need to know the answer: "text" if the text alone is enough,
+        "picture" if they need the picture too, "neither" if even both are not enough.
         """
         half = (1 + self.chance) / 2
         text = self.text.mean(axis=1)
@@ -54,7 +55,7 @@ def picture_gain(
     """Return how much the picture adds, given the answers with and without it (items, models): 1 for right, 0 for
     wrong, NaN for unknown.
 
-    Without a response model, the gain is computed directly from the answers.
+    If `model` is None, the gain is computed directly from the answers, without a response model.
     """
     if model is None or right.shape[1] < FEWEST_MODELS:
         text = np.nan_to_num(blind, nan=float(np.nanmean(blind)))

@@ -1,4 +1,4 @@
-"""The long table: a row for every comparison that a model made, with all that may have influenced it.
+"""The long table: one row for every comparison that a model made, with everything that may have influenced it.
 
     run, model, size            which model, and how many parameters it has (null if unknown)
     benchmark, subset, item     where the comparison comes from; the column `image` names its image, without the crop
@@ -119,9 +119,11 @@ class LongTable:
 
 @dataclass(frozen=True, eq=False)
 class _RunRows:
-    """The comparisons of a run, as columns with one value per comparison: the item, the image (a row of the match
-    matrix), the caption and the foil (columns of the match matrix), and the score of the caption minus that of the foil
-    (`gap`). Caption and foil are −1 if the first image of the item does not have both a true and a false caption.
+    """The comparisons of a run, as columns with one value per comparison. `gap` is the score of the caption minus that
+    of the foil.
+
+    Image, caption and foil are positions in the item's match matrix. Caption and foil are −1 if the first image of the
+    item does not have both a true and a false caption.
     """
 
     item: np.ndarray
@@ -162,8 +164,8 @@ def long_table(
 
 
 def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progress = silent) -> pa.Table:
-    """Return the table with the column `grammaticality` added: "caption", "foil" or "equal", whichever the scorer
-    `grammar` prefers. Without a scorer, return the table unchanged.
+    """Return the table with the column `grammaticality` added. It says what the scorer `grammar` prefers: "caption",
+    "foil" or "equal". Without a scorer, return the table unchanged.
     """
     if grammar is None:
         return table
