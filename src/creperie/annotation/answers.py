@@ -1,7 +1,7 @@
 """What an annotator can do with the current question: answer it, skip it, or undo the last step.
 
-Every step adds a row to the table of answers and changes no earlier row of it. Requests are idempotent: each has a key,
-and a request with a key that is already stored adds nothing and returns the stored result.
+Every step adds a row to the table of answers and changes no earlier row. Requests are idempotent: each has a key, and
+repeating a key adds nothing and returns the stored result.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ class Receipt:
 def answer(
     desk: Desk, token: str, key: str, given: Mapping[str, Any], comment: str, visible: float | None = None
 ) -> Receipt:
-    """Store the annotator's answer to the question that was given out with this `token`, and return a receipt. `given`
-    holds the fields of the form, and `visible` the seconds that the question was in view. `key` identifies the request:
-    if the request is repeated, the first receipt is returned again. A question that the annotator got before the study
-    was paused can still be answered.
+    """Store the annotator's answer to the question that was issued with this `token`, and return a receipt. A question
+    that was issued before the study was paused can still be answered.
+
+    `given` holds the fields of the form, and `visible` the seconds that the question was in view. `key` identifies the
+    request: if the request is repeated, the first receipt is returned again.
     """
     if isinstance(slot := _slot_held(desk, token, key, ANSWER), Receipt):
         return slot
@@ -55,8 +56,8 @@ def answer(
 
 
 def skip(desk: Desk, token: str, key: str, comment: str) -> None:
-    """Skip the question that was given out with this `token`: other annotators can still get it, but this annotator
-    does not get it again. A skipped attention check counts as failed.
+    """Skip the question that was issued with this `token`. Other annotators can still get it; this annotator cannot. A
+    skipped attention check counts as failed.
     """
     if isinstance(slot := _slot_held(desk, token, key, SKIP), Receipt):
         return
@@ -72,7 +73,7 @@ def skip(desk: Desk, token: str, key: str, comment: str) -> None:
 
 
 def undo(desk: Desk, key: str) -> None:
-    """Take back the annotator's last answer or skip, and give them the question again. What was taken back stays on
+    """Take back the annotator's last answer or skip, and give them the question again. The answer or skip stays on
     record.
     """
     if _repeated(desk, key, UNDO) is not None:
@@ -94,8 +95,8 @@ def undo(desk: Desk, key: str) -> None:
 
 
 def _slot_held(desk: Desk, token: str, key: str, kind: str) -> Slot | Receipt:
-    """Return the receipt stored under `key` if the request is repeated, else the slot with this `token`. Raise a
-    WorkError if the annotator does not hold that slot.
+    """Return the slot with this `token`. If the request is a repetition, return the receipt stored under `key` instead.
+    Raise a WorkError if the annotator does not hold the slot.
     """
     held_or_done = _repeated(desk, key, kind) or desk.holds(token)
     if held_or_done is None:
@@ -113,7 +114,7 @@ def _repeated(desk: Desk, key: str, kind: str) -> Receipt | None:
 
 
 def _receipt(desk: Desk, key: str, question: Question, value: Json | None) -> Receipt:
-    """Return the receipt for an answer; it reveals the right answer for practice questions only."""
+    """Return the receipt for an answer. Only the receipt of a practice question reveals the right answer."""
     known = question.expected
     if question.kind != PRACTICE or known is None or value is None:
         return Receipt(key)
@@ -158,8 +159,8 @@ def _add(
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Return for how many seconds a question was in view: the time that the page measured (`visible`) or the time since
-    the question was shown, whichever is shorter. If one of the two is not known, return the other.
+    """Return for how many seconds a question was in view. This is the shorter of two times: the one that the page
+    measured (`visible`), and the time since the question was shown. If one of them is not known, return the other.
     """
     # The time since is negative if the server's clock was set back.
     passed = desk.now - slot.shown if slot.shown is not None else -1.0

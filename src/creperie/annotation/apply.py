@@ -43,7 +43,7 @@ DEFAULT_PLAN = ApplyPlan()
 
 class BrokenRulesError(CreperieError):
     """Raised when the answers of annotators who broke the study's rules still count. `document` lists these annotators
-    with the reasons, and says how many answers would be missing without theirs.
+    with the reasons, and says how many answers the study would lack without theirs.
     """
 
     def __init__(self, record: StudyRecord, breakers: Sequence[Json]) -> None:
@@ -62,8 +62,8 @@ class BrokenRulesError(CreperieError):
 
 @dataclass(frozen=True)
 class Applied:
-    """The result of a study: a benchmark if the task changes or tags items, runs if the task measures people's
-    accuracy.
+    """The result of a study. Tasks that change or tag items produce a benchmark; tasks that measure people's accuracy
+    produce runs.
     """
 
     document: Json
@@ -73,7 +73,7 @@ class Applied:
 
 
 def apply_study(db: Database, name: str, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """Return the result of a study; it depends on the study's task. Nothing is written.
+    """Return the result of a study, as its task defines it. Nothing is written.
 
     Raise a BrokenRulesError if annotators break the study's rules, unless `plan.as_is` is set.
     """
@@ -161,8 +161,8 @@ OF_ALL_CAPTIONS = ("decidable", "undecided_because")
 
 
 def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undecided: str) -> tuple[Item | None, str]:
-    """Return an item changed by people's verdicts on it (None if it is removed), and what happened to it. `undecided`
-    says what becomes of undecided items: `drop` or `keep`.
+    """Return an item after applying people's verdicts, followed by what happened to it. The item is None if it is
+    removed. `undecided` says what becomes of undecided items: `drop` or `keep`.
     """
     if all(s.how == UNANSWERED for _, s in asked):
         return item, "not judged"
@@ -184,7 +184,7 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
 
 
 def _without_columns(item: Item, columns: set[int]) -> Item | None:
-    """Return a copy of an item without the captions in `columns`; these are foils that people found to be true. Return
+    """Return a copy of an item without the captions in `columns`, which are foils that people found to be true. Return
     None if no foil is left, or if several images share the item's captions.
     """
     if len(item.images) > 1:
@@ -234,8 +234,8 @@ def _apply_ratings(bench: Benchmark, document: StudyRecord, questions: Sequence[
 
 
 def _values(one: Judged, name: str) -> list[Any]:
-    """Return the values that people gave to one field (`name`) of a question. If an owner or adjudicator decided the
-    question, return only the value that they chose. Return an empty list while answers are missing.
+    """Return the values that people gave to the field `name` of a question. If an owner or adjudicator decided the
+    question, return only their decision. Return an empty list while answers are missing.
     """
     if one.decision is not None:
         return [one.decision["value"][name]]
@@ -243,9 +243,8 @@ def _values(one: Judged, name: str) -> list[Any]:
 
 
 def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
-    """Return a triple for each question and each of the two criteria, "sense" and "grammar". The triple holds the
-    question, the criterion, and the source whose foil most people preferred, or TIE. Questions that are not answered
-    yet are left out.
+    """Return (question, criterion, preferred source) for each answered question and each of the criteria "sense" and
+    "grammar". The preferred source is the one whose foil most people chose, or TIE.
     """
     preferences = []
     for one, name in itertools.product(questions, ("sense", "grammar")):
@@ -256,7 +255,7 @@ def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
 
 
 def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Json]:
-    """Return, by subset and criterion, how often each source's foil was preferred, and how many ties there were."""
+    """Return how often the foils of each source were preferred, by subset and criterion, with the number of ties."""
     rows: dict[tuple[bool, str, str], Json] = {}
     for one, name, winner in preferences:
         for subset in (one.subset, ALL):
@@ -285,8 +284,8 @@ def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
 
 
 def bench_of(db: Database, name: str, spec: str | None = None, images: str | None = None) -> Benchmark:
-    """Load the benchmark on which a study is based: from `spec` if given, else from the spec that was stored when the
-    study was created. `images` says where its images are, if not in their usual place.
+    """Load the benchmark of a study from `spec` or, if it is None, from the spec stored when the study was created.
+    `images` says where its images are, if not in their usual place.
     """
     with db.read() as session:
         study = study_named(session, name)
@@ -297,10 +296,10 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
 
 
 def write_applied(db: Database | None, done: Applied, plan: ApplyPlan) -> Json:
-    """Write the result of a study to files: either the benchmark, with the study's record beside it, or the runs.
+    """Write the result of a study to files: either the benchmark and the study's record, or the runs. Return the result
+    as a JSON document that includes the paths of the files.
 
-    Return the result as a JSON document that includes the paths of the files. Add an event to the audit trail of `db`.
-    If the result comes from an exported file, `db` is None and no event is recorded.
+    If `db` is given, an event is added to its audit trail. It is None if the answers come from an exported file.
     """
     folder = plan.out if done.bench is not None else None
     if done.bench is not None:

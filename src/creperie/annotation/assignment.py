@@ -1,10 +1,11 @@
 """Choose the next question of an annotator.
 
 Every question gets a first answer before any gets a second one. How many answers a question may have (`depth`) grows
-with the number of people who have begun, so that the first annotators cannot use up all answers to a question. Among
-the open questions with the fewest answers, an annotator gets one whose earlier annotators share few other questions
-with them (see `preferred`). A limit (`pair_cap`) keeps two people from sharing many more questions than an even spread
-would give.
+with the number of people who have begun, so that the first annotators cannot use up all answers to a question.
+
+Pairs of annotators should share as few questions as possible. Among the open questions with the fewest answers,
+annotators therefore get one from people with whom they share few others (see `preferred`). No two people may share many
+more questions than an even spread would give (`pair_cap`).
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ CANDIDATES = 48
 
 
 def depth(overlap: int, arrived: int, expected: int) -> int:
-    """Return the highest number of answers that a question may have at this moment. It rises to `overlap` while more
-    and more of the `expected` people begin, so that the first annotators do not use up all answers. `arrived` is the
-    number of people who have begun.
+    """Return the highest number of answers that a question may have at this moment. It rises to `overlap` as more of
+    the `expected` people begin, so that the first annotators do not use up all answers. `arrived` is the number of
+    people who have begun.
 
     >>> [depth(3, arrived, 25) for arrived in (1, 3, 9, 17, 25)], depth(2, 1, 2), depth(2, 2, 2)
     ([1, 1, 2, 3, 3], 1, 2)
@@ -75,8 +76,8 @@ def depth(overlap: int, arrived: int, expected: int) -> int:
 
 
 def pair_cap(questions: int, overlap: int, people: int) -> int:
-    """Return how many questions any two annotators may share: twice the number that they would share if all answers
-    were spread evenly over the annotators, plus two. `overlap` is the number of answers per question.
+    """Return how many questions any two annotators may share: twice the number for an even spread of all answers over
+    the annotators, plus two. `overlap` is the number of answers per question.
 
     >>> pair_cap(200, 3, 25), pair_cap(100, 2, 2)
     (6, 202)
@@ -90,13 +91,13 @@ def preferred(
     common: Mapping[int, tuple[int, int]],
     cap: int,
 ) -> list[int]:
-    """Return the questions in the order in which an annotator should get them.
+    """Return the questions in the order in which an annotator should get them. Questions with few answers come first
+    and, among these, questions from people who share few other questions with the annotator.
 
     `candidates` are (copy, question) pairs in random order; copy 0 is the slot for a question's first answer, copy 1
-    the slot for its second, and so on. `common` maps a question to a pair (maximum, sum). To get this pair, count for
-    each person who already has the question how many questions that person and the annotator share, and take the
-    maximum and the sum of these numbers. Low copies come first and, among equal copies, low pairs. Questions whose
-    maximum is `cap` or more are left out.
+    the slot for its second, and so on. `common` maps each question to two numbers. For every person who already has the
+    question, count how many questions that person shares with the annotator; the numbers are the maximum and the sum of
+    these counts. Questions whose maximum is `cap` or more are left out.
     """
     ranked = sorted((copy, *common.get(q, (0, 0)), place, q) for place, (copy, q) in enumerate(candidates))
     return [question for _, most, _, _, question in ranked if most < cap]
@@ -104,9 +105,8 @@ def preferred(
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """The progress of an annotator: the number of questions done, the total number for this annotator (None if it
-    depends on how many others answer), and the largest number that the total can reach. Attention checks count as
-    questions.
+    """The progress of an annotator: the number of questions done, their total number, and the highest number that the
+    total can reach. The total is None if it depends on how many others answer. Attention checks count as questions.
     """
 
     done: int
@@ -117,9 +117,11 @@ class AnnotatorProgress:
 
 
 class Desk:
-    """The work of one annotator on a study: it gives out slots (places for one answer), holds and releases them, and
-    counts the answers. A desk is used within one database transaction, in which the annotator's row is locked, so that
-    the values it has read stay valid.
+    """The work of one annotator on a study. It gives out slots (places for one answer), releases them, and counts the
+    answers.
+
+    A desk is used within one database transaction, in which the annotator's row is locked. The values it has read
+    therefore stay valid.
     """
 
     def __init__(self, session: Session, who: Participant, now: float | None = None) -> None:
@@ -138,8 +140,8 @@ class Desk:
     # -- taking a slot ---------------------------------------------------------------------------------------------
 
     def take(self) -> Slot | None:
-        """Return the slot that the annotator holds, or else give them the next one; None if the study is not open or
-        there is nothing to do now.
+        """Return the slot that the annotator holds, or else give them the next one. Return None if the study is not
+        open or there is nothing to do now.
         """
         if self.study.state != OPEN:
             return None
@@ -155,15 +157,14 @@ class Desk:
         return slot
 
     def own_slot(self) -> Slot | None:
-        """Return the slot that the annotator holds. If there is none, return the slot of a practice question or
-        attention check that is now due. If nothing is due, return None.
+        """Return the slot that the annotator holds. Otherwise, return the slot of a practice question or attention
+        check that is due now; None if nothing is due.
         """
         return self.locked(Slot.id == self.counts.next) if self.counts.next else None
 
     def _last_check(self) -> Slot | None:
-        """Return an attention check that the annotator has not answered yet. It is asked once no main questions are
-        left for this annotator. Return None if all checks are answered, or if more main questions may still become
-        available.
+        """Return an attention check that the annotator has not answered yet, once no main questions are left for them.
+        Return None if all checks are answered, or if more main questions may still become available.
         """
         if self.waiting or self.counts.checked >= self.counts.checks:
             return None
@@ -172,8 +173,8 @@ class Desk:
 
     def _block(self) -> int:
         """Return the block length: every block of this many questions contains one attention check. It is normally
-        `attention_every`. If the annotator is expected to answer only a few questions, it is shorter, so that all
-        checks are still asked.
+        `attention_every`, but shorter for an annotator who will answer only a few questions, so that all checks are
+        still asked.
         """
         share = min(1.0, self.plan.overlap / self._people()[1])  # of the questions, if everybody answers equally many
         total = self.me.quota or int(share * self.counts.questions)
@@ -182,12 +183,11 @@ class Desk:
     def _begin(self) -> None:
         """Create the annotator's slots for practice questions and for attention checks. Practice questions come first;
         each block of questions gets one check, at a random position.
-
-        The rank of a slot is the number of answers after which it is asked. Among the checks, each possible right
-        answer occurs equally often, in a random order that is stored only in the database. Annotators who began under
-        an earlier version of creperie have no such slots; the checks created for them begin with the block that they
-        have reached.
         """
+        # The rank of a slot is the number of answers after which it is asked. Among the checks, each possible right
+        # answer occurs equally often, in a random order that is stored only in the database. Annotators who began under
+        # an earlier version of creperie have no such slots; the checks created for them begin with the block that they
+        # have reached.
         asked = select(Question).where(Question.study_id == self.study.id, Question.kind != MAIN)
         asked = asked.where(Question.id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == self.me.id)))
         questions = self.session.scalars(asked.order_by(Question.ordinal)).all()
@@ -265,10 +265,10 @@ class Desk:
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
         """Return the slots that the annotator may get now: up to `CANDIDATES` free slots, and up to `CANDIDATES` slots
-        that another annotator has held for too long. A slot counts only if its copy number is below `bound` (see
-        `depth`) or if it replaces an excluded answer. Questions that the annotator has already had or skipped are left
-        out.
+        that another annotator has held for too long.
         """
+        # A slot counts only if its copy number is below `bound` (see `depth`) or if it replaces an excluded answer.
+        # Questions that the annotator has already had or skipped are left out.
         own = {"study": self.study.id, "me": self.me.id, "bound": bound, "overlap": self.plan.overlap, "now": self.now}
         return self.session.execute(_OPEN, own).all()
 
@@ -299,7 +299,9 @@ class Desk:
         return AnnotatorProgress(self.answered(), total, most, self.study.state != OPEN, self.waiting)
 
     def completion_url(self) -> str | None:
-        """Return the URL to which an annotator is sent when the work is over (it may be empty); None before that."""
+        """Return the URL to which an annotator is sent when the work is over. It is empty if the study has none, and
+        None before the end.
+        """
         return self.settings.completion_url if self.me.outcome else None
 
 
@@ -378,12 +380,10 @@ def arrivals(session: Session, study: StudyRow, settings: StudySettings) -> tupl
 
 
 def _expected(counts: Row[Any], study: StudyRow, settings: StudySettings) -> tuple[int, int]:
-    """Return how many people have begun a study, and how many are expected in total.
-
-    The expected number is the one that the owner set. If the owner set none, it is the largest of three numbers: people
-    who have begun or have a link, listed worker ids, and the cap on participants. If a crowd study has neither a list
-    nor a cap, it is computed from the number of questions per person (the quota).
-    """
+    """Return how many people have begun a study, and how many are expected in total."""
+    # The expected number is the one that the owner set. If the owner set none, it is the largest of three numbers:
+    # people who have begun or have a link, listed worker ids, and the cap on participants. If a crowd study has neither
+    # a list nor a cap, it is computed from the number of questions per person (the quota).
     if settings.expected is not None:
         return counts.arrived, max(counts.arrived, settings.expected)
     crowd, quota = max(settings.cap or 0, counts.listed), study.plan.get("per_annotator")

@@ -1,10 +1,11 @@
 """Limits on the connections to the server, so that a few addresses cannot keep annotators from their work.
 
-Visitors with a link come first. An address that showed a valid link within the last half hour has connections of its
-own; the connections of all other addresses are counted by network (/24, or /64 of IPv6) and share half of the total.
+Visitors with a link come first. An address that showed a valid link within the last half hour has a limit of its own.
+All other addresses are counted by network (/24, or /64 of IPv6) and share half of the total.
+
 When there are too many connections, the server closes one that is waiting for its client. It chooses the network or
-address with the most connections and, of these, the connection that has been silent for longest. Only if no connection
-is waiting does the server refuse the new one.
+address with the most connections and, of these, the connection that has been silent for longest. If no connection is
+waiting, the server refuses the new one.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class Places:
         self._welcome[address] = now + self.limits.welcome_seconds
 
     def enter(self, new: Any) -> None:
-        """Add the connection `new`. If there are now too many, close one that is waiting for its client; if none may be
-        closed, close the new one.
+        """Add the connection `new`. If there are now too many, close one that is waiting for its client. If there is
+        none, close the new one.
 
         A connection must have `address`, `network`, `silent_since`, `waits()` and `abort()`.
         """
@@ -124,8 +125,8 @@ def limited_protocol(trusted: Sequence[str] = (), limits: ConnectionLimits = DEF
             super().data_received(data)
 
         def waits(self) -> bool:
-            """Return True if the server is waiting for the client: to send the rest of a request or the next one, or to
-            read the response. Return False while the server is working on a complete request.
+            """Return True if the server is waiting for the client: for a request or the rest of one, or until the
+            client reads the response. Return False while the server is working on a complete request.
             """
             working = self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete)
             return not working or self.flow.write_paused

@@ -1,5 +1,5 @@
-"""Crowds: all workers of a study share one address. Workers whose id the owner signed or listed get a personal link
-there; nobody else is let in.
+"""Crowds: all workers of a study share one address. It admits only workers whose id the owner signed or listed, and
+gives each of them a personal link.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> t
 
 
 def admitted(session: Session, study: StudyRow, query: Mapping[str, str]) -> tuple[str, str, Annotator | None]:
-    """Return the hash of the worker's id in a URL's query, how the id is known, and the annotator who entered with it
-    before, if any. Raise an EntryError if the worker cannot enter.
+    """Return the hash of the worker's id in a URL's query, how the id is known, and the annotator who already entered
+    with it (None if nobody did). Raise an EntryError if the worker cannot enter.
 
     A person with a signed id may come again. An id from the owner's list works only once, because other people could
     guess it.
@@ -165,16 +165,17 @@ def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator,
 
 
 def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterable[str] = ()) -> list[Json]:
-    """Return what each annotator is owed. `rows` are the annotators' rows from `overview`. `workers` are worker ids as
-    plain text; they are hashed and compared with the stored hashes, so that the result can name the workers.
+    """Return what each annotator is owed. `rows` are the annotators' rows from `overview`. The result names the workers
+    whose ids are in `workers`.
     """
+    # Only hashes of ids are stored, so `workers` are hashed and compared with these.
     known = {worker_hash(study, worker): worker for worker in map(str.strip, workers) if worker}
     return [_payment(settings_of(study.settings), row, known) for row in rows]
 
 
 def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str, str]) -> Json:
-    """Return the payment for one person. It is 0 if the person did not complete the study or was excluded, or if the
-    person's worker id was never verified. `known` maps stored hashes to worker ids.
+    """Return the payment for one person. It is 0 if the person did not complete the study, was excluded, or has a
+    worker id that was never verified. `known` maps stored hashes to worker ids.
 
     If the person withdraws after completing the study, the payment stays the same.
     """

@@ -1,7 +1,7 @@
 """The record of a study: answers, exclusions, decisions, plan and settings in one document with one digest.
 
-Results are computed from the record alone, so anybody who has the file can reproduce them. Equal digests mean equal
-records. The digest cannot prove that the owner of the database did not change the answers.
+Results are computed from the record alone, so anybody who has the file can reproduce them. Records with equal digests
+are equal. The digest does not prove that the owner of the database left the answers unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PERSON = ("entry", "quota", "created", "excluded", "withdrawn", "finished", "ou
 
 
 def study_record(session: Session, study: StudyRow) -> StudyRecord:
-    """Return the record of a study, which holds everything that its results are computed from."""
+    """Return the record of a study. It holds everything that the study's results are computed from."""
 
     def rows(table: Any, *order: Any) -> Sequence[Any]:
         return session.scalars(select(table).where(table.study_id == study.id).order_by(*order)).all()
@@ -83,7 +83,7 @@ def study_record(session: Session, study: StudyRow) -> StudyRecord:
 def exported(record: StudyRecord) -> Json:
     """Return the record for export, with its digest.
 
-    The order in which captions were shown is left out until the study is closed, because the order could reveal which
+    Until the study is closed, the order in which captions were shown is left out, because it could reveal which
     captions are true.
     """
     over = record["state"] == CLOSED
@@ -118,8 +118,8 @@ def export_text(document: StudyRecord, kind: str) -> str:
 
 
 def export_study(db: Database, name: str, path: Path) -> Json:
-    """Write a study's record to a .json file, or its answers to a .csv file. Return the record's digest, the number of
-    answers and skips in it, and the number of erased ones.
+    """Write a study's record to a .json file, or its answers to a .csv file. Return a summary: the record's digest, and
+    the numbers of answers and skips and of erased ones.
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("json", "csv"):

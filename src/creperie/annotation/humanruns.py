@@ -26,8 +26,8 @@ def human_runs(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged]
     """Return one run of everybody's combined votes, followed by one run per annotator. If there is only one annotator,
     return only that annotator's run.
 
-    Each run also holds the number of people behind it, the agreement of all annotators, and `breakers`, the number of
-    people who break the study's rules.
+    Each run also holds the number of people whose answers it contains, the agreement of all annotators, and `breakers`,
+    the number of people who break the study's rules.
     """
     names, _, alpha = agreement_of(task_named(study["task"]), questions)
     makers = [EVERYBODY, *names] if len(names) > 1 else names

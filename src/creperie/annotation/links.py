@@ -1,7 +1,7 @@
 """Personal links, the only credentials: every owner, adjudicator and annotator has one.
 
-A link holds 256 random bits, of which only a hash is stored. It expires, can be revoked or replaced, and is exchanged
-for a session cookie when it is opened.
+A link holds 256 random bits, of which only a hash is stored. It expires and can be revoked or replaced. A browser that
+opens it gets a session cookie.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Visitor:
         return f"{self.link.kind}:{self.link.name}"
 
     def may(self, kind: str, study: int | None = None) -> bool:
-        """Return True if the person is an owner, or if `kind` is adjudicator and the person is an adjudicator of this
-        study.
+        """Return True if the person may do what somebody of this `kind` may do. Owners may do everything; adjudicators
+        may only act as adjudicators of the given study.
         """
         own = kind == ADJUDICATOR == self.link.kind and self.link.study_id == study
         return own or self.link.kind == OWNER
@@ -124,7 +124,9 @@ def make_link(
     annotator: Annotator | None = None,
     days: float = DAYS,
 ) -> str:
-    """Create a new link for somebody and return its token. Any earlier link of this person, and its sessions, end."""
+    """Create a new link for somebody and return its token. End this person's earlier link and all sessions opened with
+    it.
+    """
     if not 0 < days <= 3650:
         raise UsageError(f"a link cannot be valid for {days:g} days", hint="choose more than 0 and at most 3650 days")
     if not 0 < len(name) <= 128 or not name.isprintable():
@@ -187,7 +189,7 @@ def local_owner_link(db: Database) -> str:
 
 def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
     """Revoke all links of a person, and return how many were revoked. With `study`, `name` is an annotator of that
-    study; without it, `name` is an owner or adjudicator.
+    study; otherwise it is an owner or adjudicator.
 
     Sessions that were opened with these links end at once. Answers are kept.
     """
@@ -229,7 +231,7 @@ def invite(
 def new_annotator(
     session: Session, study: StudyRow, days: float = DAYS, *, note: str = "", entry: str = INVITED
 ) -> tuple[Annotator, str]:
-    """Create an annotator with a unique pseudonym; return the annotator and the token of their link."""
+    """Create an annotator with a unique pseudonym. Return the annotator and the token of their link."""
     annotator = Annotator(
         study_id=study.id,
         pseudonym=_new_pseudonym(session, study),
@@ -297,8 +299,8 @@ def link_of(session: Session, token: str) -> Visitor | None:
 def visitor(session: Session, cookie: str, *, lock: bool = False) -> Visitor | None:
     """Return the visitor to whom a session cookie belongs; None if the session has expired or its link has ended.
 
-    With `lock`, which applies to annotators only, the study keeps its state until the end of the transaction, and other
-    requests of the same annotator wait.
+    With `lock`, the study keeps its state until the end of the transaction, and other requests of the same annotator
+    wait. This has no effect for owners and adjudicators.
     """
     here = select(Link).join(Visit, Visit.link_id == Link.id)
     return _visitor(session, here.where(Visit.token_hash == hashed(cookie), Visit.expires > time.time()), lock)

@@ -1,7 +1,6 @@
 """The final answers to each question, and the verdict that follows from them.
 
-Everything here is computed from a study's record, which is what `annotate export` writes: see
-`creperie.annotation.export`.
+Everything here is computed from a study's record (see `creperie.annotation.export`).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class LastAnswer:
 @dataclass(frozen=True)
 class Judged:
     """One question of a record, with all answers to it. If an owner or adjudicator decided the question, `decision`
-    holds the decision as `value` and the name of that person as `by`.
+    holds the decided `value` and the person's name (`by`).
     """
 
     ordinal: int
@@ -69,8 +68,8 @@ class Settled:
 
 
 def people_who_count(record: StudyRecord) -> set[str]:
-    """Return the annotators whose answers count: they were invited, or came with an id that the owner signed or listed;
-    they were not excluded and have not withdrawn.
+    """Return the annotators whose answers count. They were invited or have an id that the owner signed or listed, were
+    not excluded, and have not withdrawn.
     """
     return {p["annotator"] for p in record["people"] if not p["excluded"] and p["entry"] != UNVERIFIED}
 
@@ -114,11 +113,10 @@ def _answers_in_force(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
 
 def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None = None) -> Settled:
     """Return the final value of a question: the decision on it if there is one, else the answer that more than half of
-    the people gave.
+    the people gave. The value is None if neither exists, or while answers are missing.
 
-    If `weighted` is given, it maps the code of each possible answer to its posterior probability. The most probable
-    answer is then used instead of the majority's, but only if its probability is at least `SURE`. The value is None
-    while answers are missing, and if no answer has a majority or is probable enough.
+    `weighted` maps the code of each possible answer to its posterior probability. If it is given, the most probable
+    answer replaces the majority's, but only if its probability is at least `SURE`.
     """
     if one.decision is not None:
         return Settled(one.decision["value"], ADJUDICATED)
@@ -140,8 +138,8 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
 
 
 def _most_frequent(values: Sequence[Value]) -> Value | None:
-    """Return the most frequent of these values, which all have the same verdict but may hold different corrections.
-    Return None if no value is more frequent than all others.
+    """Return the most frequent of these values; None if no value is more frequent than all others. The values all have
+    the same verdict but may hold different corrections.
     """
     texts = [json.dumps(value, sort_keys=True) for value in values]
     ranked = Counter(texts).most_common(2)
@@ -151,8 +149,8 @@ def _most_frequent(values: Sequence[Value]) -> Value | None:
 
 
 def _disagree(task: StudyTask, one: Judged) -> bool:
-    """Return True if annotators disagree: their answers differ, their ratings are far apart, or no correction is more
-    frequent than all others.
+    """Return True if annotators disagree. They do if their answers differ, if their ratings are far apart, or if no
+    correction is more frequent than all others.
     """
     for dimension in task.dimensions:
         codes = [dimension.code(one.payload, s.value) for s in one.answers]

@@ -71,8 +71,8 @@ def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None
 
 
 def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bool = False) -> list[Json]:
-    """Exclude everybody who breaks a rule of the study; return who was excluded, and why. With `dry_run`, exclude
-    nobody and return who would be.
+    """Exclude everybody who breaks a rule of the study. Return who was excluded, and why. With `dry_run`, exclude
+    nobody and return who would be excluded.
 
     Leaving people out can change whether others break a rule. The others are therefore judged again, until nobody
     breaks a rule. If an error occurs, nobody is excluded.
@@ -86,8 +86,9 @@ def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bo
 
 
 def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
-    """End an annotator's links and release their slots. Slots that they had already answered are replaced by new ones;
-    return how many."""
+    """End an annotator's links and release their slots. Replace slots that they had already answered by new ones, and
+    return how many there were.
+    """
     end_links(session, annotator)
     made = 0
     own = select(Slot).where(Slot.annotator_id == annotator.id, Slot.kind == MAIN)
@@ -103,8 +104,8 @@ def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
 
 
 def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
-    """Create a free slot in place of one whose answer no longer counts, and return True. Return False, and create
-    nothing, if the question has enough slots or the study is closed.
+    """Create a free slot in place of one whose answer no longer counts, and return True. If the question has enough
+    slots or the study is closed, create nothing and return False.
     """
     slots = session.scalars(select(Slot).where(Slot.question_id == slot.question_id)).all()
     enough = sum(one.state != VOID for one in slots) >= study.plan["overlap"]
@@ -117,7 +118,7 @@ def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
 
 
 def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
-    """If a question has more slots than requested answers, remove surplus slots that are free and were never used."""
+    """Remove free slots of a question that has more slots than requested answers. Slots that were used before stay."""
     slots = session.scalars(select(Slot).where(Slot.question_id == question, Slot.state != VOID)).all()
     surplus = len(slots) - study.plan["overlap"]
     for slot in [s for s in slots if s.state == FREE and s.annotator_id is None][: max(0, surplus)]:
@@ -130,7 +131,7 @@ def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
 
 
 def withdraw(db: Database, name: str, pseudonym: str, actor: str = "cli") -> int:
-    """Erase a person's answers and give their questions to other annotators; return how many rows were erased.
+    """Erase a person's answers and give their questions to other annotators. Return how many rows were erased.
 
     The rows stay in the database without their content, and every export says how many there are. If the study is
     closed, no question is given to others.

@@ -80,7 +80,8 @@ COMMON, PACE_SECONDS = 6, 20.0
 
 def agreement(record: StudyRecord) -> list[Json]:
     """Return every coefficient of agreement, for each dimension of the task (each aspect of an answer). For the
-    confidence intervals, questions about the same picture form a cluster (without pictures, about the same item).
+    confidence intervals, questions about the same picture form a cluster; without pictures, questions about the same
+    item do.
     """
     questions = judged(record)
     # Questions about one picture, or about one item, are not independent.
@@ -140,10 +141,10 @@ def _coefficients(
 
 @dataclass(frozen=True)
 class AnswerEvidence:
-    """The votes of everybody whose answers count, and each person's competence as estimated from the votes.
+    """The votes of everybody whose answers count, and estimates from these votes.
 
-    `names` are the people and `codes` the possible answers as numbers. `estimate` holds each person's
-    competence, and the probability that each answer to a question is right: first for `questions`, then for the
+    `names` are the people and `codes` the possible answers as numbers. `estimate` holds each person's competence, and
+    the probability that each answer to a question is right. Its questions are those in `questions`, followed by the
     attention checks.
     """
 
@@ -155,7 +156,7 @@ class AnswerEvidence:
 
 
 def evidence_of(record: StudyRecord) -> AnswerEvidence:
-    """Return the answers as votes, with estimates of competence. For tasks that rate texts, the vote is the sign of the
+    """Return the answers as votes, with estimates of competence. In tasks that rate texts, the vote is the sign of the
     rating.
     """
     dimension = task_named(record["task"]).dimensions[0]
@@ -190,8 +191,8 @@ def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
 
 
 def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
-    """Return one row per annotator: answers, skips, speed, checks passed, competence, and the log-odds that they answer
-    by habit, whatever the question.
+    """Return one row per annotator: answers, skips, speed, checks passed, competence, and the log-odds that the answers
+    are a habit that ignores the questions.
     """
     task = task_named(record["task"])
     odds = _odds_of_habit(task, evidence)
@@ -224,9 +225,9 @@ def annotator_measures(record: StudyRecord, evidence: AnswerEvidence) -> list[Js
 
 def _accuracies(evidence: AnswerEvidence) -> list[float]:
     """Return the estimated accuracy of each person. It is NaN for a person with fewer than `FEWEST_COMPARED` answers
-    that can be compared with other people's answers or with a known one, because the estimate would then be little more
-    than the prior.
+    that can be compared with other people's answers or with a known one.
     """
+    # With fewer answers, the estimate would be little more than the prior.
     votes = evidence.votes
     compared = (np.bincount(votes.question, minlength=len(votes.truth)) > 1) | (votes.truth >= 0)
     answers = np.bincount(votes.person[compared[votes.question]], minlength=votes.people)
@@ -234,8 +235,8 @@ def _accuracies(evidence: AnswerEvidence) -> list[float]:
 
 
 def _odds_of_habit(task: StudyTask, evidence: AnswerEvidence) -> list[float]:
-    """Return the log-odds that each annotator answers by habit, whatever the question; NaN if opinions vary too much to
-    tell.
+    """Return, for each annotator, the log-odds that the answers are a habit that ignores the questions. They are NaN if
+    opinions vary too much to tell.
     """
     odds: list[float] = habit_odds(evidence.votes, evidence.estimate).tolist()
     if task.makes == "rate" and odds and statistics.median(odds) > -OPINIONS * math.log(ODDS):
@@ -260,8 +261,8 @@ def _skips(record: StudyRecord) -> Counter[tuple[str, str]]:
 
 
 def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, list[str]]:
-    """Return warnings for each annotator: too much agreement with another one, questions answered in the same order and
-    at the same pace as another one, and answer times as regular as a machine's.
+    """Return warnings for each annotator. There are three kinds: agreeing too often with another annotator, answering
+    in the same order and at the same pace as another annotator, and answer times as regular as a machine's.
     """
     flags: dict[str, list[str]] = defaultdict(list)
     common: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
@@ -283,8 +284,8 @@ def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, l
 
 
 def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Return True if two annotators answered their common questions in the same order and at the same pace, so that
-    they may be one person. For each common question, `pairs` holds the times at which the two answered it.
+    """Return True if two annotators answered their common questions in the same order and at the same pace, which
+    suggests that they are one person. `pairs` holds their two answer times for each common question.
     """
     ordered = sorted(pairs)
     gaps = [y - x for x, y in ordered]
@@ -293,10 +294,11 @@ def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def rule_breakers(record: StudyRecord) -> list[Json]:
-    """Return the people whose answers count although they break a rule of the study, each with the reason and with the
-    number of the round in which this was found.
+    """Return the people whose answers count although they break a rule of the study. Each row has the reason and a
+    round number.
 
-    In each round, the people found so far are left out and all others are judged again, until nobody breaks a rule.
+    In each round, the people found in earlier rounds are left out and all others are judged again, until nobody breaks
+    a rule.
     """
     settings = settings_of(record["revisions"][-1]["settings"])
     breakers: list[Json] = []
@@ -312,7 +314,7 @@ def rule_breakers(record: StudyRecord) -> list[Json]:
 
 
 def answers_missing(record: StudyRecord, breakers: Sequence[Mapping[str, Any]] = ()) -> int:
-    """Return how many answers the questions still need, not counting the answers of `breakers`."""
+    """Return how many answers the questions still need if the answers of `breakers` are not counted."""
     questions = judged(without_people(record, {one["annotator"] for one in breakers}))
     return sum(max(0, one.asked - len(one.answers)) for one in questions if one.decision is None)
 

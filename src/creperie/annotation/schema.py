@@ -1,8 +1,10 @@
 """The tables of the annotation database.
 
-Rows of answers, decisions, revisions and events are only ever added; the one exception is erasing a person's answers on
-request. `creperie.annotation.state` checks this, and every change of state, when rows are flushed. Of an annotator's
-rows about a slot, the last one counts: an answer, a skip, or an undo, which takes back the row before it.
+Rows of answers, decisions, revisions and events are only ever added. The one exception is erasing a person's answers on
+request. `creperie.annotation.state` checks this, and every change of state, when rows are flushed.
+
+An annotator may have several rows about a slot: answers, skips and undos. The last one counts; an undo takes back the
+row before it.
 """
 
 from __future__ import annotations
@@ -199,7 +201,7 @@ class Slot(SchemaTable):
 
 class Answer(SchemaTable):
     """An annotator's action on a slot. `given` is the answer as the page sent it. `value` is the same answer in terms
-    of the item's own captions, whatever the order in which the page showed them.
+    of the item's own captions, independent of the order on the page.
     """
 
     __tablename__ = "answer"

@@ -50,8 +50,8 @@ def serve(db: Database, address: Address) -> None:
 
 
 def behind_proxies(app: Any, proxies: Sequence[str], header: str = "") -> Any:
-    """Wrap an application so that it trusts X-Forwarded headers, and the user's name in `header`, if they come from one
-    of these proxies.
+    """Return an application that trusts some headers from these proxies: X-Forwarded headers, and the user's name in
+    `header`.
     """
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 

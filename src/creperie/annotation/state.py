@@ -1,9 +1,8 @@
 """The states of studies, slots and answers: tables of allowed transitions, checked when rows are flushed.
 
-A study is open, paused or closed. In a closed study nobody can be invited or excluded, no question can be answered or
-decided, no answer taken back, and no setting changed; only erasing a person's answers at their request is still
-possible. `GuardedSession` refuses every row that the tables do not allow, whether a page, the API, the command line or
-Python writes it.
+A study is open, paused or closed. In a closed study, the only thing still possible is to erase a person's answers at
+their request. `GuardedSession` refuses every row that the tables do not allow, whether a page, the API, the command
+line or Python writes it.
 """
 
 from __future__ import annotations
@@ -72,8 +71,8 @@ class StateError(CreperieError):
 
 
 class GuardedSession(Session):
-    """A database session that raises an error if a row to be stored changes its state in a way that is not in the
-    transition tables.
+    """A database session that checks changes of state. It raises an error for a change that the transition tables do
+    not allow.
     """
 
 
@@ -138,8 +137,8 @@ def _check_study(session: Session, row: StudyRow, before: Json) -> None:
 
 
 def _permit(session: Session, study: int, action: str) -> None:
-    """Raise an error if the study's state in the database does not allow the action. A new state that was set in this
-    session, but not yet written to the database, does not count.
+    """Raise an error if the study's state does not allow the action. The state is read from the database; changes that
+    are not written yet do not count.
     """
     row = session.get_one(StudyRow, study)
     state = (inspect(row).attrs.state.history.deleted or [row.state])[0]
@@ -174,8 +173,8 @@ def set_state(session: Session, study: StudyRow, state: str, actor: str) -> None
 
 
 class OldRevisionError(StateError):
-    """Raised if somebody else saved the settings in the meantime. `both` maps the name of each setting in conflict to
-    two values: the stored one, and the one that could not be saved.
+    """Raised if somebody else saved the settings in the meantime. `both` maps each setting in conflict to two values:
+    the stored one, and the one that could not be saved.
     """
 
     def __init__(self, study: str, both: dict[str, tuple[Any, Any]]) -> None:

@@ -61,8 +61,8 @@ def store_study(
     """Create a study in the database: its questions, in random but balanced order, and one slot per requested answer.
 
     `other` is the second benchmark of a task that compares two. `spec` names the benchmark, so that it can be loaded
-    again when the answers are applied. `pictures=False` skips the check that every image can be shown; use it if
-    programs answer in place of people.
+    again when the answers are applied. With `pictures=False`, images are not checked; use it if programs answer in
+    place of people.
     """
     if not NAME.fullmatch(name):  # it is part of URLs and file names
         raise UsageError(
@@ -109,7 +109,7 @@ def _about(bench: Benchmark, other: Benchmark | None) -> Json:
 
 
 def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
-    """Raise an error unless every picture can be shown; pictures are opened as the server will open them."""
+    """Raise an error unless every picture can be shown. Pictures are opened in the same way as by the server."""
     wanted = sorted({reference for draft in drafts for reference in draft.payload["images"]})
     store = store_at(bench.images.location if wanted else "")
     missing = []
@@ -160,8 +160,8 @@ def _sampled_items(bench: Benchmark, plan: StudyPlan) -> list[Item]:
 
 
 def _unsampled_drafts(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: random.Random) -> list[QuestionDraft]:
-    """Return questions about items that are not in the study's sample; none if there is no sample. Practice questions
-    and attention checks are made from these first.
+    """Return questions about items that are not in the study's sample; none if there is no sample. They are the first
+    choice for practice questions and attention checks.
     """
     if plan.sample is None or task.name == FOILS:
         return []
@@ -173,9 +173,10 @@ def _unsampled_drafts(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: 
 def _split_questions(
     task: StudyTask, drafts: list[QuestionDraft], spare: list[QuestionDraft], plan: StudyPlan, dice: random.Random
 ) -> list[QuestionDraft]:
-    """Return one list: the main questions, then the practice questions, then the attention checks. Practice questions
-    and checks are made from `spare` and, if these are too few, from `drafts`. The main questions are the drafts whose
-    items were not used for practice or checks.
+    """Return one list: the main questions, then the practice questions, then the attention checks.
+
+    Practice questions and checks are made from `spare` and, if these are too few, from `drafts`. The main questions are
+    the drafts of all items that were not used in this way.
     """
     wanted = plan.practice
     if wanted is None:
@@ -210,8 +211,8 @@ def _one_per_item(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[
 
 
 def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) -> Iterator[Made]:
-    """Yield questions with a known answer, each with the drafts from which it was made. There are `wanted` of them, or
-    fewer if too few drafts are `left`. Every possible answer is the right one equally often.
+    """Yield `wanted` questions with a known answer, or fewer if too few drafts are `left`. Each comes with the drafts
+    from which it was made. Every possible answer is the right one equally often.
     """
     for n in range(wanted):
         made = next(_candidates(task, left, n), None)
@@ -222,9 +223,8 @@ def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) ->
 
 
 def _candidates(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[Made]:
-    """Yield candidates for the n-th question with a known answer, each with the drafts from which it was made. Which
-    answer is right depends on n, so that over all questions every answer is right equally often.
-    """
+    """Yield candidates for the n-th question with a known answer. Each comes with the drafts from which it was made."""
+    # Which answer is right depends on n, so that over all questions every answer is right equally often.
     for own in left:
         turn = n % (len(task.known(own.payload, own.payload)) or 1)
         for other in (None, *left):
@@ -237,10 +237,10 @@ def _candidates(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Itera
 
 
 def contradicts(own: Json, other: Json) -> bool:
-    """Return True if the true captions of the item `other` are false of the picture of the item `own`.
+    """Return True if the true captions of the item `other` are false for the picture of the item `own`.
 
-    This is assumed if `own` has one of these captions as a foil, or if they share no content word with its own true
-    captions.
+    This is assumed if one of these captions is a foil of `own`, or if they share no content word with the true captions
+    of `own`.
 
     >>> [contradicts({"true": "a red circle"}, {"true": text}) for text in ("a blue square", "two circles")]
     [True, False]
@@ -263,9 +263,8 @@ def _content_words(captions: Iterable[str]) -> set[str]:
 
 
 def _store_questions(session: Session, study: StudyRow, drafts: Sequence[QuestionDraft], dice: random.Random) -> None:
-    """Store the questions, and one slot per requested answer. The slots for the first answers are in one random order,
-    those for the second answers in another, and so on.
-    """
+    """Store the questions, and one slot per requested answer."""
+    # The slots for the first answers are in one random order, those for the second answers in another, and so on.
     rows = [{**vars(draft), "study_id": study.id, "ordinal": n} for n, draft in enumerate(drafts)]
     session.execute(insert(Question), rows)
     own = select(Question.id).where(Question.study_id == study.id, Question.kind == MAIN)
@@ -280,8 +279,8 @@ def _store_questions(session: Session, study: StudyRow, drafts: Sequence[Questio
 
 
 def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
-    """Return the indices of items in a random but balanced order: in any section of the order, each subset has about
-    the same share as in the whole. `subsets` holds the subset of each item.
+    """Return the indices of items in a random but balanced order: each subset has about the same share in any section
+    of the order as in the whole. `subsets` holds the subset of each item.
 
     >>> order = balanced_order(["a"] * 4 + ["b"] * 4, random.Random(0))
     >>> sorted(order), [{"a" if n < 4 else "b" for n in order[i : i + 2]} == {"a", "b"} for i in (0, 2, 4, 6)]

@@ -1,7 +1,7 @@
 """What an annotator may see of a slot. Everything sent to annotators is built here.
 
-A `SlotView` has no field for the truth, for the benchmark's order or names, or for the kind of a question. Pages, the
-API, pictures and the download of personal data are all built from it.
+A `SlotView` has no field for which captions are true, for the benchmark's order or names, or for the kind of a
+question. Pages, the API, pictures and the download of personal data are all built from it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class StudyTerms:
 
 
 def terms_of(session: Session, study: StudyRow, me: Annotator | None = None) -> StudyTerms:
-    """Return the terms of a study: how many questions are left for an annotator, how long they take, and the pay.
+    """Return the terms of a study: how many questions are left for the annotator `me`, how long they take, and the pay.
     Without `me`, the terms are for somebody who comes by the study's shared crowd address.
 
     The time is computed from the median time of this study's answers; until three people have answered, a fixed guess
@@ -118,8 +118,8 @@ PAID = (
 
 
 def _left(session: Session, study: StudyRow, me: Annotator | None) -> tuple[int, int]:
-    """Return the largest number of questions that a person may still be given, including attention checks, and the
-    number of practice questions.
+    """Return two numbers: how many questions (with attention checks) a person may still be given at most, and how many
+    practice questions.
     """
     own = me.id if me else 0
     had = select(Slot.question_id).where(Slot.annotator_id == own, Slot.state != HELD)
@@ -157,9 +157,8 @@ def own_data(session: Session, study: StudyRow, annotator: Annotator) -> Json:
 
 
 def _own_answer(study: StudyRow, answer: Answer) -> Json:
-    """Return an answer as the page showed it. The order of options is the one stored with the answer, because that of
-    the slot may have changed.
-    """
+    """Return an answer as the page showed it."""
+    # The order of options is the one stored with the answer, because that of the slot may have changed.
     shown = None
     if answer.shown_order is not None:
         form = form_of(study, answer.question, answer.shown_order)

@@ -96,8 +96,7 @@ def auroc(values: np.ndarray, truth: np.ndarray) -> Area:
 
 
 def auroc_confidence(area: Area, item: np.ndarray, clusters: np.ndarray) -> Confidence:
-    """Return an AUROC with its interval, which allows for correlation within items and clusters.
-    """
+    """Return an AUROC with its interval, which allows for correlation within items and clusters."""
     # DeLong's placement values are summed within items and clusters (Obuchowski 1997), and the interval is that of a
     # proportion.
     if math.isnan(area.value):

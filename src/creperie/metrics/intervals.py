@@ -117,8 +117,7 @@ def over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return the sums of the columns (items, k) within each cluster. `clusters` holds one integer per item.
-    """
+    """Return the sums of the columns (items, k) within each cluster. `clusters` holds one integer per item."""
     _, codes = np.unique(clusters, return_inverse=True)
     count = int(codes.max()) + 1 if len(codes) else 0
     return np.stack([np.bincount(codes, weights=c, minlength=count) for c in columns.T], axis=1)

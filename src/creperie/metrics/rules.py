@@ -123,8 +123,7 @@ class CaptionPreference:
 
 
 def without_image(match: np.ndarray) -> list[Contest]:
-    """Return one contest: the captions that match some image must outrank those that match none.
-    """
+    """Return one contest: the captions that match some image must outrank those that match none."""
     true = match.any(axis=0)
     return [Contest(np.flatnonzero(true), np.flatnonzero(~true))] if true.any() and not true.all() else []
 
@@ -299,8 +298,7 @@ class BestAssignment:
 
 
 def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
-    """Return the highest sum of scores of any assignment except the true one.
-    """
+    """Return the highest sum of scores of any assignment except the true one."""
     # To find it, each true cell is forbidden in turn.
     from scipy.optimize import linear_sum_assignment
 

@@ -223,7 +223,8 @@ def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndar
 
 def _cells(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two arrays with one entry per cell: the number of its item, and its own number within the item. Item i has
-    `widths[i]` cells."""
+    `widths[i]` cells.
+    """
     owner = np.repeat(np.arange(len(widths)), widths)
     ends = np.cumsum(widths)
     return owner, np.arange(len(owner)) - np.repeat(ends - widths, widths)

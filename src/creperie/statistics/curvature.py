@@ -23,8 +23,7 @@ def slope(f: Callable[[np.ndarray], Any], x: np.ndarray, step: np.ndarray) -> np
 
 
 def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return the Hessian of a function at `x`, computed by central differences.
-    """
+    """Return the Hessian of a function at `x`, computed by central differences."""
     # `f` is called twice for each parameter and for each pair of parameters, and once at `x`.
     n = len(x)
     middle = f(x)
@@ -74,8 +73,7 @@ class Optimum:
 
 
 def search(f: Objective, start: np.ndarray) -> np.ndarray:
-    """Return the non-negative standard deviations at which the function is smallest, to low precision.
-    """
+    """Return the non-negative standard deviations at which the function is smallest, to low precision."""
     # The function does not depend on the sign of a deviation. At a deviation of zero its slope is therefore zero, so a
     # search stays there even if that is no minimum. Values above zero are then tried.
     from scipy.optimize import minimize

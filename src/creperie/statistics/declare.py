@@ -105,8 +105,7 @@ _TYPES = ("active", "passive", "dative", "ditransitive")
 
 
 def _sampled(*factors: str) -> tuple[str, ...]:
-    """Return the random terms of an analysis: image, item, and model:factor for each of these factors.
-    """
+    """Return the random terms of an analysis: image, item, and model:factor for each of these factors."""
     # Image and item are included because all models answer every item. A factor affects some models more than others;
     # the terms model:factor allow for this. They give a model one intercept per level of the factor, and replace a
     # random slope.

@@ -28,6 +28,7 @@ class _Moments:
     """The sums of products that the fit needs: products of the columns of the design matrix X, the outcomes y and the
     group indicators Z.
     """
+
     # The columns of X are scaled to length 1, and y is replaced by its residuals after regression on X.
 
     groups: Groups

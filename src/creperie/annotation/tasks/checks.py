@@ -34,7 +34,7 @@ def _verdict(task: str) -> Field:
 
 
 def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
-    """Yield one question for every image and every caption that should be false of it.
+    """Yield one question for every image and every caption that is meant to be false of it.
 
     The field `true` of a question is a caption that is true of the image, or None. It is used for attention checks, and
     never shown beside the foil.
@@ -51,10 +51,10 @@ def _show_foil(payload: Payload, order: Order) -> PageForm:
 
 
 def _known_foil(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return up to two questions with known answers, both about true captions, so that the text alone does not reveal
-    the answer. The first shows a true caption of `own` with its own picture (answer: true), the second a true caption
-    of `other` with the picture of `own` (answer: false).
+    """Return up to two questions with known answers. The first shows a true caption of `own` with its own picture
+    (answer: true), the second a true caption of `other` with the picture of `own` (answer: false).
     """
+    # Both captions are true captions of some item, so the text alone does not reveal the answer.
     if own["true"] is None:
         return []
     known = [({**own, "caption": own["true"]}, {"verdict": "true"})]
@@ -93,9 +93,9 @@ def _say_positive(payload: Payload, value: Value) -> str:
 
 
 def _known_positive(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return up to two questions with known answers: the item `own`, which is correct, and a wrong item. With pictures,
-    the wrong item is the picture of `own` with the captions of `other`. Without pictures, it is `own` with a foil as
-    its second caption.
+    """Return up to two questions with known answers: one about the item `own`, which is correct, and one about a wrong
+    item. With pictures, the wrong item is the picture of `own` with the captions of `other`. Without pictures, it is
+    `own` with a foil as its second caption.
     """
     known = [(dict(own), {"verdict": "accept"})]
     if not own["images"] and own["foil"]:
@@ -149,9 +149,9 @@ def _say_triplet(payload: Payload, value: Value) -> str:
 
 
 def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return up to two questions with known answers: the item `own`, which is valid, and an invalid item. With
-    pictures, the invalid item has the picture of `own` and the captions of `other`. Without pictures, it is a copy of
-    `own` in which the second true caption and a foil have changed places.
+    """Return up to two questions with known answers: one about the item `own`, which is valid, and one about an invalid
+    item. With pictures, the invalid item is the picture of `own` with the captions of `other`. Without pictures, it is
+    a copy of `own` in which the second true caption and a foil have changed places.
     """
     known = [_first_foil(own, "valid")]
     if own["images"] and other is not None:
@@ -164,8 +164,8 @@ def _known_triplet(own: Payload, other: Payload | None) -> KnownAnswers:
 
 
 def _first_foil(payload: Payload, verdict: str) -> tuple[Value, Value]:
-    """Return the question `payload` and its known answer. The answer is the verdict; if the question offers several
-    foils to choose from, the answer also names the first foil.
+    """Return the question `payload` and its known answer, which is the verdict. If the question offers several foils to
+    choose from, the answer also names the first foil.
     """
     foils = _foils_of(payload)
     return dict(payload), {"verdict": verdict} | ({"foil": str(foils[0])} if len(foils) > 1 else {})

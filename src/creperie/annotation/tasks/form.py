@@ -33,7 +33,7 @@ class AnswerOption:
 class Field:
     """A field of a form: a `choice` of one option, a `text`, or a `scale` from `low` to `high`.
 
-    `when` names another field and a value: this field is required if the other one has that value.
+    `when` is the name and the value of another field. If that field has this value, the field is required.
     """
 
     name: str

@@ -50,7 +50,7 @@ def _ask_choice(item: Item, with_image: bool) -> Iterator[Json]:
 
 
 def _places(payload: Payload, order: Order) -> tuple[list[int], list[int]]:
-    """Return the order of the pictures and the order of the captions, both derived from the one permutation `order`."""
+    """Return the order of the pictures and the order of the captions. Both follow from the one permutation `order`."""
     width = len(payload["captions"])
     captions = list(dict.fromkeys(place % width for place in order))
     images = list(dict.fromkeys(place // width for place in order))
@@ -68,7 +68,7 @@ def _show_choice(payload: Payload, order: Order) -> PageForm:
 
 
 def picture_order(payload: Payload, order: Order) -> list[int]:
-    """Return, for each place on the page, the index in the item of the image that is shown there."""
+    """Return the index of the image that is shown at each place on the page."""
     return _places(payload, order)[0] if "truth" in payload else list(range(len(payload["images"])))
 
 

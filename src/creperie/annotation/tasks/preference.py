@@ -59,8 +59,8 @@ def foil_pairs(
 
 
 def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionDraft]:
-    """Return at most `most` questions, with equally many about each kind of foil. If there are too few about one kind,
-    more about the other kinds are taken.
+    """Return at most `most` questions, with equally many about each kind of foil. A kind with too few questions is made
+    up for by the others.
     """
     piles: dict[str, list[int]] = {}
     for k, draft in enumerate(drafts):
@@ -86,14 +86,14 @@ def _say_foils(payload: Payload, value: Value) -> str:
 
 def _known_foils(own: Payload, other: Payload | None) -> KnownAnswers:
     """Return a question that compares a foil with a copy of it in which neighbouring words are swapped. The known
-    answer is that the foil is better than the copy.
+    answer is the foil, which is better than the copy.
     """
     return [({**own, "foils": pair}, {"sense": "0", "grammar": "0"}) for pair in _with_disordered_copy(own["foils"][0])]
 
 
 def _with_disordered_copy(text: str) -> list[list[str]]:
-    """Return a list with one pair: a sentence, and a copy with neighbouring words swapped; an empty list if the two are
-    equal.
+    """Return a list with one pair: a sentence, and a copy with neighbouring words swapped. The list is empty if the two
+    are equal.
 
     >>> _with_disordered_copy("a dog bites a man.")
     [['a dog bites a man.', 'dog a a bites man.']]
@@ -111,8 +111,8 @@ def _with_disordered_copy(text: str) -> list[list[str]]:
 def _ask_bias(item: Item, with_image: bool) -> Iterator[Json]:
     """Yield one question about an item's first true caption and its first foil.
 
-    If the item has two images, each caption is true of one of them. Its first caption then takes the place of the true
-    one, and its second caption the place of the foil.
+    If the item has two images, each caption is true of one of them. The question is then about its first and its second
+    caption.
     """
     if len(item.match) == 1 and item.positives and item.negatives:
         yield {"images": [], "captions": [item.positives[0], item.negatives[0]]}
@@ -128,15 +128,16 @@ def _show_bias(payload: Payload, order: Order) -> PageForm:
 
 
 def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
-    """Return the rating with its sign adjusted for the order in which the captions were shown: it is positive if the
-    true caption was rated as the more reasonable text, negative if the foil was.
+    """Return the rating, positive if the true caption was rated as the more reasonable text and negative if the foil
+    was.
     """
+    # The sign is adjusted for the order in which the captions were shown.
     return {"rating": read["rating"] if order[0] == 1 else -read["rating"]}
 
 
 def _known_bias(own: Payload, other: Payload | None) -> KnownAnswers:
-    """Return a question with a known answer: a caption and a copy of it with neighbouring words swapped. The first is
-    better.
+    """Return a question that compares a caption with a copy of it in which neighbouring words are swapped. The known
+    answer is the caption, which is better than the copy.
     """
     return [({**own, "captions": pair}, {"rating": STRONGEST}) for pair in _with_disordered_copy(own["captions"][0])]
 

@@ -41,7 +41,7 @@ class QuestionDraft:
 
 @dataclass(frozen=True)
 class Dimension:
-    """An aspect of an answer, on which annotators' agreement is measured. `code` turns an answer into a number."""
+    """An aspect of an answer for which the annotators' agreement is measured. `code` turns an answer into a number."""
 
     name: str
     code: Callable[[Payload, Value], float]
@@ -87,7 +87,7 @@ class StudyTask:
         return Template(self.words["instructions"], trim_blocks=True).render(about).strip()
 
     def draft(self, source: str, items: Iterable[Item], with_image: bool = True) -> list[QuestionDraft]:
-        """Return the questions about these items. Items that do not have the form needed for this task get none."""
+        """Return the questions about these items. Items that the task cannot ask about are left out."""
         asked = ((item, payload) for item in items for payload in self.questions(item, with_image))
         return [QuestionDraft(source, item.subset, item.id, payload) for item, payload in asked]
 
@@ -115,27 +115,24 @@ def label_of(value: str, task: str, key: str = "options") -> str:
 
 
 def choice_of(name: str, task: str) -> Dimension:
-    """Return a `Dimension` that measures agreement on the field with this name. Its code is the index of the chosen
-    option.
-    """
+    """Return a `Dimension` that measures agreement on the field `name`. Its code is the index of the chosen option."""
     values = [o.value for o in options_of(task)]
     return Dimension(name, lambda payload, value: float(values.index(value[name])))
 
 
 def captions_as_options(captions: Sequence[str], order: Order) -> tuple[AnswerOption, ...]:
-    """Return captions as answer options, in the order shown. The value of an option is its position on the page, which
-    does not reveal which caption is true.
+    """Return captions as answer options, in the order shown. The value of an option is its position on the page, so
+    that it does not reveal which caption is true.
     """
     return tuple(AnswerOption(str(place), captions[j], quote=True) for place, j in enumerate(order))
 
 
 def caption_code(payload: Payload, chosen: Sequence[int]) -> float:
     """Return a number that stands for the chosen captions when agreement is measured. The captions of each question are
-    first renumbered by a permutation of its own.
-
-    In some benchmarks the false caption is always the last one. Without the permutation, everybody who is right would
-    give the same answer to every question, and a coefficient of agreement would treat their agreement as chance.
+    first renumbered by a permutation that depends on the question.
     """
+    # In some benchmarks the false caption is always the last one. Without the permutation, everybody who is right would
+    # give the same answer to every question, and a coefficient of agreement would treat their agreement as chance.
     captions = payload["captions"]
     digests = [hashlib.sha256("\0".join((text, *captions)).encode()).digest() for text in captions]
     return float(sum(sorted(digests).index(digests[j]) * len(captions) ** n for n, j in enumerate(chosen)))

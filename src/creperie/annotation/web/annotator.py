@@ -30,7 +30,7 @@ Comment = Annotated[Text, Field(max_length=2000)]
 
 class StateOut(BaseModel):
     """What the annotator has to do now: answer `question`. If it is empty, `progress` says whether the study is stopped
-    or more questions will open later; if neither is true, the work is done.
+    or more questions will open later. If neither is the case, the work is done.
     """
 
     question: SlotView | None
@@ -58,7 +58,7 @@ class AnswerIn(SkipIn):
 
 
 def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
-    """Perform an action and give out the next slot in one transaction; return the new state after the commit."""
+    """Perform an action and give out the next slot in one transaction. Return the new state after the commit."""
     db = request.app.state.site.db
     with db.write() as session:
         who = recognised(request, visitor(session, cookie(request, SESSION), lock=True))
@@ -85,14 +85,14 @@ def next_question(request: Request) -> StateOut:
 @router.post("/api/answer")
 def take_answer(request: Request, one: AnswerIn) -> StateOut:
     """Store an answer and return the next question. The answer is committed to the database before the response is
-    sent. A repeated request with the same key is not stored again.
+    sent. A repeated request stores nothing.
     """
     return _state(request, lambda desk: answer(desk, one.slot, one.key, one.fields, one.comment, one.seconds))
 
 
 @router.post("/api/skip")
 def take_skip(request: Request, one: SkipIn) -> StateOut:
-    """Skip a question, which is then left to other annotators."""
+    """Skip a question. Other annotators can still answer it."""
     return _state(request, lambda desk: skip(desk, one.slot, one.key, one.comment))
 
 

@@ -74,8 +74,9 @@ def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
 
 @router.get("/join/{token}")
 def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """Show an annotator what the study is about; let an owner in at once. Nothing is stored when an annotator's page is
-    opened, because link previews fetch it as well.
+    """Show an annotator what the study is about. An owner is let in at once.
+
+    Opening the page stores nothing, because link previews fetch it as well.
     """
     who = _linked(request, site, token)
     if not isinstance(who, Participant):
@@ -108,7 +109,7 @@ def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") 
 
 def _consents(site: SiteHere, who: Participant, given: str) -> bool:
     """Return True if the annotator has accepted the current consent text, earlier or with this request. `given` is the
-    version of the text that this request accepts. A new acceptance is stored.
+    version of the text that this request accepts; a new acceptance is stored.
     """
     if not who.consent_due:
         return True
@@ -120,7 +121,7 @@ def _consents(site: SiteHere, who: Participant, given: str) -> bool:
 
 
 def _let_in(request: Request, site: SiteHere, who: Visitor, response: Response | None = None) -> Response:
-    """Start a session, set its cookie on the response (by default a redirect), and return the response."""
+    """Start a session and return the response, which sets the session's cookie. The default response is a redirect."""
     with site.db.write() as session:
         token = open_visit(session, who.link)
     mine = who.link.kind == ANNOTATOR

@@ -30,8 +30,8 @@ BODY_SECONDS = 20.0
 
 
 class Guard:
-    """ASGI middleware that refuses requests for other hosts, from other origins, or with large or slow bodies, and adds
-    security headers to responses.
+    """ASGI middleware that adds security headers to responses. It refuses requests for other hosts, from other origins,
+    or with large or slow bodies.
 
     A body is read completely before a thread works on the request, so a slow sender does not block a thread.
     """
@@ -94,7 +94,7 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` function that hands the application a body that was already read."""
+    """Return a `receive` function that gives the application a body that was already read."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -104,12 +104,12 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def busy() -> Response:
-    """Return the response that tells the page that the server is busy; the page then tries again by itself."""
+    """Return the response that says that the server is busy. The page then tries again by itself."""
     return JSONResponse({"detail": "the server is busy; try again in a moment"}, 503, headers={"Retry-After": "2"})
 
 
 def _parsed(url: str) -> SplitResult:
-    """Return the parts of a URL, all empty if the URL is not valid."""
+    """Return the parts of a URL; all parts are empty if the URL is not valid."""
     try:
         return urlsplit(url)
     except ValueError:

@@ -94,7 +94,7 @@ def _dashboard(here: StudyVisit, links: Sequence[Invitation] = (), notice: str =
 
 
 def _details(event: Event) -> str:
-    """Return whom or what an event of the audit trail is about, in words."""
+    """Return, in words, the person or thing that an event of the audit trail is about."""
     told = {name: v for name, v in event.detail.items() if v not in ("", None) and not isinstance(v, dict)}
     told.pop("form", None)  # it only tells whether a form was sent twice
     words = {name: ", ".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in told.items()}
@@ -127,8 +127,8 @@ def make_invitations(
 ) -> Response:
     """Create links for new annotators and show them once; only their hashes are stored.
 
-    If the same form is submitted twice, even at the same time, no further links are created: the first ones are shown
-    again, as long as the server remembers them.
+    Submitting the same form twice creates no further links. The first ones are shown again, as long as the server
+    remembers them.
     """
     shown = here.site.shown_links
     with here.site.inviting:
@@ -148,8 +148,8 @@ def change_annotator(
     annotator: Annotated[Text, Form(max_length=64)],
     action: Annotated[str, Form(pattern="^(revoke|exclude|include|reissue|withdraw)$")],
 ) -> Response:
-    """Revoke an annotator's invitation, exclude or include the annotator, replace a lost link, or erase the answers of
-    somebody who withdraws.
+    """Perform one action on an annotator: revoke the invitation, exclude or include the annotator, replace a lost link,
+    or erase the answers of somebody who withdraws.
     """
     db, actor = here.site.db, here.who.actor
     if action == "reissue":
@@ -182,8 +182,8 @@ def settings_page(here: OwnerHere, saved: bool = False) -> Response:
 
 
 def _settings_page(here: StudyVisit, status: int = 200, typed: Mapping[str, str] = {}, **more: Any) -> Response:
-    """Show the form for the settings. Its fields hold the stored settings or, after a form was refused, the texts that
-    the owner had entered (`typed`).
+    """Show the form for the settings. Its fields hold the stored settings. If a form was refused, they hold what the
+    owner had entered (`typed`).
     """
     with here.site.db.read() as session:
         study = study_named(session, here.name)  # it may have changed since
@@ -220,8 +220,8 @@ _SENT = NAMES - {"crowd_address"} | {"instructions"}
 
 
 def _read_settings(typed: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
-    """Return two mappings by setting: the values that were typed into a form, and error messages for those that are not
-    valid. An empty field for a number becomes None or, for the pay, 0.
+    """Return two mappings by setting: the values typed into a form, and error messages for those that are not valid. An
+    empty field for a number becomes None or, for the pay, 0.
     """
     changes: Json = {}
     wrong: dict[str, str] = {}
@@ -254,7 +254,7 @@ def change_crowd(here: OwnerHere, ids: Annotated[Text, Form(max_length=60_000)] 
 
 @router.get("/studies/{name}/adjudicate")
 def next_dispute(here: AdjudicatorHere) -> Response:
-    """Redirect to the next undecided question on which people disagree or, if there is none, to the dashboard."""
+    """Redirect to the next undecided question on which people disagree. If there is none, redirect to the dashboard."""
     left = disagreements(task_named(here.study.task), _judged(here), undecided_only=True)
     if not left:
         return _dashboard(here, notice="There is nothing left to decide.")

@@ -1,4 +1,6 @@
-"""Pictures for annotators: decoded, cropped and re-encoded, so that neither names nor metadata reveal anything."""
+"""Pictures for annotators. They are decoded, cropped and re-encoded, so that neither names nor metadata reveal
+anything.
+"""
 
 from __future__ import annotations
 

@@ -162,8 +162,8 @@ CSRF = [Depends(check_csrf)]
 
 
 def current_visitor(request: Request, area: str) -> Visitor | None:
-    """Return the visitor behind a request, known by the cookie or, for owners, by the name that the identity proxy
-    sent.
+    """Return the visitor behind a request; None if there is none. Visitors are known by their cookie. Owners and
+    adjudicators may also be known by the name that the identity proxy sent.
     """
     site, token = request.app.state.site, cookie(request, area)
     name = request.headers.get(site.trusted_header, "") if site.trusted_header and area == OWNED else ""
@@ -177,8 +177,8 @@ Known = TypeVar("Known", bound=Visitor | None)
 
 
 def recognised(request: Request, who: Known) -> Known:
-    """Return `who` unchanged. If it is a visitor and not None, record that a valid link was used from the address of
-    this request (see the module `connections`).
+    """Return `who` unchanged. If `who` is a visitor, record that a valid link was used from the address of this request
+    (see the module `connections`).
     """
     welcome = request.scope.get("state", {}).get(WELCOME)
     if who is not None and welcome is not None:
@@ -233,9 +233,10 @@ class StudyVisit:
 
 
 def _allowed(kind: str) -> Callable[..., StudyVisit]:
-    """Return a FastAPI dependency that gives a page the study in the URL. It responds with 404 if there is no such
-    study or the visitor has no rights in it, and with 403 if the visitor does not have the rights of `kind` (owner or
-    adjudicator).
+    """Return a FastAPI dependency that gives a page the study in the URL. `kind` is owner or adjudicator.
+
+    The dependency responds with 404 if there is no such study or the visitor has no rights in it. It responds with 403
+    if the visitor lacks the rights of `kind`.
     """
 
     def check(request: Request, site: SiteHere, name: Name) -> StudyVisit:
