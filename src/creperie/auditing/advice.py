@@ -45,8 +45,8 @@ class Advice:
     afresh: bool = False  #: so little is left that more of the same would go the same way: start from the original
 
     def command(self, spec: str, part: str = "", original: str = "", items: int = 0) -> str:
-        """Return the command to type. `spec` names the benchmark, `part` holds the command-line options that select the
-        judged part of it, `original` names the benchmark before refinement, and `items` is the number of items that
+        """Return the command to type. `spec` names the benchmark, and `part` holds the command-line options that select
+        the judged part of it. `original` names the benchmark before refinement, and `items` is the number of items that
         people should check.
         """
         source = original if self.afresh else spec
@@ -85,8 +85,8 @@ def _advice_on(judgement: Judgement, before: int) -> Advice:
 
 
 def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:
-    """Return the verdict of a validation: whether every caption was confirmed to be true or false as the benchmark
-    says. `failed` and `unanswered` are numbers of items.
+    """Return the verdict of a validation, which checks whether captions are true or false as the benchmark says.
+    `failed` and `unanswered` are numbers of items.
     """
     if failed:
         word, what, action = "in doubt", f"{failed:,} of {items:,} items have a caption that is refuted", "ask people"

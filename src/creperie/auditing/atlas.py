@@ -1,7 +1,6 @@
 """The atlas: the results of many audits on one page, by benchmark and family of attackers.
 
-It is made from the documents that `creperie audit --json` writes, so no figure is typed by hand, and every table names
-the command that produced it.
+The page is made from the documents that `creperie audit --json` writes. Every table names the command that produced it.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ def _subset_table(audit: Document) -> Sheet:
 def _html_cells(
     row: Sequence[str], families: Sequence[str], mine: Mapping[str, Document], audit: Document
 ) -> list[Any]:
-    """Return a row of the HTML table: the row of the Markdown table, but with the results of each family as data for a
-    coloured cell instead of as text. `mine` holds the result of the strongest attacker of each family.
+    """Return a row of the HTML table. It is the row of the Markdown table with coloured cells in place of the results
+    of each family. `mine` holds the result of the strongest attacker of each family.
     """
     n = max(int(one["n"]) for one in mine.values())
     figures: list[Any] = []
@@ -83,8 +82,8 @@ def _html_cells(
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
-    """Return the command that reproduces an audit or, with `cell`, one of its results alone. Results of the ensemble,
-    and of attackers that run on only a sample of the items, need the command of the whole audit.
+    """Return the command that reproduces an audit or, with `cell`, only that result. For results of the ensemble, and
+    of attackers that run on a sample of the items, it is the command of the whole audit.
     """
     words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
     if cell is None or cell["attacker"] == ENSEMBLE or entry_of(cell["attacker"]).sampled:
@@ -138,8 +137,8 @@ def _sentence(audit: Document) -> str:
 
 
 def _strongest_rows(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
-    """Return the families of attackers that were run, the ensemble first, and the result of each family's strongest
-    attacker, by subset and family.
+    """Return the families of attackers that were run, the ensemble first. Also return the result of each family's
+    strongest attacker, by subset and family.
     """
     by_subset: dict[str, dict[str, Document]] = {}
     for row in audit["results"]:
@@ -170,8 +169,8 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
 
 
 def _order_blind(subset: str, audit: Document) -> str:
-    """Return the highest accuracies that a model which ignores word order can reach on a subset, as a string. If there
-    are only figures for all items, return those; if there are none at all, return an empty string.
+    """Return, as a string, the highest accuracies that a model can reach on a subset if it ignores word order. Without
+    figures for the subset, those for all items are returned; without any figures, the string is empty.
     """
     ceilings = {c["subset"]: c for c in audit.get("ceilings", ())}
     ceiling = ceilings.get(subset) or (ceilings.get("all") if len(ceilings) == 1 else None)

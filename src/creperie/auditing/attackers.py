@@ -1,9 +1,11 @@
 """Attackers: scorers that try to tell the true caption from the false one without seeing the image.
 
-An attacker has a name and one method, `margins(pairs)`, which returns a float32 number for every true–false pair; it is
-above zero if the attacker prefers the true caption. Most attackers score captions one by one (`TextAttacker`), and
-`similarity` compares the captions of an item. The learned attackers are trained on some folds of the items and answer
-on the others; only they are told which caption is true, and only on the folds that they train on.
+An attacker has a name and one method, `margins(pairs)`, which returns a float32 number for every true–false pair. The
+number is above zero if the attacker prefers the true caption. Most attackers score captions one by one
+(`TextAttacker`), and `similarity` compares the captions of an item.
+
+The learned attackers are trained on some folds of the items and answer on the others. They are told which caption is
+true only in the folds that they train on; other attackers are never told.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ ScoreTexts = Callable[[Sequence[str]], np.ndarray]
 class Attacker(Protocol):
     """The protocol of attackers: any object that returns a margin for each caption pair.
 
-    `directed` is True if the sign of a margin is the attacker's answer, as for a learned attacker. A cue such as
-    caption length can work in either direction; the audit reports the direction that does better.
+    `directed` is True if the sign of a margin is the attacker's answer, as it is for a learned attacker. Otherwise the
+    attacker uses a cue such as caption length, which can work in either direction. The audit reports the direction that
+    does better.
     """
 
     @property
@@ -103,7 +106,7 @@ class TextAttacker:
 
     def known_margins(self, pairs: Pairs) -> np.ndarray:
         """Return the margin of each pair whose two captions both have a stored score, and NaN for all other pairs. If
-        no scores are stored at all, score all captions and return the margins of all pairs.
+        no scores are stored at all, all captions are scored.
         """
         if not self._known:
             return self.margins(pairs)
@@ -116,7 +119,7 @@ def learns(attacker: Attacker) -> bool:
 
 
 def scored(function: Callable[[str], float]) -> ScoreTexts:
-    """Return a function that scores a list of captions by calling `function`, which scores one caption, on each."""
+    """Return a function that scores a list of captions. It calls `function` on each caption."""
 
     def score(texts: Sequence[str]) -> np.ndarray:
         return np.array([function(t) for t in texts], dtype=np.float32)
@@ -132,10 +135,9 @@ Likeness = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 class OddOneOut:
     """An attacker that scores each caption of an item by its mean similarity to the item's other captions.
 
-    Foils are edits of one true caption. With several foils, the true caption is the one that all others resemble; with
-    a paraphrase of the true caption in the item, the foil may be closer to the true caption than the paraphrase is. In
-    both cases the similarities of an item's captions reveal which one is true. An item with two captions has only one
-    similarity, which reveals nothing.
+    Foils are edits of one true caption, so that caption resembles all others. If the item also has a paraphrase, the
+    true caption may be closer to the foil than to the paraphrase. In both cases the similarities reveal which captions
+    are true. An item with two captions has only one similarity, which reveals nothing.
     """
 
     likeness: Likeness
@@ -160,8 +162,8 @@ class OddOneOut:
 
 
 def _captions_of_items(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-    """Return all combinations of an item and one of its distinct captions, as two arrays of equal length: the items,
-    and the indices of the captions. They are sorted by item, then by caption.
+    """Return each item's distinct captions as two arrays of equal length: the items, and the indices of the captions.
+    The entries are sorted by item, then by caption.
     """
     width = len(pairs.texts)
     keys = np.unique(np.concatenate([pairs.item * width + pairs.left, pairs.item * width + pairs.right]))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # models are imported only when one is used
 class AttackerModels:
     """The models that attackers may use, given by URI, and the random seed.
 
-    Attackers that are made with the same instance share their computations. If `lm` or `encoder` is empty, the model
-    from an installed package of weights is used, if there is one; "none" means no model.
+    Attackers that are made with the same instance share their computations. If `lm` or `encoder` is empty, a model from
+    an installed package of weights is used, if there is one. "none" means no model.
     """
 
     lm: str = option("", "A language model, for lm-mean, lm-sum and syntaxbias; `none` for none.", metavar="URI")
@@ -62,8 +62,8 @@ class AttackerModels:
         return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in uris.items() if uri}
 
     def asked_for(self, attackers: Iterable[str]) -> AttackerModels:
-        """Return a copy with only the models that are needed. Models that the user named are always kept. An installed
-        model is kept only if at least one of these attackers uses it.
+        """Return a copy with only the models that are needed. Models that the user named are always kept; installed
+        models are kept only if one of these attackers uses them.
         """
         needed = {entry_of(name).model for name in attackers}
         unasked: dict[str, Any] = {
@@ -296,8 +296,8 @@ def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
 
 
 def runnable_attackers(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the attackers to run and, for each attacker of the standard battery that cannot be run, the
-    reason.
+    """Return the names of the attackers to run. Also return the reason for each attacker of the standard battery that
+    cannot be run.
 
     If `asked` is empty, the standard battery is run. "quick" stands for the part of it that answers in seconds; the
     verdict is then at best *incomplete*. Names that begin with + are added to the battery. Attackers that the user
@@ -332,16 +332,16 @@ MODEL_WORDS = {"lm": "language model", "encoder": "text encoder"}
 
 
 def extras_for(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of creperie's extras to install (as in `creperie[NAME]`) so that these attackers can be run.
-    Extras whose packages are already installed are left out.
+    """Return the names of creperie's extras to install (as in `creperie[NAME]`) before these attackers can be run.
+    Extras that are already installed are left out.
     """
     wanted = [entry_of(name).needs.partition("|") for name in names]
     return tuple(dict.fromkeys(extra for module, _, extra in wanted if module and find_spec(module) is None))
 
 
 def standard_names(models: AttackerModels) -> list[str]:
-    """Return the names of the attackers in the standard battery. Some of these need a model that the user has to name;
-    without it, they are left out.
+    """Return the names of the attackers in the standard battery. Attackers are left out if they need a model that the
+    user did not name.
     """
     return [
         name

@@ -1,5 +1,5 @@
-"""Gradient-boosted trees that learn from a linear model's margin and other features of a pair. They can express more
-than a linear model.
+"""Gradient-boosted trees, which can express more than a linear model. They learn from a linear model's margin and other
+features of a pair.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ FIXED = {"learning_rate": 0.15, "max_leaf_nodes": 4, "max_bins": 32, "min_sample
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """Fitted trees. Their input features are computed with the linear model and with `projection`, the main directions
-    of the n-gram differences.
+    """Fitted trees. Their features come from the linear model and from `projection`, the main directions of the n-gram
+    differences.
     """
 
     model: Any

@@ -1,4 +1,4 @@
-"""Models whose outputs are cached in the result store, so that a second audit, or a run on the same captions, computes
+"""Models whose outputs are cached in the result store. A second audit, or a run on the same captions, then computes
 nothing again.
 """
 
@@ -46,8 +46,8 @@ class TokenScorer(Protocol):
 class CachedScorer:
     """A text scorer whose scores are cached in the result store.
 
-    For a language model that returns token log-probabilities, their mean and their sum are stored together: one forward
-    pass gives both, and one attacker uses the mean, another the sum.
+    A language model may return the log-probability of every token. Their mean and their sum are then stored together,
+    because one attacker uses the mean and another the sum.
     """
 
     def __init__(self, model: TextScorer, stored: bool = True) -> None:
@@ -78,8 +78,8 @@ class CachedScorer:
 
 
 def _reduced(model: TextScorer, reduce: str) -> Fingerprint:
-    """Return a fingerprint of the language model together with the reduction of its token log-probabilities, "mean" or
-    "sum".
+    """Return a fingerprint of the language model that includes `reduce`: whether token log-probabilities are reduced to
+    their "mean" or their "sum".
     """
     return replace(model.fingerprint, options={**model.fingerprint.options, "reduce": reduce})
 

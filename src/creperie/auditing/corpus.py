@@ -1,4 +1,4 @@
-"""Attackers that know a corpus: they prefer the caption that is more likely, judging by captions of other images.
+"""Attackers that know a corpus: captions of other images tell them which caption of a pair is more likely.
 
 - `ngram-3`, `ngram-4`, `ngram-5`: language models of these orders with interpolated Kneser–Ney smoothing;
 - `cooccurrence`: how much more often the content words of a caption occur together than by chance;
@@ -38,10 +38,10 @@ COMMON = 0.1
 
 @dataclass(eq=False)
 class Corpus(MarginSource):
-    """The captions that corpus attackers learn from; all such attackers of an audit share it.
+    """The captions that corpus attackers learn from. All such attackers of an audit share it.
 
-    They come from the file or benchmark that `spec` names. If `spec` is empty, they are the true captions of the
-    benchmark under attack. In a fold with too few captions to learn from, the margins are NaN.
+    The captions come from the file or benchmark that `spec` names. If `spec` is empty, they are the true captions of
+    the benchmark under attack. In a fold with too few captions to learn from, the margins are NaN.
     """
 
     spec: str = ""
@@ -74,20 +74,19 @@ class Corpus(MarginSource):
         return margins
 
     def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]:
-        """Return a list and an array. The list has the distinct captions of the pairs, followed by those of the
-        corpus `spec` (see `captions`). The array has the index in `pairs.texts` of each distinct caption of the
-        pairs.
+        """Return a list of captions and an array of indices. The list has the distinct captions of the pairs, followed
+        by the corpus captions (see `captions`). The array has the index in `pairs.texts` of each distinct caption of
+        the pairs.
         """
         numbers = np.unique(np.concatenate([pairs.left, pairs.right]))
         return [*pairs.said(numbers), *(text for _, text in self.captions)], numbers
 
     def folds(self, pairs: Pairs, k: int, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield, for each fold, a mask of the held-out pairs, the captions to learn from, and the held-out captions.
-
-        Captions are given by their position in `texts`. Captions that equal a held-out caption are not learned from. If
-        an image of the corpus (`spec`) has such a caption, none of this image's captions is learned from. Folds with
-        too few captions are skipped.
+        Captions are given by their position in `texts`. Folds with too few captions are skipped.
         """
+        # Captions that equal a held-out caption are not learned from. If an image of the corpus (`spec`) has such a
+        # caption, none of this image's captions is learned from.
         fold = grouped_folds(pairs.cluster, k, self.seed) if pairs.fold is None else pairs.fold
         texts, numbers = self.texts(pairs)
         same = np.unique([" ".join(words(text)) for text in texts], return_inverse=True)[1].reshape(-1)
@@ -110,8 +109,8 @@ class Corpus(MarginSource):
 
 
 class _NgramCounts:
-    """The n-grams of the captions, as numbers, for every order. Their counts give the probabilities of Kneser–Ney
-    models.
+    """The n-grams of the captions, as numbers, for every order. The probabilities of Kneser–Ney models are computed
+    from their counts.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -155,8 +154,8 @@ class _NgramCounts:
         return means
 
     def _smoothed(self, n: int, counts: np.ndarray, asked: np.ndarray, lower: np.ndarray) -> np.ndarray:
-        """Return the probabilities of the words at the positions `asked` for the order n: discounted `counts`,
-        interpolated with `lower`, the probabilities of the next lower order.
+        """Return the probabilities of the words at the positions `asked` for the order n. They are discounted `counts`,
+        interpolated with the probabilities of the next lower order (`lower`).
         """
         context, grams = self.context[n], self.code[n][asked]
         size = int(self.code[n - 1].max()) + 1

@@ -1,10 +1,11 @@
 """Words and style marks as attackers: does the presence of this one cue tell the true caption from the false one?
 
-A cue decides a pair if exactly one caption of the pair contains it; other pairs are ties. A cue that decides so many
-pairs that its accuracy could exceed the threshold is measured like any attacker (under `cues`, or under `surface` for
-style marks), and its p-value is multiplied by the number of such cues. The choice of cues to test depends on how often
-they occur, never on which caption contains them. Rarer cues are listed if they differ significantly from chance after
-correction for all cues.
+A cue decides a pair if exactly one caption of the pair contains it; other pairs are ties. Which cues are tested depends
+on how often they occur, never on which caption contains them.
+
+A frequent cue decides so many pairs that its accuracy could exceed the threshold. It is measured like any attacker
+(under `cues`, or under `surface` for style marks), and its p-value is multiplied by the number of such cues. Rarer cues
+are listed if they differ significantly from chance after correction for all cues.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Cue:
 @dataclass(frozen=True)
 class CueAttacker:
     """The attacker that tries each word n-gram and style mark as a cue by itself. It skips the style marks in `tested`,
-    which the attacker `surface` already tries.
+    because the attacker `surface` already tries them.
     """
 
     tested: tuple[str, ...] = ()
@@ -84,7 +85,7 @@ def blank(pairs: Pairs) -> AttackerMargins:
 
 @dataclass(frozen=True, eq=False)
 class StrongestCue:
-    """The strongest of the cues that an attacker tries, and the results of using that cue alone."""
+    """The strongest of an attacker's cues, and the results of using that cue alone."""
 
     answers: AttackerMargins
     cue: str = ""  #: empty if it is the attacker's own score
@@ -96,10 +97,12 @@ class StrongestCue:
 def strongest_cue(
     attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0, progress: Progress = silent
 ) -> StrongestCue:
-    """Return the strongest of the cues that an attacker tries; for an attacker that tries no cues, its own answers.
+    """Return the strongest of the cues that an attacker tries. If the attacker does not try cues, return its own
+    answers.
 
-    If some cues are above the threshold and significant beyond doubt (`SURE`), the strongest is the most accurate of
-    these. Otherwise it is the most significant cue above the threshold or, if there is none, the most accurate cue.
+    Cues above the threshold that are significant beyond doubt (`SURE`) come first, and the most accurate of these is
+    the strongest. If there are none, it is the most significant cue above the threshold; if no cue is above the
+    threshold, the most accurate cue.
     """
     names: Sequence[str] = getattr(attacker, "marks", ())
     every = isinstance(attacker, CueAttacker)
@@ -129,9 +132,8 @@ def strongest_cue(
 
 
 def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return at most `most` of the cues in `told`, to be listed in a table: those whose accuracy differs significantly
-    from chance. If it is above the threshold, the p-value is first multiplied by `tests`, the number of tests in the
-    audit.
+    """Return at most `most` of the cues in `told` whose accuracy differs significantly from chance, to be listed in a
+    table. The p-value of a cue above the threshold is first multiplied by `tests`, the number of tests in the audit.
     """
     sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
     return _without_overlaps(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
@@ -147,8 +149,8 @@ def _cue_of(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
 
 
 def _measured_cue(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.ndarray]:
-    """Compute the results of a cue from its margins, in the same way as those of an attacker. Return the cue with its
-    accuracy, upper limit and p-value filled in, and the margins.
+    """Measure a cue in the same way as an attacker. Return the cue with its accuracy, upper limit and p-value filled
+    in, followed by the margins.
     """
     there = pairs.per_item > 0
     wins, clusters = item_wins(pairs, margins)[there], pairs.cluster[there]
@@ -166,7 +168,7 @@ def _strongest(tested: Sequence[tuple[Cue, np.ndarray]], tried: int, threshold: 
 
 
 def _different_answers(answers: Iterable[np.ndarray]) -> int:
-    """Return how many of the cues are distinct; `answers` holds the margins of each. Two cues count as one if their
+    """Return how many of the cues are distinct. `answers` holds the margins of each. Two cues count as one if their
     margins have the same signs, or opposite signs, for all pairs.
     """
     signs = [np.sign(margins).astype(np.int8) for margins in answers]
@@ -193,8 +195,8 @@ def _rare_cues(
 
 
 def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield one array for each cue: 1 where only the true caption of a pair contains it, −1 where only the false one
-    does, else 0.
+    """Yield one array for each cue, with one entry per pair: 1 if only the true caption contains the cue, −1 if only
+    the false one does, else 0.
     """
     parts: list[tuple[np.ndarray, ...]] = []
     for rows in _pieces(pairs) if len(digests) else []:
@@ -218,9 +220,9 @@ OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _tallied(pairs: Pairs, alone: OneSided, kind: str = "", progress: Progress = silent) -> np.ndarray:
-    """Return an array with one column for each cue that decides at least `FEWEST` pairs. Its five rows are the digest
-    of the cue, the number of pairs in which only the true caption contains it, the number in which only the false
-    caption does, and the first pair of each of these two kinds.
+    """Return an array with one column for each cue that decides at least `FEWEST` pairs. Its rows are the digest of the
+    cue, the number of pairs in which only the true caption contains it, the number in which only the false caption
+    does, the first pair of the former kind, and the first of the latter.
     """
     table = np.zeros((5, 0), np.uint64)
     with progress(f"cues of {kind}", len(pairs), "pairs") as advance:
@@ -238,8 +240,8 @@ def _pieces(pairs: Pairs) -> list[np.ndarray]:
 
 
 def _merged(table: np.ndarray) -> np.ndarray:
-    """Return an array like that of `_tallied` with all columns of the same cue merged: their counts are added, and
-    their earliest example pairs kept.
+    """Return an array like that of `_tallied` in which all columns of the same cue are merged. The counts are added,
+    and the earliest example pairs kept.
     """
     table = table[:, np.argsort(table[0], kind="stable")]
     begin = np.flatnonzero(np.diff(table[0], prepend=~table[0][:1]))
@@ -249,7 +251,7 @@ def _merged(table: np.ndarray) -> np.ndarray:
 
 def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the n-grams that only one caption of a pair contains, as three arrays: their digests, their pairs, and
-    True where it is the true caption. N-grams that consist of punctuation only are left out.
+    whether the true caption contains them. N-grams that consist of punctuation only are left out.
     """
     texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
     cut = [tokens(t) for t in pairs.said(texts)]
@@ -287,7 +289,7 @@ def _marks(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _without_overlaps(cues: Sequence[Cue], most: int) -> list[Cue]:
-    """Return the first `most` cues, without n-grams that contain, or are part of, one already chosen."""
+    """Return the first `most` cues. Skip n-grams that contain, or are part of, an n-gram already chosen."""
     chosen: list[Cue] = []
     for cue in cues:
         padded = f" {cue.text} "
@@ -300,7 +302,9 @@ def _without_overlaps(cues: Sequence[Cue], most: int) -> list[Cue]:
 
 
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:
-    """Return the indices of up to `count` pairs that an attacker gets right with the largest margins, one per item."""
+    """Return the indices of up to `count` pairs that an attacker gets right with the largest margins. They belong to
+    different items.
+    """
     chosen: dict[int, int] = {}
     for pair in np.argsort(-np.nan_to_num(margins), kind="stable").tolist():
         if not margins[pair] > 0 or len(chosen) == count:

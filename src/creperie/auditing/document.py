@@ -1,4 +1,4 @@
-"""An audit as a JSON document, with keys on which scripts can rely, and as an HTML page.
+"""An audit as a JSON document, whose keys scripts can rely on, and as an HTML page.
 
 The page loads no other files and can be read on a phone, in light or dark mode.
 """
@@ -139,7 +139,7 @@ def audit_page(document: Mapping[str, Any], place: str = "") -> str:
 
 
 def leaking_cells(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the leaks of all subsets; if no subset leaks by itself, return the leaks over all items together."""
+    """Return the leaks of all subsets. If no subset leaks by itself, return the leaks over all items together."""
     own = [{**leak, "subset": judged["subset"]} for judged in document["subsets"] for leak in judged["through"]]
     return own or [row for row in (*document["results"], *document.get("views", ())) if row["leaks"]]
 
@@ -157,8 +157,8 @@ def cell_name(row: Mapping[str, Any]) -> str:
 
 
 def strongest_cell(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the row with a leak that has the highest accuracy. If nothing leaks, return the row whose interval has the
-    highest lower limit; None if there is no such row.
+    """Return the row with a leak that has the highest accuracy. If there is none, return the row whose interval has the
+    highest lower limit; None if there are no intervals.
     """
     # Not the highest accuracy, which an attacker can reach by chance on a few items.
     if document["verdict"] == "leaks" and (found := leaking_cells(document)):
@@ -197,10 +197,9 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
     """Return the table of an audit as rows: subset, number of items, the result of each attacker, and the bits of
     information that the strongest attacker reveals.
 
-    Subsets with a leak come first. A view (the pairs of one true caption) has a row below its subset if the subset has
-    several views, or if an attacker leaks in the view alone: elsewhere, it would repeat the row of its subset. A result
-    that is not a leak is marked *unknown* if it might be one: the audit's threshold lies in the confidence interval of
-    the accuracy, either with the answers as they are or with all of them reversed.
+    Subsets with a leak come first. The row of a view (the pairs of one true caption) follows that of its subset. Views
+    that would repeat the row of the subset are left out. A result that is not a leak is marked *unknown* if it is
+    undecided (see `_undecided`).
     """
     limit = document.get("threshold", THRESHOLD)
     leaks = {(row["subset"], row["attacker"]) for row in document["results"] if row["leaks"]}
@@ -227,8 +226,8 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _undecided(row: Mapping[str, Any], limit: float) -> bool:
-    """Return True if the threshold `limit` lies in the interval of a row's accuracy, either with the answers as they
-    are or with all of them reversed. A row without an interval is undecided, too.
+    """Return True if the threshold `limit` lies in the interval of a row's accuracy, or would do so with all answers
+    reversed. A row without an interval is undecided, too.
     """
     low, high = row["low"], row["high"]
     return low is None or bool(low <= limit <= max(high, 1 - low))

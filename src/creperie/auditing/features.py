@@ -1,7 +1,8 @@
 """The features of the learned attackers: differences between the two captions of a pair, and nothing else.
 
-The differences change sign when the captions of a pair are exchanged, so a model without an intercept cannot learn in
-which position the true caption is. Nothing is fitted here; features are scaled later, by their size in training folds.
+The differences change sign when the captions of a pair are exchanged. A model without an intercept therefore cannot
+learn in which position the true caption is. Nothing is fitted here; features are scaled later, by their size in
+training folds.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class CountedPairs:
 
 def counted_once(pairs: Pairs) -> Pairs:
     """Return the pairs together with their features, which all learned attackers can then share. If there are too many
-    pairs, return them unchanged.
+    pairs, return them without features.
     """
     few = len(pairs) <= TOGETHER and pairs.counted is None
     return replace(pairs, counted=CountedPairs(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
@@ -87,8 +88,8 @@ def pair_features(
 def ngram_differences(
     left: Sequence[str], right: Sequence[str], columns: tuple[np.ndarray, ...] | None = None
 ) -> tuple[Any, tuple[np.ndarray, ...]]:
-    """Return, for each pair of texts, the counts of n-grams in the left text minus those in the right text, for
-    lower-cased words and for characters.
+    """Return, for each pair of texts, the counts of n-grams in the left text minus those in the right text. N-grams are
+    of lower-cased words and of characters.
 
     The columns are in alphabetical order. The digests of their n-grams are returned as well.
     """
@@ -117,9 +118,9 @@ def _ngram_matrix(
     """Return a matrix (pairs × n-grams) of the counts in the left text minus those in the right text, and the digest of
     each column's n-gram.
 
-    `units` are the digests of the words or characters of all texts, joined (left, right, left, right …). `lengths`
-    holds the number of units of each text, and `text(i, n)` returns the n units from position i as text. With `known`,
-    only n-grams with these digests are counted, in this order.
+    `units` are the digests of the words or characters of all texts in the order left, right, left, right, and so on.
+    `lengths` holds the number of units of each text, and `text(i, n)` returns the n units from position i as text. With
+    `known`, only n-grams with these digests are counted, in this order.
     """
     import scipy.sparse as sparse
 

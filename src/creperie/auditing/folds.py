@@ -15,16 +15,17 @@ ENOUGH = 1000
 
 
 def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """Return a fold number for every row, such that rows of one group are in the same fold and the folds are about
-    equally large.
+    """Return a fold number for every row. Rows of one group are in the same fold, and the folds are about equally
+    large.
 
-    Groups are assigned from largest to smallest, each to the fold that is smallest so far; the seed decides the order
-    of equally large groups. With fewer than k groups there are fewer folds. The result does not depend on the labels of
-    the groups, only on the order of their first appearance.
+    The result does not depend on the labels of the groups, only on the order of their first appearance. With fewer than
+    k groups there are fewer folds.
 
     >>> grouped_folds(np.array([7, 7, 3, 5, 5, 5]), 2, seed=0).tolist()
     [1, 1, 1, 0, 0, 0]
     """
+    # Groups are assigned from largest to smallest, each to the fold that is smallest so far; the seed decides the order
+    # of equally large groups.
     group, _ = codes_of(groups)
     sizes = np.bincount(group)
     shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(sizes))
@@ -42,8 +43,8 @@ def grouped_folds(groups: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 def fold_count(items: int) -> int:
-    """Return the number of folds into which this many items are divided: more folds if the items are few, because each
-    model then learns from a larger share of them.
+    """Return the number of folds for this many items. Few items are divided into more folds, so that each model learns
+    from a larger share of them.
     """
     return FOLDS_WHEN_SMALL if items < SMALL else FOLDS
 

@@ -1,5 +1,5 @@
-"""Models that score captions: Vera, which scores plausibility, and GRUEN, which uses a language model (`lm:` URI) and a
-classifier of acceptability that was trained on CoLA (`hf:` URI).
+"""Models that score captions. Vera scores plausibility. GRUEN uses a language model (`lm:` URI) and a classifier of
+acceptability that was trained on CoLA (`hf:` URI).
 
 Vera is a T5 encoder whose head is stored in its embedding table: the weight is row 32099 of the shared embeddings, the
 bias is element 0 of row 32098, and the temperature is element 0 of row 32097. The score is sigmoid((w · h + b) / t),
@@ -103,8 +103,8 @@ class GruenScorer:
         """Return a perplexity for each sentence, as in the published code: it is computed from a masked model's loss
         over all tokens, although no token is masked.
 
-        These perplexities are close to 1. Causal and n-gram models give 50 or more, so that GRUEN's term exp(−x / 2)
-        would be about 0 for every text. For such models, infinity is returned, which makes the term exactly 0.
+        For causal and n-gram models, the result is infinity. Their perplexities are 50 or more, so that GRUEN's term
+        exp(−x / 2) would be about 0 for every text anyway.
         """
         model = self.language_model
         if isinstance(model, MaskedLM):
@@ -116,7 +116,7 @@ class GruenScorer:
 
         If a parser is used instead of the classifier, return SLOR (Lau et al. 2017): the language model's mean
         log-probability minus the mean log-frequency of the words. A penalty is subtracted for every word that the
-        parser must leave out. Wrong word order lowers SLOR even where the parser does not notice it.
+        parser cannot link.
         """
         if self.cola is None:
             words_alone = (np.array([mean_zipf(s) for s in sentences]) - PER_BILLION) * np.log(10)
@@ -134,9 +134,7 @@ def _acceptable_logit(network: LoadedNetwork, texts: Sequence[str]) -> Any:
 
 
 def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
-    """Return, for each sentence, the mean cross-entropy of all tokens, including special tokens, with no
-    token masked.
-    """
+    """Return the mean cross-entropy of all tokens of each sentence, including special tokens. No token is masked."""
     import torch
 
     longest = model.fingerprint.context or 512
@@ -154,8 +152,8 @@ def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
 
 
 def load_gruen(lm: str, cola: str) -> GruenScorer:
-    """Return a GRUEN scorer with these two models. The paper uses bert-base-cased for both, the second one fine-tuned
-    on CoLA.
+    """Return a GRUEN scorer with these two models. The paper uses bert-base-cased for both; the one for `cola` is
+    fine-tuned on CoLA.
     """
     if not lm or not cola:
         raise UsageError(

@@ -1,5 +1,5 @@
-"""Audits of benchmarks that are too large for memory. Attackers learn and are measured on a random sample of items,
-whose size is reported. Attackers that do not learn are also measured on every item, one row group at a time.
+"""Audits of benchmarks that are too large for memory. Attackers learn and are measured on a random sample of items, and
+the result states its size. Attackers that do not learn are also measured on every item, one row group at a time.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SAMPLE = 250_000
 
 
 def attacked_part(bench: Benchmark, seed: int, *, full: bool = False) -> Benchmark:
-    """Return the items that an audit attacks: all of them or, if there are many and `full` is not set, a
-    random sample.
+    """Return the items that an audit attacks. These are all items or, if there are many and `full` is not set, a random
+    sample.
     """
     return bench if full or len(bench) <= SAMPLE else bench.sample(SAMPLE, seed)
 
@@ -47,8 +47,10 @@ class ExactCount:
 @dataclass(frozen=True)
 class GapStage:
     """An engine stage that returns one row per item. A row says whether the item can be attacked, and whether it is
-    unsolvable (one text is both a true and a false caption). For every attacker that scores captions one by one, it
-    also holds the item's gap (see `item_gaps`), its win (see `item_wins`) and the number of ties among its pairs.
+    unsolvable (one text is both a true and a false caption).
+
+    For every attacker that scores captions one by one, the row also holds the item's gap (see `item_gaps`), its win
+    (see `item_wins`) and the number of ties among its pairs.
     """
 
     names: tuple[str, ...]
@@ -122,8 +124,8 @@ def item_features(
     engine: Engine | None = None,
     progress: Progress | None = silent,
 ) -> Iterator[ItemFeatures]:
-    """Compute the features of every item on the engine, whose workers write them to files. Use it in a `with`
-    statement: the files are removed at its end.
+    """Compute the features of every item on the engine, whose workers write them to files. The function is a context
+    manager that removes the files at the end of the `with` block.
     """
     names = tuple(a.name for a in attackers if isinstance(a, TextAttacker))
     pieces = item_pieces(bench, CORE_COLUMNS.names)
@@ -159,8 +161,8 @@ class AttackStage:
 
 
 def score_ahead(attackers: Sequence[Attacker], models: AttackerModels, texts: Sequence[str], engine: Engine) -> None:
-    """Score all captions on the engine's workers and store the scores in the attackers, which then need not compute
-    them.
+    """Score all captions on the engine's workers. The scores are stored in the attackers, so that these need not
+    compute them.
     """
     single = [a for a in attackers if isinstance(a, TextAttacker) and a.remembers]  # others take microseconds
     distinct = sorted(set(texts)) if single else []

@@ -2,13 +2,13 @@
 
 All answers are out of fold: the model that judges a pair was trained without items that share its image or one of its
 captions. The regularisation is tuned and the margins are calibrated within the training folds (nested
-cross-validation). A margin is therefore the log-odds of the true caption, and its information can be stated in bits.
+cross-validation). A margin is therefore the log-odds of the true caption, which can be stated as bits of information.
 
 - `learned-linear`: logistic regression on differences of word and character n-grams, style and lengths;
 - `learned-boosted`: gradient-boosted trees on the linear margin, style, lengths and a projection of the n-grams;
 - `learned`: the mean of the two.
 
-Each subset is attacked by a model of its own; subsets with too few pairs to learn from are attacked together.
+Each subset has its own model. Subsets with too few pairs to learn from share one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INNER_FOLDS = 3
 
 @dataclass(eq=False, kw_only=True)
 class MarginSource:
-    """The base class of models that compute the margins of one or several attackers. A model is trained once for each
+    """The base class of models that compute the margins of one attacker or of several. A model is trained once for each
     set of pairs.
     """
 
@@ -43,7 +43,7 @@ class MarginSource:
 
     @property
     def learns(self) -> bool:
-        """True if the source learns from the benchmark under attack."""
+        """True if the model learns from the benchmark under attack."""
         return True
 
     def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
@@ -60,7 +60,7 @@ class MarginSource:
         return margins
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
-        """Return margins by attacker's name, for `name` and for every attacker that is trained together with it."""
+        """Return margins by attacker's name, for `name` and for all attackers that are trained together with it."""
         raise NotImplementedError
 
 
@@ -156,9 +156,11 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
 
 
 def stacked(pairs: Pairs, answers: np.ndarray, held_out: np.ndarray, seed: int) -> np.ndarray:
-    """Return the ensemble's margins for the `held_out` pairs. `pairs` are those of one training block (see
-    `training_blocks`), and `answers` holds the members' margins for all of them. The ensemble learns from the pairs
-    that are not held out; if these are too few, the result is NaN.
+    """Return the ensemble's margins for the `held_out` pairs. The ensemble learns from the other pairs; if these are
+    too few, the result is NaN.
+
+    `pairs` are those of one training block (see `training_blocks`), and `answers` holds the members' margins for all of
+    them.
     """
     import scipy.sparse as sparse
 

@@ -1,8 +1,8 @@
 """Similarity of the captions within an item: of their characters, words and syntactic structure.
 
-Lexical similarity is the character-level Levenshtein similarity used by SugarCrepe++ and VISLA, and the Jaccard index
-of words. Syntactic similarity is the tree kernel on constituency trees, both in its published asymmetric form and in a
-symmetric one. SLS is lexical similarity times (published) syntactic similarity.
+Lexical similarity is measured by the Jaccard index of words and by the character-level Levenshtein similarity of
+SugarCrepe++ and VISLA. Syntactic similarity is the tree kernel on constituency trees, both in its published asymmetric
+form and in a symmetric one. SLS is lexical similarity times (published) syntactic similarity.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ PARSED = 200
 
 @dataclass(frozen=True)
 class Couple:
-    """The similarities of one kind of caption pair, such as P1-N (the first true caption and a false one), P1-P2 (the
-    first and the second true caption) or N-N (two false ones).
+    """The similarities of one kind of caption pair. P1-P2 compares the first and the second true caption, P1-N the
+    first true caption with a false one, N-N two false ones.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Likeness:
 
 
 def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None) -> Likeness:
-    """Return the similarities of a subset's captions. With a parser, this includes the similarities of their trees, for
+    """Return the similarities of a subset's captions. With a parser, the similarities of their trees are included, for
     at most about `PARSED` items.
     """
     bench = bench.only([subset])
@@ -104,7 +104,7 @@ def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
 
 def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) -> dict[str, np.ndarray]:
     """Return the similarities of the caption pairs (`left[i]`, `right[i]`) by three measures: the published tree
-    kernel, the symmetric one, and SLS. Pairs in which a caption has no tree are left out.
+    kernel, the symmetric one, and SLS. Pairs with a caption that has no tree are left out.
     """
     rows = [np.zeros((0, 3))]
     for a, b, alike in zip(left, right, character_similarity(left, right)):

@@ -20,8 +20,8 @@ STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A fitted model. The training pairs were divided into inner folds; `inner` holds the margin of each pair, from a
-    model that was trained on the other inner folds.
+    """A fitted model. `inner` holds out-of-fold margins of the training pairs: these were divided into inner folds, and
+    the margin of each pair comes from a model trained on the other inner folds.
     """
 
     sizes: np.ndarray  #: root mean squares of the dense columns
@@ -67,7 +67,9 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
 
 
 def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:
-    """Return the design matrix of the pairs `rows`: n-gram counts, followed by all other features, scaled."""
+    """Return the design matrix of the pairs `rows`: n-gram counts, followed by all other features. The columns are
+    scaled.
+    """
     import scipy.sparse as sparse
 
     scaled = features.dense[rows] / sizes
@@ -83,10 +85,9 @@ EMBEDDING_SIZE = 3.0
 
 def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) -> float:
     """Return the strength (the inverse of the penalty) for which the loss on the inner folds in `tried` is smallest.
-
-    `answers(k, strength)` returns the margins of the pairs in inner fold k. Strengths are tested from low to high; the
-    search stops after two in a row without improvement.
+    `answers(k, strength)` returns the margins of the pairs in inner fold k.
     """
+    # Strengths are tested from low to high; the search stops after two in a row without improvement.
     best, least, worse = STRENGTHS[0], np.inf, 0
     for strength in STRENGTHS:
         loss = log_loss(np.concatenate([answers(k, strength) for k in tried]))
@@ -99,9 +100,10 @@ def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) ->
 
 
 def _weights(turned: Any, side: np.ndarray, strength: float) -> np.ndarray:
-    """Return the weights of a logistic regression without an intercept, fitted with liblinear. `side` is the class of
-    each pair, 1 or −1, and `turned` the design matrix, in which the rows of class −1 are multiplied by −1. A larger
-    `strength` (liblinear's C) means a weaker penalty.
+    """Return the weights of a logistic regression without an intercept, fitted with liblinear.
+
+    `side` is the class of each pair, 1 or −1. `turned` is the design matrix with the rows of class −1 multiplied by −1.
+    A larger `strength` (liblinear's C) means a weaker penalty.
     """
     from sklearn import config_context
     from sklearn.exceptions import ConvergenceWarning

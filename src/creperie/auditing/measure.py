@@ -1,14 +1,14 @@
 """From an attacker's margins on a subset to its accuracy, confidence interval, p-value against chance, and bits of
 information.
 
-An attacker such as "length" has two directions (the longer or the shorter caption). The accuracy is that of the
-direction which does better on these items, so it is never below one half. The test is two-sided, and the interval is
-mirrored together with the direction, so choosing the better direction raises no false alarms. `raw` is the accuracy
-in the direction that the attacker's name states.
+An attacker such as "length" has two directions (the longer or the shorter caption). The accuracy is that of the better
+direction on these items, so it is never below one half. The test is two-sided, and the interval is mirrored together
+with the direction, so this choice raises no false alarms. `raw` is the accuracy in the direction that the attacker's
+name states.
 
-If true and false are assigned at random, the accuracy of a learned attacker varies more than the share of heads in
-the same number of coin flips. `null_spreads` estimates how much more: it exchanges true and false at random and
-refits a linear model. The attacker's interval and p-value are corrected by this factor.
+If true and false are assigned at random, the accuracy of a learned attacker varies more than the share of heads in the
+same number of coin flips. `null_spreads` estimates by what factor: it exchanges true and false at random and refits a
+linear model. The attacker's interval and p-value are corrected by this factor.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class AttackerMargins:
 
     @cached_property
     def direction(self) -> int:
-        """1 if the attacker's own preference (`Attacker.prefers`) does better on these items, −1 if the opposite one
-        does.
+        """1 if the attacker's own preference (`Attacker.prefers`) does better on these items, −1 if the opposite
+        preference does.
         """
         if self.directed or not len(self.pairs):
             return 1
@@ -92,7 +92,7 @@ class AttackerMargins:
 
     @property
     def margins(self) -> np.ndarray:
-        """The raw margins, with their signs reversed if the opposite of the attacker's preference does better on these
+        """The raw margins. Their signs are reversed if the opposite of the attacker's preference does better on these
         items.
         """
         return self.raw * np.float32(self.direction)
@@ -106,8 +106,8 @@ class AttackerMargins:
 
 @dataclass(frozen=True)
 class Measure:
-    """The results of one attacker on one subset. Proportions are from 0 to 1; `p` is the p-value against chance, which
-    is not corrected for the other tests of the audit.
+    """The results of one attacker on one subset. Proportions are from 0 to 1. `p` is the p-value against chance,
+    without correction for the other tests of the audit.
     """
 
     n: int
@@ -128,10 +128,10 @@ class Measure:
 def calibrated(
     pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0, learned: bool | None = None
 ) -> AttackerMargins:
-    """Return the margins together with log-odds. With `directed`, the margins are log-odds already; otherwise, log-odds
+    """Return the margins together with log-odds. With `directed`, the margins are log-odds already. Otherwise log-odds
     are computed from them out of fold, separately for each subset.
 
-    A directed attacker is assumed to have learned from these pairs unless `learned` says otherwise.
+    If `learned` is None, a directed attacker is assumed to have learned from these pairs.
     """
     raw = np.asarray(margins, dtype=np.float32)
     spreads = null_spreads(pairs, seed) if (directed if learned is None else learned) else np.ones(pairs.n_items)
@@ -156,7 +156,7 @@ def answers_of(attacker: Attacker, pairs: Pairs, seed: int, progress: Progress =
 
 
 def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
-    """Return the results of an attacker on these items; items without a pair are left out.
+    """Return the results of an attacker on these items. Items without a pair are left out.
 
     `looks` corrects for earlier tests on the same items (see `last_look`): the p-value is multiplied by it, and the
     interval is widened to match.
@@ -189,9 +189,9 @@ def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
 
 
 def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float]:
-    """Return a confidence interval of the mean of `given`, the bits of each item; negative limits become 0. `given` is
-    scaled to the range from 0 to 1, the interval of a proportion is computed, and its limits are scaled back.
-    """
+    """Return a confidence interval of the mean of `given`, the bits of each item. Limits below 0 become 0."""
+    # `given` is scaled to the range from 0 to 1, the interval of a proportion is computed, and its limits are scaled
+    # back.
     least, most = (float(np.min(given)), float(np.max(given))) if len(given) else (math.nan, math.nan)
     width = (most - least) or 1.0
     interval = share_interval((given - least) / width, np.ones(len(given)), clusters, MetricSettings(ties="half"))
@@ -203,10 +203,10 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
     """Return the two-sided p-value of the wins under the hypothesis that true and false are assigned at random; NaN
     without items.
 
-    Under this hypothesis the surplus of a cluster (the sum of its wins minus one half each) is as likely as its
-    negative. True and false are exchanged in a whole cluster at once, so that what its items have in common does not
-    count as evidence twice. For a learned attacker, the normal score of the p-value is divided by `spread`, the factor
-    by which its accuracy varies more than that of coin flips.
+    Under this hypothesis a cluster's surplus (the sum of its wins minus one half each) is equally likely to be positive
+    or negative. True and false are exchanged in a whole cluster at once, because its items are not independent. For a
+    learned attacker, `spread` is the factor by which its accuracy varies more than coin flips; the normal score of the
+    p-value is divided by it.
 
     >>> round(against_chance(np.array([1.0] * 8), np.arange(8)), 5)  # 2 / 2**8
     0.00781
@@ -220,7 +220,7 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
 
 
 def smallest_detectable(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
-    """Return the smallest true accuracy of a leak that an audit of n items finds with probability `power`. A leak is
+    """Return the true accuracy of the smallest leak that an audit of n items finds with probability `power`. A leak is
     found if its measured accuracy is above the threshold and differs significantly from chance after correction for
     `tests` tests.
 
@@ -235,10 +235,10 @@ def smallest_detectable(n: int, tests: int, threshold: float = 0.5, level: float
 
 
 def effective_items(figures: Iterable[Measure], n: int) -> int:
-    """Return the effective number of items: how many independent answers would be as informative as these n items. It
-    is computed from one attacker: of those whose accuracy is near chance, the one with the widest interval.
+    """Return the effective number of items: how many independent answers would be as informative as these n items.
 
-    The number is smaller than n because items share images, and because learned attackers vary more than coin flips.
+    The number is smaller than n because items share images, and because learned attackers vary more than coin flips. It
+    is computed from the attacker with the widest interval among those whose accuracy is near chance.
     """
     z = 2 * normal_quantile(0.5 + LEVEL / 2)
     near = [m for m in figures if abs(m.accuracy - 0.5) < 0.2 and m.high > m.low]
@@ -276,10 +276,10 @@ def finite(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GapShape(Distribution):
-    """The distribution of one attacker's gaps on one subset; the gap of an item is its mean margin (see `item_gaps`).
+    """The distribution of one attacker's gaps on one subset. The gap of an item is its mean margin (see `item_gaps`).
 
-    `histogram` counts gap / scale in bins of equal width from −1 to 1. The scale is the largest absolute gap, so that
-    zero stays zero. For the attacker `lm-mean`, gap / scale is the SyntaxBias score.
+    `histogram` counts gap / scale in bins of equal width from −1 to 1. The scale is the largest absolute gap, so zero
+    stays in the middle. For the attacker `lm-mean`, gap / scale is the SyntaxBias score.
     """
 
     positive: float

@@ -55,15 +55,15 @@ class Ensemble(MarginSource):
     of fold.
 
     The weights for the pairs of a fold are learned only from the other folds. Members that learn are trained again on
-    those folds, so that their answers do not depend on which captions of the held-out fold are true. Without this step,
-    the ensemble would reach an accuracy of 52 % on 245 pairs even if true and false were assigned at random.
+    those folds; otherwise their answers would depend on which captions of the held-out fold are true. Without this
+    step, the ensemble would reach an accuracy of 52 % on 245 pairs even if true and false were assigned at random.
     """
 
     members: Sequence[Attacker]
 
     def _parts(self, pairs: Pairs) -> Iterator[tuple[np.ndarray, Pairs | None]]:
-        """Yield, for each fold, a mask of its items and the pairs of the other folds, on which the members are trained.
-        If no member learns, None is yielded instead of these pairs.
+        """Yield, for each fold, a mask of its items and the pairs of the other folds. The members are trained on these
+        pairs; if no member learns, None takes their place.
         """
         fold = np.zeros(pairs.n_items, dtype=np.int64)
         for keep in training_blocks(pairs):
@@ -73,8 +73,8 @@ class Ensemble(MarginSource):
             yield fold == k, replace(pairs.of_items(fold != k), fold=None) if learning else None
 
     def train_members(self, pairs: Pairs) -> None:
-        """Train the members that learn: for every fold, they are trained on all other folds. Their margins are cached
-        for `margins`.
+        """Train the members that learn: for every fold, they are trained on all other folds. Their margins are cached,
+        and `margins` uses them.
         """
         for _, part in self._parts(pairs.by_content[0]):
             if part is not None:
@@ -98,8 +98,8 @@ class Ensemble(MarginSource):
         return {name: margins}
 
     def _answers(self, members: Sequence[Attacker], pairs: Pairs, progress: Progress) -> np.ndarray:
-        """Return the members' margins, one column per member, with 0 instead of NaN. A slow member may have scored only
-        a sample of the captions; its other margins are 0, too.
+        """Return the members' margins, one column per member. NaN becomes 0, also for captions that a slow member did
+        not score.
         """
         margins = [
             a.known_margins(pairs)

@@ -95,14 +95,13 @@ def _train(model: Any, lines: Sequence[Any], seed: int) -> None:
 
 
 def _network(size: int) -> Any:
-    """Return a new network for a vocabulary of this size. The class is defined inside the function so that torch is
-    imported only when needed.
-    """
+    """Return a new network for a vocabulary of this size."""
+    # The class is defined inside the function so that torch is imported only when needed.
     import torch
 
     class CaptionModel(torch.nn.Module):
-        """A network that takes rows of word numbers and returns the surprisal of each word except the first; 0 for
-        padding.
+        """A network that takes rows of word numbers and returns the surprisal of each word except the first. The
+        surprisal of padding is 0.
         """
 
         def __init__(self) -> None:

@@ -1,11 +1,12 @@
 """How far a learned attacker's accuracy strays from one half if chance decides which caption of a pair is true.
 
-A learned attacker answers out of fold, but its answers are dependent: each item is judged by a model that learned
-from the other folds, and is itself used to train the models that judge those folds. The accuracy therefore varies
-more than the share of heads in the same number of coin flips; how much more depends on what the captions have in
-common. The null distribution is simulated: true and false are exchanged at random, cluster by cluster, and ridge
-regression on the same features is refitted out of fold. As its answers are linear in the labels, this is done for all
-draws at once. research/attacker_nulls.py compares the result with learned attackers that are actually refitted.
+A learned attacker answers out of fold, but its answers are not independent: each item also trains the models that judge
+the other folds. The accuracy therefore varies more than the share of heads in the same number of coin flips. How much
+more depends on what the captions have in common.
+
+The null distribution is simulated: true and false are exchanged at random, cluster by cluster, and ridge regression on
+the same features is refitted out of fold. Its answers are linear in the labels, so all draws are computed at once.
+research/attacker_nulls.py compares the result with learned attackers that are actually refitted.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ BOUND = math.sqrt(1 + 2 / math.pi)
 @lru_cache(maxsize=8)
 def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
     """Return one factor per item: the standard deviation of a learned attacker's accuracy divided by that of coin
-    flips, if true and false are exchanged at random. Items of the same training block (see `training_blocks`) have the
-    same factor.
+    flips. The standard deviation is estimated by exchanging true and false at random. Items of the same training block
+    (see `training_blocks`) have the same factor.
     """
     spreads = np.full(pairs.n_items, BOUND)
     ordered, items, _ = pairs.by_content
@@ -44,8 +45,8 @@ def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
 
 
 def _few_clusters(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
-    """Return the mask `keep` if it selects few enough pairs. Otherwise return a smaller mask that keeps only some of
-    the selected clusters, drawn at random.
+    """Return the mask `keep` if it selects few enough pairs. Otherwise return a smaller mask, which keeps a random
+    choice of the selected clusters.
     """
     total = int(pairs.per_item[keep].sum())
     if total <= MOST:
@@ -64,7 +65,9 @@ def _spread(pairs: Pairs, seed: int) -> float:
 
 
 def kernel_of(features: PairFeatures) -> np.ndarray:
-    """Return the inner products of the pairs' features; all but n-gram counts are scaled to a root mean square of 1."""
+    """Return the inner products of the pairs' features. Features other than n-gram counts are scaled to a root mean
+    square of 1.
+    """
     size = np.sqrt(np.mean(features.dense**2, axis=0))
     dense = features.dense / np.where(size > 0, size, 1.0)
     return np.asarray((features.sparse @ features.sparse.T).todense()) + dense @ dense.T

@@ -13,8 +13,8 @@ from creperie.core import UsageError, option, options_in
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """The options of an audit: which attackers are run, which accuracy is tolerated, and what else about the captions
-    is compared.
+    """The options of an audit: which attackers are run, what accuracy is tolerated, and which further comparisons of
+    captions are made.
     """
 
     attackers: tuple[str, ...] = option((), "Names, by comma; +NAME adds to the standard battery.", metavar="NAMES")
@@ -38,8 +38,9 @@ class AuditOptions:
 
 
 def changed_options(*groups: Any) -> dict[str, Any]:
-    """Return the options that differ from their defaults, by the name of their flag. These options, the content of the
-    benchmark and the version of creperie determine an audit's result.
+    """Return the options that differ from their defaults, by the name of their flag.
+
+    An audit's result depends only on these options, the content of the benchmark and the version of creperie.
 
     >>> changed_options(AuditOptions(("surface", "+judge"), syntax=True))
     {'attackers': 'surface,+judge', 'syntax': True}

@@ -9,8 +9,8 @@ false one, and zero is a tie. All figures of an audit follow from the margins:
 - the *win* of an item is the share of its pairs with a margin above zero, where ties count half. By chance it is one
   half, whatever the number of captions and the distribution of the scores.
 
-In an item with two images, each caption is true once and false once, so a blind attacker's gap is zero and its win one
-half. Such items are balanced by design and need no special treatment.
+In an item with two images, each caption is true once and false once. A blind attacker's gap is therefore zero and its
+win one half. Such items are balanced by design and need no special treatment.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Pairs:
 
     @cached_property
     def balanced(self) -> np.ndarray:
-        """A mask of the balanced items: those with several images in which every pair also occurs with true and false
-        exchanged, so that each caption is true as often as it is false.
+        """A mask of the balanced items. An item is balanced if it has several images and every pair also occurs with
+        true and false exchanged, so that each caption is true as often as it is false.
         """
         several = np.zeros(self.n_items, dtype=bool)
         several[self.item[self.row > 0]] = True
@@ -107,7 +107,7 @@ class Pairs:
         """A group number for each item. Items that share an image or a caption, directly or through other items, are in
         the same group.
 
-        Folds keep groups together, so that no attacker is asked about a caption that it was trained on.
+        Folds keep groups together, so that no attacker judges a caption that it was trained on.
         """
         captions = np.tile(self.item, 2), np.concatenate([self.left, self.right])
         return _joined(self.n_items, (np.arange(self.n_items), self.cluster), captions)
@@ -148,8 +148,8 @@ class Pairs:
 
     @cached_property
     def unsolvable(self) -> np.ndarray:
-        """A mask of the items in which the same text is both a true and a false caption, so that no model can get all
-        their pairs right.
+        """A mask of the items in which the same text is both a true and a false caption. No model can get all their
+        pairs right.
         """
         mask = np.zeros(self.n_items, dtype=bool)
         mask[self.item[self.left == self.right]] = True
@@ -180,10 +180,10 @@ class Pairs:
 
     @cached_property
     def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
-        """The same pairs in an order that depends only on the captions, and two arrays that give, for each item and for
-        each pair in the new order, its index in the old order.
+        """The same pairs in an order that depends only on the captions, followed by two arrays. They give the old index
+        of each item and of each pair in the new order.
 
-        What is drawn or learned in this order does not depend on the order of the items in a file.
+        Random draws and learning use this order, so that they do not depend on the order of the items in a file.
         """
         used = np.unique(np.concatenate([self.left, self.right]))
         texts = self.texts.array if isinstance(self.texts, ArrowTexts) else pa.array(self.texts, pa.string())
@@ -237,8 +237,8 @@ def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
 
 
 def image_pairs_of(bench: Benchmark) -> Pairs:
-    """Return pairs of images instead of captions. For each caption, every image that it is true of is paired with
-    every image that it is false of. In the result, `texts` are names of images.
+    """Return pairs of images instead of captions. Each caption pairs the images that match it with those that do not.
+    In the result, `texts` are names of images.
     """
     shapes = caption_shapes(bench)[1]
     offsets, images = bench.ragged("images")
@@ -255,7 +255,7 @@ def _pairs(
     bench: Benchmark, texts: ArrowTexts, shapes: CaptionShapes, cluster: np.ndarray, positive: int | None = None
 ) -> Pairs:
     """Return the pairs that the rows of all match matrices define. `texts` and `shapes` come from `caption_shapes`, and
-    `cluster` is the cluster number of each item. With `positive`, return only pairs with the true caption that has this
+    `cluster` is the cluster number of each item. With `positive`, return only pairs with the true caption of this
     index.
     """
     parts = [np.zeros((4, 0), dtype=np.int64)]
@@ -274,11 +274,11 @@ def _pairs(
 
 def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positive: int | None = None) -> np.ndarray:
     """Return an array with three rows: the item, the true caption and the false caption of every pair that `line`
-    defines. `line` is one row of the match matrix that all `items` have, and `codes` holds the captions of each item.
-    `line` may also be a column of the matrix; `codes` then holds images.
+    defines.
 
-    With `positive`, use only the true caption with this index and, if every true caption has its own foil, only that
-    foil.
+    `line` is one row of the match matrix that all `items` have, and `codes` holds the captions of each item. It may
+    also be a column of the matrix; `codes` then holds images. With `positive`, only the true caption with this index is
+    used. If every true caption has its own foil, it is paired only with that foil.
     """
     true, false = np.flatnonzero(line), np.flatnonzero(~line)
     if positive is not None:
@@ -289,14 +289,14 @@ def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positi
 
 
 def has_own_foils(line: np.ndarray) -> bool:
-    """Return whether a row of a match matrix has several true captions and as many false ones. Their order then says
-    which foil belongs to which caption, as in comparisons 1 and 2 of the benchmark Hit or Be Hit.
+    """Return whether a row of a match matrix has several true captions and as many false ones. Each foil then belongs
+    to the true caption at the same place, as in comparisons 1 and 2 of the benchmark Hit or Be Hit.
     """
     return 1 < int(np.sum(line)) == len(line) - int(np.sum(line))
 
 
 def own_foils(bench: Benchmark) -> bool:
-    """Return whether, in every item with several true captions for an image, each true caption has its own foil."""
+    """Return whether every true caption has its own foil in all items with several true captions for an image."""
     rows = [np.array(row) for shape in shape_codes(bench)[1] for row in shape.match if sum(row) > 1]
     return bool(rows) and all(map(has_own_foils, rows))
 
@@ -306,8 +306,8 @@ CaptionShapes = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
-    """Return the distinct captions and, for each different match matrix, the items that have it, with the indices of
-    their captions.
+    """Return the distinct captions. Also return, for each different match matrix, the items that have it, with the
+    indices of their captions.
     """
     offsets, captions = bench.ragged("captions")
     texts, code = distinct(captions)
@@ -322,21 +322,21 @@ def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
 
 
 def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Return the distinct texts in the order of their first appearance and, for each text in `texts`, its index among
-    the distinct ones.
+    """Return the distinct texts in the order of their first appearance, and the index of each text in `texts` among
+    them.
     """
     coded = texts.dictionary_encode()
     return coded.dictionary, coded.indices.to_numpy().astype(np.int64)
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return a cluster number per item. `images` holds the number of each item's cluster by shared images; `item`,
-    `left` and `right` give the item and the two captions of each pair. Two clusters are joined if some pair of
-    captions, in either order, occurs in both.
+    """Return a cluster number per item. Two clusters are joined if some pair of captions, in either order, occurs in
+    both.
 
-    Clusters are not joined if the result would exceed a tenth of the items: very short captions, such as "red car" and
-    "blue car", occur so often that they would join most of a benchmark.
+    `images` holds the number of each item's cluster by shared images; `item`, `left` and `right` give the item and the
+    two captions of each pair. Clusters are not joined if the result would exceed a tenth of the items.
     """
+    # Very short captions, such as "red car" and "blue car", occur so often that they would join most of a benchmark.
     low, high = np.minimum(left, right), np.maximum(left, right)
     both = low * (high.max(initial=0) + 1) + high
     joined = _joined(len(images), (np.arange(len(images)), images), (item, both))
@@ -346,8 +346,10 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
 
 def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Return a group number for each item. Items that have the same key, directly or through other items, get the same
-    number. Each of the `links` is a pair of arrays: items, and one key for each of them. Keys of different links are
-    never compared.
+    number.
+
+    Each of the `links` is a pair of arrays: items, and one key for each of them. Keys of different links are never
+    compared.
     """
     owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, dtype=np.int64)
     for _, key in links:
@@ -404,7 +406,7 @@ FEW = 100
 
 
 def training_blocks(pairs: Pairs) -> list[np.ndarray]:
-    """Return the training blocks as masks of items; learned attackers are fitted separately in each block. Each subset
+    """Return the training blocks as masks of items. Learned attackers are fitted separately in each block. Each subset
     with enough pairs is a block, and all small subsets together form one more.
     """
     count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
@@ -413,9 +415,8 @@ def training_blocks(pairs: Pairs) -> list[np.ndarray]:
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Return a context manager under which numerical libraries use one thread; several threads are slower on small
-    tables.
-    """
+    """Return a context manager under which numerical libraries use one thread."""
+    # Several threads are slower on small tables.
     try:
         import sklearn  # noqa: F401  (its threads, too)
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]

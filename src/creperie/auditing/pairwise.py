@@ -1,8 +1,8 @@
 """Comparing two benchmarks made from the same captions, foil by foil: whose foils are better?
 
-As in Table 4 of SugarCrepe, this gives the mean score of each benchmark's foils, and how often the foil of the second
-benchmark scores higher than that of the first. Two foils are compared if they have the same true caption (apart from
-case and spaces) and are of the same kind. In Table 9 of that paper, people compare the same pairs.
+Two foils are compared if they have the same true caption (apart from case and spaces) and are of the same kind. As in
+Table 4 of SugarCrepe, the results are the mean score of each benchmark's foils, and how often the foil of the second
+benchmark scores higher than that of the first. In Table 9 of that paper, people compare the same pairs.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]
 def compare_pairwise(
     a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, progress: Progress = silent
 ) -> list[PairwiseRow]:
-    """Return, for each kind of foil and attacker, the mean score of each benchmark's foils, and how often the foil of
-    `b` scores higher.
+    """Return one row for each kind of foil and attacker. A row has the mean score of each benchmark's foils, and how
+    often the foil of `b` scores higher.
     """
     matches = pair_foils(a, b)
     if not matches:
@@ -147,7 +147,7 @@ def _row(kind: str, attacker: str, left: np.ndarray, right: np.ndarray, sources:
 
 
 def scoring_attackers(attackers: Sequence[object]) -> list[TextAttacker]:
-    """Return the attackers that score captions one by one. The others cannot give a score to a single caption."""
+    """Return the attackers that score captions one by one. Other attackers cannot give a score to a single caption."""
     chosen = [a for a in attackers if isinstance(a, TextAttacker)]
     if not chosen:
         raise UsageError(

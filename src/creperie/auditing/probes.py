@@ -1,5 +1,5 @@
-"""Three probes of what a model uses, from the SADE paper: does it use the order of words, does it prefer fluency to
-content, and does it use the image at all?
+"""Three probes of what a model uses, from the SADE paper: the order of words, the content rather than fluency, and the
+image.
 
 *order* scores every caption and four shuffles of it. *cases* compares a caption with shuffles of itself, a caption with
 fluent captions of other images, and the bare content words of a caption with the same fluent captions. *images*
@@ -46,8 +46,8 @@ class ScoreSpread:
     """The distribution of the scores of one kind of caption, and how often the true caption scores higher than this
     kind.
 
-    `gap` says by how much the true caption scores higher on average. Its unit is the standard deviation, pooled over
-    the kinds of captions, so that models whose scores have different units can be compared.
+    `gap` says by how much the true caption scores higher on average. It is divided by the standard deviation, pooled
+    over the kinds of captions, so that models whose scores have different units can be compared.
     """
 
     model: str
@@ -64,8 +64,8 @@ class ScoreSpread:
 
 @dataclass(frozen=True)
 class Probed:
-    """The results of a probe. In some probes `spreads` holds distributions of scores, and `rows` the generated
-    captions; in the others `rows` holds accuracies, and `spreads` is empty.
+    """The results of a probe. If the probe compares distributions of scores, they are in `spreads`, and `rows` has the
+    generated captions. Otherwise `rows` has accuracies, and `spreads` is empty.
     """
 
     probe: str
@@ -97,9 +97,9 @@ def probe_order(
     SADE paper).
 
     Models that can only compare two texts (BERTScore, text encoders) compare each caption with a description of the
-    image, which the model `captioner` writes; by default this is the first vlm: or api: model among `models`. With
-    `references`, they compare it with another true caption of the same image, and only one caption of each image is
-    used.
+    image. The model `captioner` writes the descriptions; by default this is the first vlm: or api: model among
+    `models`. With `references`, another true caption of the same image replaces the description, and only one caption
+    of each image is used.
     """
     captions = captions_of(bench)
     items: list[Item] = []
@@ -135,7 +135,9 @@ def probe_order(
 def _described(
     shuffled: Benchmark, writer: str | Model, options: ScoreOptions, *, where: str
 ) -> tuple[Benchmark, tuple[dict[str, str], ...]]:
-    """Return the items with a model's description of the image as their first caption, and the descriptions as rows."""
+    """Return two things: the items with a model's description of the image as their first caption, and the descriptions
+    as rows.
+    """
     if not writer or not all(item.images for item in shuffled):
         hint = "use items with images, and name a vlm: or api: model that describes them: `captioner=`"
         raise UsageError(
@@ -190,8 +192,8 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
 
 
 def _first_row(run: Run) -> np.ndarray:
-    """Return one number per caption, as an array (items × captions): its score with the first image if the run has such
-    scores, else its score without an image, else its similarity to the first caption.
+    """Return one number per caption, as an array (items × captions): its score with the first image. Without such
+    scores, it is the score without an image or, if there is none either, the similarity to the first caption.
     """
     needs = next(i for i in SCORES if i in run.inputs)
     width = int(run.layout.columns[0])
@@ -211,9 +213,11 @@ def probe_cases(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Return accuracies in three cases on the same captions (Figure 3 of the SADE paper): a caption against shuffles of
-    itself, a caption against fluent captions of other images, and the content words of a caption against these fluent
-    captions. They show how often a model prefers fluency to content.
+    """Return accuracies in three cases, which show how often a model prefers fluency to content (Figure 3 of the SADE
+    paper).
+
+    In the first case, a caption competes with shuffles of itself. In the second, it competes with fluent captions of
+    other images. In the third, only its content words compete with the same fluent captions.
 
     The fluent captions come from `others` (a file or a benchmark) or are captions of other images. `shuffles` are the
     foils of the first case. Section 4.2 of the paper may instead mean `shuffle-trigrams`, which moves groups of three
@@ -282,8 +286,8 @@ PROBES: Mapping[str, Callable[..., Probed]] = {"order": probe_order, "cases": pr
 def _shuffled(
     sources: Sequence[SourceCaption], kinds: Sequence[str], seed: int
 ) -> Iterator[tuple[SourceCaption, tuple[str, ...]]]:
-    """Yield each caption with its shuffles. If a shuffle equals the caption or another shuffle, it is drawn again, up
-    to `TRIES` times; if all of these fail, the caption itself takes its place.
+    """Yield each caption with its shuffles. A shuffle that equals the caption or another shuffle is drawn again, up to
+    `TRIES` times. If all of these fail, the caption itself takes its place.
     """
     for source, doc in zip(sources, parse([s.text for s in sources]), strict=True):
         rng = dice_for(seed, "probe", source.id)

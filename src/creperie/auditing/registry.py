@@ -59,8 +59,8 @@ def family_of(attacker: str) -> str:
 
 
 def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
-    """Return the entries of the attackers that an audit runs if it is given these names; without names, those of the
-    standard battery. `cues` is always included.
+    """Return the entries of the attackers that an audit runs if the user gives these names. Without names, these are
+    the entries of the standard battery. `cues` is always included.
 
     >>> [entry.name for entry in planned_battery(["surface"])]
     ['surface', 'cues']
@@ -75,7 +75,5 @@ def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
 
 
 def several_learned(attackers: Iterable[str]) -> bool:
-    """Return True if learned attackers of more than one family are among these, so that an ensemble of them is worth
-    running.
-    """
+    """Return True if these include learned attackers of more than one family, so that an ensemble is worth running."""
     return len({family_of(name) for name in attackers} & LEARNED_FAMILIES - {"ensemble"}) > 1

@@ -105,8 +105,8 @@ class Audit(Framed):
         return html_table(repr(self), ("subset", "attacker", "n", "right, %", "low", "high"), rows)
 
     def frame(self) -> pa.Table:
-        """Return an Arrow table with one row per subset and attacker. Further rows have a `view`: in these, attackers
-        saw only one of several true captions of each item, or only the images.
+        """Return an Arrow table with one row per subset and attacker. Rows with a `view` are about fewer captions or
+        none: attackers saw only one of several true captions of each item, or only the images.
         """
         rows = [asdict(replace(row, told=())) for row in (*self.rows, *self.views)]
         for row in rows:

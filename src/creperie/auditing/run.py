@@ -78,10 +78,12 @@ def audit(
     Without names, the standard battery of attackers is run. Attackers that lack a package or a model are left out, and
     the verdict is then at best *incomplete*. With an engine, attackers that score one caption at a time run on it.
 
-    Quick attackers run first; `announce` is then called with a summary of their results. Unless the option `full` is
-    set, slow attackers of the standard battery run on a sample of the items that is as large as the verdict needs. If a
-    benchmark has more than `SAMPLE` items, a random sample is audited. Attackers that score captions one by one are
-    then also run on all items; these results are in `Audit.counts`.
+    Quick attackers run first; `announce` is then called with a summary of their results. Slow attackers of the standard
+    battery run on a sample of the items that is as large as the verdict needs. With the option `full`, they run on all
+    items.
+
+    If a benchmark has more than `SAMPLE` items, a random sample is audited. Attackers that score captions one by one
+    are then also run on all items; these results are in `Audit.counts`.
     """
     spec = str(bench) if isinstance(bench, (str, Path)) else ""
     everything = as_benchmark(bench)
@@ -146,10 +148,10 @@ def audit(
 def _attackers_to_run(
     options: AuditOptions, models: AttackerModels, language: str
 ) -> tuple[list[Attacker], dict[str, str], dict[str, str]]:
-    """Return three things: the attackers to run, which include `cues` and, if attackers of several families learn, an
-    ensemble; the names of attackers that cannot be run, with the reasons; and the names of attackers that do not suit
-    captions in this language, with the reasons.
+    """Return three things: the attackers to run; the attackers that cannot be run, with the reasons; and the attackers
+    that do not suit captions in this language, with the reasons.
     """
+    # The attackers include `cues` and, if attackers of several families learn, an ensemble.
     names, not_sent = runnable_attackers(options.attackers, models)
     foreign = {}
     if not language.startswith("en"):
@@ -163,8 +165,8 @@ def _attackers_to_run(
 
 
 def _with_comparisons(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
-    """Return the audit with two additions: what captions alone and images alone can reveal in each subset and in all
-    items (see `symmetry_of`), and how similar the captions of each subset are.
+    """Return the audit with two additions: what captions alone and images alone can reveal (see `symmetry_of`), and how
+    similar the captions are.
     """
     audited = replace(audited, symmetry=tuple(symmetry_of(bench, subset) for subset in (*subsets, "")))
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
@@ -193,14 +195,14 @@ class Attack:
         return [a for a in self.attackers if not entry_of(a.name).sampled]
 
     def counted(self, pairs: Pairs) -> Pairs:
-        """Return the pairs. If several attackers learn, the features that they learn from are computed here and stored
-        in the returned pairs, so that this is done only once.
+        """Return the pairs. If several attackers learn, their features are computed here and stored in the returned
+        pairs, so that this is done only once.
         """
         return counted_once(pairs) if sum(map(learns, self.attackers)) > 1 else pairs
 
     def on(self, pairs: Pairs, view: str = "") -> tuple[list[AuditRow], Answers]:
-        """Run every attacker on the pairs, but slow ones only on the sample (`self.sample`) if there is one. Return a
-        row for each attacker and subset (including "all"), and the answers by attacker.
+        """Run every attacker on the pairs. If there is a sample (`self.sample`), slow attackers are run only on that.
+        Return a row for each attacker and subset (including "all"), and the answers by attacker.
         """
         rows, answers = [], {}
         for attacker in self.attackers:
@@ -216,12 +218,11 @@ class Attack:
     def in_steps(
         self, pairs: Pairs, announce: Callable[[str], object] | None
     ) -> tuple[Attack, list[AuditRow], Answers]:
-        """Run the quick attackers, then the slow ones. Return a copy of this attack that holds the sample used for the
-        slow attackers, the rows, and the answers by attacker.
+        """Run the quick attackers, then the slow ones. Return a copy of this attack with the sample used for the slow
+        attackers, the rows, and the answers by attacker.
 
-        If `announce` is given, it is called with a summary of the quick attackers' results, and the slow attackers are
-        run on a sample that is as large as the verdict needs. Without `announce`, the slow attackers are run on all
-        items.
+        With `announce`, the slow attackers run on a sample that is as large as the verdict needs, after `announce` was
+        called with a summary of the quick attackers' results. Without it, they run on all items.
         """
         rows, answers = replace(self, attackers=tuple(self.quick)).on(pairs)
         slow, sample = tuple(self.slow), None
@@ -237,10 +238,12 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """Run the attackers on each view of items with several true captions, and return the rows. A view compares one
-        true caption of each item with the false captions: P1-N takes the first true caption, P2-N the second, and so
-        on. If every true caption has its own foil, it is compared only with that foil (P1-N1, P2-N2 …). Return no rows
-        if no item has several true captions.
+        """Run the attackers on each view of items with several true captions, and return the rows; no rows if there are
+        no such items.
+
+        A view compares one true caption of each item with the false captions: P1-N takes the first true caption, P2-N
+        the second, and so on. If every true caption has its own foil, it is compared only with that foil (P1-N1, P2-N2
+        …).
         """
         rows: list[AuditRow] = []
         own = own_foils(bench)
@@ -249,13 +252,12 @@ class Attack:
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
-        """Return the rows; each row that leaks also gets a proposed fix. To find the fixes, attackers are run again on
+        """Return the rows, with a proposed fix in each row that leaks. To find the fixes, attackers are run again on
         repaired captions (see `repaired`).
-
-        Slow attackers are run again only in subsets in which the repair stops all leaks of quick attackers. In other
-        subsets, the fix is to remove items, if enough of them would remain (see `balanced_share`). The ensemble is not
-        trained again: its leak counts as repairable if all other leaks of the subset are.
         """
+        # Slow attackers are run again only in subsets in which the repair stops all leaks of quick attackers. In other
+        # subsets, the fix is to remove items, if enough of them would remain (see `balanced_share`). The ensemble is
+        # not trained again: its leak counts as repairable if all other leaks of the subset are.
         leaking = [row for row in rows if row.leaks and row.view != IMAGES]
         styled = repaired(bench) if leaking else bench
         slow = {a.name for a in self.slow}
@@ -284,9 +286,7 @@ class Attack:
         return {_key(row): fix_of(row, after.get(_key(row)), self.threshold) for row in rows}
 
     def on_images(self, bench: Benchmark, attacker: Attacker) -> list[AuditRow]:
-        """Return the rows of an attacker that sees only images and guesses which image of an item is the true one for a
-        caption.
-        """
+        """Return the rows of an attacker that sees only images and guesses which image of an item matches a caption."""
         pairs = image_pairs_of(bench)
         margins = attacker.margins(pairs, self.progress)
         log_odds = np.nan_to_num(margins.astype(np.float64))
@@ -296,8 +296,8 @@ class Attack:
     def _measured(
         self, attacker: Attacker, answers: AttackerMargins, view: str, sample: Sample | None
     ) -> tuple[list[AuditRow], AttackerMargins]:
-        """Return an attacker's rows, one per subset, and its answers. If the attacker tries several cues, the rows and
-        answers are those of its strongest cue.
+        """Return an attacker's rows, one per subset, and its answers. If the attacker tries several cues, these are the
+        results of its strongest cue.
 
         A subset in which all margins are NaN gets no row.
         """
@@ -357,7 +357,7 @@ class Attack:
 
     def _sampled(self, attackable: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """Return tuples (number of items, names of the slow attackers that were run on that many items). Attackers that
-        were run on all attackable items are left out.
+        were run on all items are left out.
         """
         by_count: dict[int, list[str]] = {}
         for name in (a.name for a in self.slow if self.sample):

@@ -1,11 +1,12 @@
 """Running slow attackers on a sample of the items that is as large as the verdict needs.
 
 The sample of each subset grows in steps. Whole clusters are added in a random order that the seed fixes, so each sample
-contains the previous one. A subset in which a quick attacker leaks is already decided, and slow attackers get one small
-sample of it. In any other subset they are tested after 100 and after 500 items; the sample stops growing if there
-certainly is a leak or certainly none. Otherwise it grows until each attacker has as many items as attackers.toml allows
-(`sampled`). The probability of error is divided among these tests: each early one gets a small part of it, the last one
-the rest.
+contains the previous one. If a quick attacker leaks on a subset, the subset is already decided, and slow attackers get
+one small sample of it.
+
+In any other subset they are tested after 100 and after 500 items. The sample stops growing if there certainly is a leak
+or certainly none. Otherwise it grows until each attacker has as many items as attackers.toml allows (`sampled`). The
+probability of error is divided among these tests: each early one gets a small part of it, the last one the rest.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Sample:
         return drawn(self.pairs, self._sizes(attacker), self.seed)
 
     def part(self, pairs: Pairs, attacker: str) -> Pairs:
-        """Return the pairs that belong to an attacker's sampled items. `pairs` are the pairs that were sampled, or
-        others made from the same items.
+        """Return the pairs that belong to an attacker's sampled items. `pairs` must be made from the same items as the
+        pairs that were sampled.
         """
         key = id(pairs), *self._sizes(attacker).values()
         if key not in self._parts:
@@ -71,19 +72,19 @@ def looks_of(items: int) -> int:
 
 
 def last_look(looks: int) -> float:
-    """Return the factor by which the p-values of the last of `looks` tests of a subset are multiplied. A subset is
-    tested repeatedly while its sample grows; the factor keeps the probability of an error in any of these tests at the
-    level of a single test.
+    """Return the factor by which the p-values of the last of `looks` tests of a subset are multiplied.
 
     >>> round(last_look(3), 4)
     1.0417
     """
+    # A subset is tested repeatedly while its sample grows; the factor keeps the probability of an error in any of these
+    # tests at the level of a single test.
     return 1 / (1 - EARLY * (looks - 1))
 
 
 def drawn(pairs: Pairs, sizes: Mapping[str, int], seed: int) -> np.ndarray:
-    """Return a mask of randomly drawn items. Whole clusters are drawn: at least `sizes[name]` items of each subset, or
-    all of it if it is smaller.
+    """Return a mask of randomly drawn items. Clusters are drawn whole, until a subset has at least `sizes[name]` items
+    or is used up.
     """
     ordered, items, _ = pairs.by_content
     rank = np.empty(pairs.n_items, dtype=np.int64)
@@ -109,7 +110,8 @@ def sample_for(
     or no further test is allowed. Return the last sample.
 
     `decided` are the subsets that the quick attackers have decided, and `tests` is the number of tests for which
-    p-values are corrected. An ensemble decides nothing here, but its members are trained on the last sample.
+    p-values are corrected. The members of an ensemble are trained on the last sample; the ensemble itself is not
+    tested.
     """
     count = {name: int((pairs.subset == s).sum()) for s, name in enumerate(pairs.subsets)}
     looks = {name: last_look(looks_of(n)) for name, n in count.items()}
@@ -139,9 +141,8 @@ TURN = 0.0005
 
 
 def _run_together(attackers: Sequence[Attacker], sample: Sample, progress: Progress) -> None:
-    """Run the attackers on the sample: language models score captions in this thread while the other attackers learn in
-    a second thread. Of an ensemble only the members are trained, not the ensemble itself. All answers are cached.
-    """
+    """Run the attackers on the sample. All answers are cached. Of an ensemble, only the members are trained."""
+    # Language models score captions in this thread while the other attackers learn in a second thread.
     scoring = [a for a in attackers if isinstance(a, TextAttacker)]
     for attacker in scoring:
         attacker.score([])  # loads its model: no library is imported in two threads at once
@@ -172,8 +173,8 @@ def _ensemble(attacker: Attacker) -> Ensemble | None:
 
 
 def _is_decided(answers: Sequence[AttackerMargins], subset: int, looks: float, tests: int, threshold: float) -> bool:
-    """Return True if at least one attacker shows a significant leak on a subset, or if all attackers certainly stay
-    below the threshold. p-values are multiplied by `looks` and by `tests`.
+    """Return True if a subset is decided: one attacker shows a significant leak, or all attackers certainly stay below
+    the threshold. p-values are multiplied by `looks` and by `tests`.
     """
     figures = [measure_attacker(margins.of_items(margins.pairs.subset == subset), looks) for margins in answers]
     if any(leaks(m, m.p * tests, threshold) for m in figures):
@@ -182,7 +183,7 @@ def _is_decided(answers: Sequence[AttackerMargins], subset: int, looks: float, t
 
 
 def over_all_pairs(pairs: Pairs, keep: np.ndarray, answers: AttackerMargins) -> AttackerMargins:
-    """Return answers that cover all pairs, given answers on the items in the mask `keep`. The margins of the other
+    """Return answers that cover all pairs, given answers on the items in the mask `keep`. The margins of all other
     pairs are NaN.
     """
     asked = keep[pairs.item]

@@ -1,11 +1,13 @@
 """Symmetry: the highest accuracy that a model can reach if it sees only the captions, or only the images.
 
-Text alone: every image of an item defines pairs of a true and a false caption. If the same two captions occur equally
-often with true and false exchanged, no model that sees only text can gain anything from them: whichever it prefers, it
-is right once and wrong once. The *bound* is the highest accuracy of any such model, even one that has memorised every
-answer: of two captions it always chooses the one that is true more often. The bound of a symmetric benchmark is 50 %.
+Text alone: every image of an item defines pairs of a true and a false caption. Suppose that the same two captions occur
+equally often with true and false exchanged. A model that sees only text can then gain nothing from them: whichever it
+prefers, it is right as often as wrong.
 
-Images alone: the same holds for the pairs of a true and a false image that every caption defines.
+The *bound* is the highest accuracy of any such model, even one that has memorised every answer. Of two captions, that
+model always chooses the one that is true more often. The bound of a symmetric benchmark is 50 %.
+
+Images alone: every caption defines pairs of a true and a false image, for which the same holds.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class SideBalance:
-    """The balance of the captions or of the images: the number of true–false pairs, and the number of those that cancel
-    out because they also occur with true and false exchanged.
+    """The balance of the captions or of the images: the number of true–false pairs, and how many of them cancel out
+    because they also occur with true and false exchanged.
     """
 
     pairs: int
@@ -44,8 +46,8 @@ class SideBalance:
 
 @dataclass(frozen=True)
 class Symmetry:
-    """How many pairs of captions, and of images, also occur with true and false exchanged, in a subset or among all
-    items.
+    """How many pairs of captions, and of images, also occur with true and false exchanged. The counts are for a subset
+    or for all items.
     """
 
     subset: str
@@ -125,8 +127,8 @@ def _asks(names: Sequence[str], lines: Iterable[Sequence[bool]]) -> Iterator[Ask
 
 
 def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
-    """Return, for each pair of captions or images (a, b) in alphabetical order, how often a is true and b false, minus
-    how often b is true and a false. Pairs for which this is 0 are left out.
+    """Return a surplus for each pair of captions or images (a, b) in alphabetical order: how often a is true and b
+    false, minus how often b is true and a false. Pairs with a surplus of 0 are left out.
 
     >>> surplus_of([("a", "b"), ("b", "a"), ("c", "a")])
     {('a', 'c'): -1}
@@ -139,9 +141,10 @@ def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
 
 
 def _balance(asks: Sequence[np.ndarray]) -> tuple[SideBalance, np.ndarray]:
-    """Return the balance of captions or of images, and the indices of the unbalanced items: those with a pair (a, b)
-    that occurs more or less often than (b, a). Each array in `asks` has three rows: the item, the true one and the
-    false one of every pair.
+    """Return the balance of captions or of images, and the indices of the unbalanced items. An item is unbalanced if
+    one of its pairs (a, b) occurs more or less often than (b, a).
+
+    Each array in `asks` has three rows: the item, the true one and the false one of every pair.
     """
     item, true, false = np.concatenate([np.zeros((3, 0), np.int64), *asks], axis=1)
     low, high = np.minimum(true, false), np.maximum(true, false)

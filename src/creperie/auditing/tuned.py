@@ -1,8 +1,8 @@
-"""A language model tuned on the benchmark's own captions, which shows what a model that reads them can learn without
-the image.
+"""A language model tuned on the benchmark's own captions. It shows what can be learned from the captions without the
+image.
 
 The model gets a head that returns one number for each caption. The head and the upper layers are trained so that the
-true caption of a pair gets the higher number (pairwise logistic loss), and the answers are out of fold. Every fold of
+true caption of a pair gets the higher number (pairwise logistic loss). The answers are out of fold, and every fold of
 every subset starts from the same weights. This is the k-fold stress test of a benchmark's text (arXiv 2511.04655),
 applied to a choice between two captions.
 """
@@ -131,9 +131,8 @@ def _in_batches(lines: Sequence[tuple[int, ...]]) -> Iterator[Sequence[tuple[int
 
 
 def _scorer(body: Any, device: Any) -> Any:
-    """Return a copy of the language model with a layer that returns a score, as a `CaptionScorer`. This class is
-    defined inside the function so that torch is imported only when needed.
-    """
+    """Return a copy of the language model with a layer that returns a score, as a `CaptionScorer`."""
+    # The class is defined inside the function so that torch is imported only when needed.
     import torch
 
     class CaptionScorer(torch.nn.Module):

@@ -19,7 +19,7 @@ A leak has one of three fixes:
 
 - *repairable*: once the captions of every item are brought into one style, the attacker no longer leaks;
 - *removable*: items can be left out so that equally many remain for and against the cue;
-- *structural*: that would leave less than a tenth of the items, so the captions have to be rewritten.
+- *structural*: removing items would leave less than a tenth of them, so the captions have to be rewritten.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class AuditRow:
 
 
 def by_strength(rows: Iterable[AuditRow]) -> list[AuditRow]:
-    """Return the rows in order of accuracy, the highest first. Cues that do not leak come last: each is the best of
-    many that were tried, so its accuracy is too high.
+    """Return the rows in order of accuracy, the highest first. Cues that do not leak come last, because the best of
+    many cues has too high an accuracy by chance.
     """
     ordered = sorted(rows, key=lambda r: -np.nan_to_num(r.measure.accuracy))
     return sorted(ordered, key=lambda r: bool(r.cue) and not r.leaks)
@@ -91,16 +91,16 @@ def leaks(measure: Measure, p: float, threshold: float) -> bool:
 
 
 def balanced_share(gaps: np.ndarray) -> float:
-    """Return the proportion of items that would be kept if items were removed until gaps above and below zero are
-    equally frequent. All items with a gap of zero are kept. `gaps` has one gap per item (see `item_gaps`).
+    """Return the proportion of items that remain if items are removed until gaps above and below zero are equally
+    frequent. All items with a gap of zero are kept. `gaps` has one gap per item (see `item_gaps`).
     """
     above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
     return (2 * min(above, below) + len(gaps) - above - below) / len(gaps) if len(gaps) else float("nan")
 
 
 def distinct_tests(rows: Sequence[AuditRow]) -> list[AuditRow]:
-    """Return the rows without repeated tests. If there is only one subset, the row for "all" is a repetition of that
-    subset's row.
+    """Return the rows without repeated tests. If there is only one subset, the row for "all" repeats the row of that
+    subset.
     """
     single = len({row.subset for row in rows}) == 2
     return [row for row in rows if not (single and row.subset == ALL)]
@@ -118,8 +118,8 @@ def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
 
 
 def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRow:
-    """Return the row with the fix of its leak, given the attacker's result on the repaired captions (None if it was not
-    run on them).
+    """Return the row with the fix of its leak. `repaired` is the attacker's result on the repaired captions; None if it
+    was not run on them.
     """
     after = None if repaired is None else repaired.accuracy
     if repaired is not None and not leaks(repaired, repaired.p, threshold):
@@ -146,7 +146,7 @@ EXIT_CODES = {
 
 @dataclass(frozen=True)
 class Measurements:
-    """What an audit measured on one subset, or on the whole benchmark: everything from which a verdict is made."""
+    """What an audit measured on one subset, or on the whole benchmark. The verdict is computed from this alone."""
 
     subset: str
     items: int
@@ -204,7 +204,9 @@ class Judgement:
 
     @property
     def plainest(self) -> tuple[AuditRow, ...]:
-        """The leaks to name first: up to three whose cue can be named in words, then the strongest learned attacker."""
+        """The leaks to name first: up to three whose cue can be named in words, then that of the strongest learned
+        attacker.
+        """
         first = {name: rows[0] for name, rows in self._by_family.items()}
         plain = [row for name, row in first.items() if name not in LEARNED_FAMILIES]
         learned = [row for name, row in first.items() if name in LEARNED_FAMILIES]
@@ -212,8 +214,8 @@ class Judgement:
 
     @property
     def families(self) -> str:
-        """The families of attackers that find a leak, as a string: for each, the number of subsets in which it finds
-        one, and its highest accuracy.
+        """The families of attackers that find a leak, as a string. For each family, it states the number of subsets
+        with a leak and the highest accuracy.
         """
         by_family = self._by_family
         where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}
@@ -245,17 +247,18 @@ class Judgement:
 
     @property
     def _more_time(self) -> str:
-        """How much longer an audit with `--full` would take on one core, as text."""
+        """The additional time that an audit with `--full` would take on one core, as text."""
         seen = self.measured
         seconds = sum((seen.items - n) * entry_of(name).seconds for n, names in seen.sample for name in names)
         return f"{seconds / 60:,.0f} minutes" if seconds > 90 else f"{max(1, round(seconds, -1)):.0f} seconds"
 
     @property
     def power(self) -> str:
-        """A text with two parts: how small a leak this audit could have detected, and what share of the items have a
-        pair of captions that also occurs in another item. If the items are too few to detect any leak but the verdict
-        is *leaks* or *anti-learned*, the first part is left out.
+        """A text with two parts: how small a leak this audit could have detected, and the share of items with a pair of
+        captions that also occurs in another item.
         """
+        # If the items are too few to detect any leak but the verdict is *leaks* or *anti-learned*, the first part is
+        # left out.
         seen = self.measured
         least = math.ceil(seen.detectable * 1000)
         if seen.all_balanced:
@@ -337,7 +340,7 @@ _SENTENCES: dict[str, Callable[[Judgement], str]] = {
 
 
 def _headline(j: Judgement) -> str:
-    """Return, in brackets, the accuracy of the ensemble of all attackers, or of a single attacker if that is higher."""
+    """Return the accuracy of the ensemble, or of a single attacker if that is higher, as text in brackets."""
     if j.headline is None:
         return ""
     reached, low, high = map(percent, (j.headline.measure.accuracy, j.headline.measure.low, j.headline.measure.high))
@@ -390,8 +393,8 @@ def judge(seen: Measurements) -> Judgement:
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
-    """Return the row of the ensemble or, if another attacker is more accurate, the row of that attacker; None if no
-    ensemble was run.
+    """Return the row of the ensemble or, if another attacker is more accurate, the row of that attacker. Return None if
+    no ensemble was run.
     """
     plain = [row for row in rows if not row.view and (row.leaks or not row.cue)]
     if not any(row.attacker == "ensemble" for row in plain):
@@ -400,8 +403,8 @@ def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
 
 
 def _upper(row: AuditRow) -> float:
-    """Return the upper limit of the interval of an attacker's accuracy or, if that is higher, of its accuracy with all
-    answers reversed. Return 1 if there is no interval.
+    """Return the upper limit of the interval of an attacker's accuracy, either with its answers as they are or with all
+    of them reversed, whichever is higher. Return 1 if there is no interval.
     """
     m = row.measure
     return 1.0 if math.isnan(m.accuracy + m.low + m.high) else max(m.high, 1 - m.low)
@@ -414,20 +417,19 @@ def _either_way(row: AuditRow) -> float:
 
 def _is_above(row: AuditRow, threshold: float) -> bool:
     """Return True if the accuracy of an attacker, or of its reversed answers, is at least the threshold minus half a
-    percentage point. More items could then hardly rule out a leak.
+    percentage point.
     """
+    # More items could then hardly rule out a leak.
     return _either_way(row) >= threshold - 0.005
 
 
 def _needed(row: AuditRow, threshold: float) -> int:
-    """Return the number of items that would decide whether an attacker leaks; 0 if this number is unknown.
-
-    Usually it is the number of items with which the upper limit of an attacker at chance would be below the threshold.
-    If there are that many items already, the attacker's measured accuracy is used instead of chance. If the measured
-    accuracy is above the threshold, it is the number of items with which the lower limit would be above one half.
-    Intervals are computed as in the audit, with its corrections for repeated tests, ties and shared images: Wilson's
-    limit u satisfies n (u − p)² = z² u (1 − u).
-    """
+    """Return the number of items that would decide whether an attacker leaks; 0 if this number is unknown."""
+    # Usually it is the number of items with which the upper limit of an attacker at chance would be below the
+    # threshold. If there are that many items already, the attacker's measured accuracy is used instead of chance. If
+    # the measured accuracy is above the threshold, it is the number of items with which the lower limit would be above
+    # one half. Intervals are computed as in the audit, with its corrections for repeated tests, ties and shared images:
+    # Wilson's limit u satisfies n (u − p)² = z² u (1 − u).
     m, far = row.measure, _either_way(row)
     limit, aim, shares = _upper(row), threshold, (0.5, far)
     if _is_above(row, threshold):
@@ -445,7 +447,7 @@ def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
     """Return the verdict on a whole benchmark: the worst of the verdicts on its subsets and on all items together
-    (`whole`). If it is *leaks*, it lists all leaks of the leaking subsets, the strongest first.
+    (`whole`). The verdict *leaks* lists all leaks of the leaking subsets, the strongest first.
     """
     if len(subsets) < 2:
         return whole
