@@ -1,4 +1,4 @@
-"""The class `Benchmark`: items in columns, an image store, and a record of how the benchmark was made."""
+"""The class `Benchmark`: a table of items, an image store, and a record of how the benchmark was made."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class SkippedRecord:
 class Parquet:
     """A table in Parquet files, read on demand. `digest` is the content hash that the benchmark's manifest states.
 
-    The files are checked once, before they are first read. `checksums` is None if the version of creperie that wrote
-    the files stored no checksums; such files are not checked.
+    The files are checked once, before they are first read. `checksums` is None if the manifest has no checksums, as in
+    older versions of creperie. The files are then not checked.
     """
 
     files: tuple[Path, ...]
@@ -81,7 +81,7 @@ class Parquet:
 
     @cached_property
     def _checked(self) -> None:
-        """Raise a DataError if a file is damaged; on later access, the files are not checked again."""
+        """Raise a DataError if a file is damaged. The files are checked only on first access."""
         if self.checksums is None:
             return
         folder = self.files[0].parent.parent
@@ -114,7 +114,7 @@ class Parquet:
                     yield pa.Table.from_batches([batch]).select(columns)
 
     def read(self, columns: list[str] | None = None, condition: pc.Expression | None = None) -> pa.Table:
-        """Return the table, or only the named columns and the rows that meet a condition; raise a DataError if a file
+        """Return the table, or only the named columns and the rows that meet a condition. Raise a DataError if a file
         is damaged.
         """
         with reading_parquet(self.files[0].parent, self.again):
@@ -123,7 +123,7 @@ class Parquet:
 
 @dataclass(frozen=True)
 class KeptRows(Parquet):
-    """The rows of Parquet files that a mask selects, read on demand, a piece at a time."""
+    """The rows of Parquet files that a mask selects. They are read on demand, a piece at a time."""
 
     keep: np.ndarray = field(default_factory=lambda: np.zeros(0, bool), compare=False)
 
@@ -155,9 +155,7 @@ HELD = 250_000
 
 @dataclass(frozen=True)
 class Benchmark(Framed):
-    """A named set of items, with images and a record of its history. The items are a table, which is read from disk as
-    needed.
-    """
+    """A named set of items, with images and a record of its history. A benchmark on disk is read only as needed."""
 
     name: str
     source: pa.Table | Parquet
@@ -209,12 +207,12 @@ class Benchmark(Framed):
 
     @property
     def schema(self) -> pa.Schema:
-        """The names and types of the columns, which are known without reading any items."""
+        """The names and types of the columns. No items are read to find them."""
         return self.source.dataset.schema if isinstance(self.source, Parquet) else self.source.schema
 
     @cached_property
     def hash(self) -> str:
-        """The content hash of the items. A run records it, to identify the items that it was computed on."""
+        """The content hash of the items. A run records it to identify its benchmark."""
         if not isinstance(self.source, Parquet):
             return content_hash(self.source)
         return self.source.digest or hash_pieces(self.columns, self.pieces(self.columns))
@@ -331,7 +329,7 @@ class Benchmark(Framed):
     # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
 
     def keeping(self, keep: np.ndarray, op: str, **args: Any) -> Benchmark:
-        """Return a benchmark of the items for which the mask `keep` is True; `op` and `args` become a provenance step.
+        """Return a benchmark of the items for which the mask `keep` is True. `op` and `args` become a provenance step.
 
         A large benchmark on disk is not loaded into memory.
         """
@@ -344,7 +342,7 @@ class Benchmark(Framed):
         return self.with_table(self.table.filter(pa.array(keep)), op, **args)
 
     def with_table(self, table: pa.Table | Parquet, op: str, **args: Any) -> Benchmark:
-        """Return a copy of the benchmark with the items in `table`; `op` and `args` become a provenance step.
+        """Return a copy of the benchmark with the items in `table`. `op` and `args` become a provenance step.
 
         If the copy has fewer items than the benchmark, the step also says how many of them are left.
         """
@@ -358,8 +356,7 @@ class Benchmark(Framed):
         """Return a benchmark of the items that meet a condition: an Arrow expression over the columns, a boolean mask,
         or a function that takes an item. `why` is recorded as the reason.
 
-        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow. If the benchmark is on disk, this happens
-        while it is read.
+        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow, for a benchmark on disk while it is read.
         """
         if isinstance(condition, pc.Expression):
             return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)
@@ -420,8 +417,8 @@ class Benchmark(Framed):
 
 
 def check_shapes(table: pa.Table, where: str) -> None:
-    """Raise a DataError if a table has invalid UTF-8, empty cells, or a match matrix whose size is not images ×
-    captions.
+    """Raise a DataError if a table has invalid UTF-8, empty cells, or a match matrix of the wrong size. The right size
+    is images × captions.
     """
     try:
         table.validate(full=True)
@@ -446,8 +443,8 @@ def check_shapes(table: pa.Table, where: str) -> None:
 
 
 def held_benchmark(given: Any) -> Benchmark | None:
-    """Return `given` if it is a benchmark. If it is a result that holds one, such as `Refined`, return that benchmark.
-    For anything else, return None.
+    """Return `given` if it is a benchmark. If it is a result with a benchmark, such as `Refined`, return that
+    benchmark. For anything else, return None.
     """
     held = given if isinstance(given, Benchmark) else getattr(given, "bench", None)
     return held if isinstance(held, Benchmark) else None
@@ -513,7 +510,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
 
 
 def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
-    """Return the tables; a tag whose type differs from table to table is converted to text in all of them."""
+    """Return the tables. A tag with different types in different tables is converted to text in all of them."""
     kinds: dict[str, set[pa.DataType]] = {}
     for table in tables:
         for column in table.schema:
@@ -541,15 +538,16 @@ def _prefixed(bench: Benchmark) -> Benchmark:
 
 
 def image_keys(bench: Benchmark) -> list[str]:
-    """Return the keys of the images that items refer to, each once, without crop boxes, in the order of their first
-    use.
+    """Return the keys of all images that items refer to, without crop boxes and without duplicates, in the order of
+    first use.
     """
     references = pc.unique(bench.ragged("images")[1])
     return pc.unique(pc.replace_substring_regex(references, REFERENCE_ENDING, "")).to_pylist()
 
 
 def _release_memory() -> None:
-    """Return freed memory to the operating system; otherwise, Arrow and glibc keep some of it, even of large arrays."""
+    """Return freed memory to the operating system."""
+    # Otherwise, Arrow and glibc keep some of it, even of large arrays.
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         from ctypes import CDLL

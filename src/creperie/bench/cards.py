@@ -1,8 +1,7 @@
 """The documents that come with a saved benchmark: README.md, DATASHEET.md and croissant.json.
 
-README.md starts with the YAML header by which `datasets.load_dataset(folder)` finds the items. DATASHEET.md is a
-datasheet, in which creperie answers the questions that it can and leaves the others to the authors. croissant.json is
-Croissant 1.0 metadata.
+README.md starts with the YAML header that `datasets.load_dataset(folder)` needs. DATASHEET.md is a datasheet: creperie
+answers the questions that it can and leaves the others to the authors. croissant.json is Croissant 1.0 metadata.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _AUDIT = re.compile(r"(<!-- audit -->\n).*?(<!-- end of audit -->)", re.DOTALL)
 
 
 def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
-    """Return the audit that is stored beside a saved benchmark; None if there is none, or if the items have changed
+    """Return the audit stored beside a saved benchmark. Return None if there is none, or if the items have changed
     since.
     """
     if not isinstance(bench.source, Parquet) or not bench.source.files:
@@ -118,11 +117,11 @@ ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", "
 
 
 def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
-    """Write the items a second time, as metadata.parquet, with the paths of the copied images, so that `datasets` finds
-    the images. Return the patterns of the files that `datasets` should read.
+    """Write the items a second time, as metadata.parquet, with the paths of the copied images. Return the patterns of
+    the files that `datasets` should read.
 
     If an image is missing, or `datasets` does not support its file type, write nothing and return an empty list. The
-    images are not cropped; if items refer to regions of images, these references are in the column `references`.
+    images are not cropped; references to regions of images are in the column `references`.
     """
     import pyarrow.compute as pc
 
@@ -143,8 +142,8 @@ def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
 
 
 def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], pictures: Sequence[str] = ()) -> str:
-    """Return the text of README.md. `pictures` is what `write_metadata` returned: the patterns of the files that
-    `datasets` should read; empty if no images are included.
+    """Return the text of README.md. `pictures` are the patterns of files that `write_metadata` returned; empty if no
+    images are included.
     """
     import yaml
 
@@ -232,7 +231,7 @@ def _cell(text: str) -> str:
 
 
 def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]) -> str:
-    """Return the text of DATASHEET.md, in which the questions that creperie cannot answer stay open."""
+    """Return the text of DATASHEET.md. Questions that creperie cannot answer are left open."""
     types = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
     tags = {_tag_name(f.name): types.get(f.type, str(f.type)) for f in bench.schema if f.name not in CORE_COLUMNS.names}
     skipped = Counter(record.reason for record in bench.skipped).most_common()

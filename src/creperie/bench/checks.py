@@ -1,8 +1,8 @@
-"""Checks for defects of a benchmark: items that are duplicate, contradictory, empty or impossible to get right, and bad
-images.
+"""Checks for defects of a benchmark: bad images, and items that are duplicate, contradictory, empty or impossible to
+get right.
 
-Texts are checked column by column, so that a million items take seconds. A finding of severity `error` is a defect;
-one of severity `info` is only a remark.
+Texts are checked column by column, so that a million items take seconds. A finding of severity `error` is a defect; one
+of severity `info` is only a remark.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent)
 
 
 class View:
-    """A benchmark, and the columns that several checks need. Every column is computed only once."""
+    """A benchmark, and the columns that several checks need. Each of these columns is computed only once."""
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
@@ -130,7 +130,7 @@ def _repeated_items(view: View) -> Iterator[Finding]:
 
 
 def _vacuous(view: View) -> Iterator[Finding]:
-    """Yield findings for items that have no true captions or no false ones, so that there is nothing to rank."""
+    """Yield findings for items without true captions or without false ones. They have nothing to rank."""
     codes, shapes = shape_codes(view.bench)
     subset = view.table.column("subset").combine_chunks().dictionary_encode()
     of = subset.indices.to_numpy(zero_copy_only=False)
@@ -171,7 +171,7 @@ def _skipped(view: View) -> Iterator[Finding]:
 
 
 def _repeated_captions(view: View) -> Iterator[Finding]:
-    """Yield findings for captions that occur earlier in the same item, with the same or with the opposite label."""
+    """Yield findings for captions that occur earlier in the same item, whether their labels agree or not."""
     first = first_rows(pair_codes(view.owners, view.codes))
     offsets = view.captions[0]
     for caption in np.flatnonzero(first != np.arange(len(first))).tolist():
@@ -221,10 +221,10 @@ def _across_items(
     view: View, code: np.ndarray, row: np.ndarray, true: np.ndarray, cell: np.ndarray
 ) -> Iterator[Finding]:
     """Yield a finding for each caption that is false of an image in one item and true of the same image in another
-    item. The four arrays have one entry per cell of the match matrices: `code` identifies the image and the caption,
-    `row` is the index of the item, `true` says whether the caption is true of the image, and `cell` is the index of the
-    cell.
+    item.
 
+    The four arrays have one entry per cell of the match matrices. `code` identifies the image and the caption, `row` is
+    the index of the item, `true` says whether the caption is true of the image, and `cell` is the index of the cell.
     Contradictions within one item are left to other checks.
     """
     home: dict[int, list[int]] = {}
@@ -262,7 +262,7 @@ def _odd_characters(view: View) -> Iterator[Finding]:
 
 
 def _trailing_blanks(view: View) -> Iterator[Finding]:
-    """Yield a finding per subset on how many true and how many false captions end in a blank."""
+    """Yield a finding per subset that counts the true and the false captions with a trailing blank."""
     blank = np.zeros(len(view.codes), bool)
     blank[view.where(lambda texts: pc.not_equal(pc.utf8_rtrim_whitespace(texts), texts))] = True
     if not blank.any():

@@ -1,4 +1,4 @@
-"""Changes to a benchmark, which are made in a fixed order; each is recorded as a provenance step."""
+"""Changes to a benchmark. They are made in a fixed order, and each is recorded as a provenance step."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ Keys = Collection[tuple[str, str]]  #: subset and id of items
 
 
 def reweighed(bench: Benchmark, by: str, doubted: Keys, agreed: Keys = ()) -> Benchmark | None:
-    """Return the benchmark with the tag `evidence` changed according to a model's judgement; None if no item has this
-    tag.
+    """Return the benchmark with the tag `evidence` changed according to a model's judgement. Return None if no item has
+    this tag.
 
-    `doubted` holds the keys of items that the model doubts: their evidence falls by one level (see `LEVELS`). `agreed`
-    holds the keys of items with which it agrees: their evidence rises from `unchecked` to `likely`. `by` is the name of
-    the model, which is added to the tag `basis`.
+    `doubted` holds the keys of items that the model doubts. Their evidence falls by one level (see `LEVELS`). `agreed`
+    holds the keys of items that the model confirms. Their evidence rises from `unchecked` to `likely`. The name of the
+    model, `by`, is added to the tag `basis`.
     """
     items = []
     for item in bench:

@@ -171,10 +171,7 @@ def table_of_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> TableSo
 
 
 def _picture_key(cell: Any, where: str) -> str | None:
-    """Return the key of an image; None if the cell is empty.
-
-    An image in memory is written to the cache; a path or a key is returned as it is.
-    """
+    """Return the key of an image; None if the cell is empty. An image in memory is first written to the cache."""
     if isinstance(cell, Mapping) and {"bytes", "path"} <= set(cell):  # as `datasets` stores images
         cell = cell["path"] if cell["bytes"] is None else cell["bytes"]
     if isinstance(cell, (str, os.PathLike)):
@@ -186,11 +183,11 @@ def _picture_key(cell: Any, where: str) -> str | None:
 def _pictures(
     cells: Sequence[Any], where: str, images: str | Path | None
 ) -> tuple[list[str | None], ImageStore | NoImages]:
-    """Return the image keys of the cells (None for an empty cell), and the store that has the images. The store is
-    `images` if given, the cache if some images were given in memory, and otherwise the folder that contains all the
-    image files that the cells name.
+    """Return the image keys of the cells (None for an empty cell), and the store that has the images.
 
-    If only some of these files exist, the keys of the missing ones are None, and a warning is issued.
+    The store is `images` if given. If some images were given in memory, it is the cache. Otherwise it is the folder
+    that contains all the image files that the cells name. If only some of these files exist, the keys of the missing
+    ones are None, and a warning is issued.
     """
     keys = [_picture_key(cell, f"{where}[{i}]") for i, cell in enumerate(cells)]
     named = {key: split_reference(key) for key in keys if key is not None}

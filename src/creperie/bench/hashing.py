@@ -41,7 +41,9 @@ def hash_pieces(columns: Iterable[str], pieces: Iterable[pa.Table]) -> str:
 
 
 class ContentHash:
-    """A content hash that is computed from successive tables of `HASH_CHUNK` rows; only the last may have fewer."""
+    """A content hash that is computed from successive tables of `HASH_CHUNK` rows. The last table may have fewer
+    rows.
+    """
 
     def __init__(self, columns: Iterable[str]) -> None:
         names = list(CORE_COLUMNS.names) + sorted(n for n in columns if n.startswith(TAG_PREFIX))
@@ -82,7 +84,9 @@ def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
 
 
 def _kind(type_: pa.DataType) -> str:
-    """Return the name of a column type: "number" for any number, "list<…>" for a list, with the name of its values."""
+    """Return the name of a column type: "number" for any number, and "list<…>" with the name of the element type for a
+    list.
+    """
     if pa.types.is_list(type_):
         return f"list<{_kind(type_.value_type)}>"
     return "number" if pa.types.is_floating(type_) or pa.types.is_integer(type_) else str(type_)

@@ -33,7 +33,7 @@ class Finding:
 def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:
     """Yield findings about images. Every image is read and decoded once, in several threads.
 
-    If `look` is False, no image is read; the only finding is then that the images were not checked.
+    If `look` is False, no image is read, and the only finding is that images were not checked.
     """
     offsets, references = bench.ragged("images")
     if not len(references):
@@ -55,8 +55,8 @@ def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = si
 def _look(
     store: ImageStore, uses: dict[str, list[str]], progress: Progress
 ) -> tuple[dict[str, ImageError], dict[str, str]]:
-    """Open every image. Return two dictionaries: the error of each reference that cannot be opened, and the digest of
-    each image that can be read. `uses` maps the key of an image to the references to it.
+    """Open every image. `uses` maps the key of an image to the references to it. Return two dictionaries: the error of
+    each reference that cannot be opened, and the digest of each image that can be read.
     """
     bad: dict[str, ImageError] = {}
     digests: dict[str, str] = {}
@@ -101,8 +101,8 @@ def _open_all(data: bytes, references: list[str]) -> dict[str, ImageError]:
 def _bad_references(
     bench: Benchmark, offsets: np.ndarray, coded: pa.DictionaryArray, bad: dict[str, ImageError]
 ) -> Iterator[Finding]:
-    """Yield a finding for each use of an image that cannot be opened. `bad` maps the references of these images to
-    their errors.
+    """Yield a finding for each use of an image that cannot be opened. `bad` maps the references to such images to their
+    errors.
     """
     names = coded.dictionary.to_pylist()
     broken = np.array([name in bad for name in names], bool)

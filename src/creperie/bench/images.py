@@ -11,8 +11,8 @@ media fragment: `7.jpg#xywh=10,20,64,48`.
 - Only the first frame of an animation is used.
 - JPEG is decoded in full, since the faster draft mode changes pixels.
 
-Images that are exported or shown to others are read with `picture_bytes` or `picture_file`, which check that a file is
-an image, is not too large and is not a link out of its folder.
+`picture_bytes` and `picture_file` read images that are exported or shown to others. They check that a file is an image,
+is not too large and is not a link out of its folder.
 
 Every failure is an `ImageError`. Its `code` names the finding: missing-image, unsafe-image, empty-image,
 truncated-image, undecodable-image, image-too-large or bad-crop.
@@ -169,8 +169,8 @@ def safe_path(folder: Path, key: str) -> Path:
 def open_image(
     store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS, data: bytes | None = None
 ) -> Image.Image:
-    """Return the image that a reference names, decoded, upright, in RGB and cropped. `data` are its bytes, if already
-    read.
+    """Return the image that a reference names: decoded, upright, in RGB and cropped. `data` are its encoded bytes, if
+    they were read already.
     """
     key, box = split_reference(reference)
     try:
@@ -239,7 +239,7 @@ def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
 
 @contextmanager
 def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
-    """Read only the header of an image and yield the image. Any exception in the caller's `with` block becomes an
+    """Yield an image after reading only its header. Any exception in the caller's `with` block becomes an
     ImageError.
     """
     if not data:
@@ -264,16 +264,14 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
 
 
 def _plain_jpeg(data: bytes) -> bool:
-    """Return True for a JPEG without EXIF data, and therefore without a note that it has to be rotated."""
+    """Return True for a JPEG without EXIF data. Such a file cannot ask viewers to rotate it."""
     return data[:2] == b"\xff\xd8" and b"Exif\0" not in data[:65536]
 
 
 @functools.cache
 def _readable_formats() -> tuple[str, ...]:
-    """Return the accepted formats that this build of Pillow supports.
-
-    The first call also switches off Pillow's warnings about bad images, since these images are reported as findings.
-    """
+    """Return the accepted formats that this build of Pillow supports."""
+    # The first call also switches off Pillow's warnings about bad images, since these images are reported as findings.
     from PIL import Image
 
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -323,9 +321,8 @@ def _rgb(picture: Image.Image) -> Image.Image:
 
 
 def _grey(picture: Image.Image, mode: str) -> Image.Image:
-    """Return a grey image with 8 bits. 16-bit values are scaled; floats must be from 0 to 1 or from 0 to 255.
-
-    Raise an ImageError for any other range, whose scale is unknown.
+    """Return a grey image with 8 bits. 16-bit values are scaled; floats must be from 0 to 1 or from 0 to 255. Raise an
+    ImageError for any other range.
     """
     import numpy as np
     from PIL import Image

@@ -15,7 +15,7 @@ from creperie.core import DataError, cut
 
 
 class _NoPandas:
-    """An import hook that makes every import of pandas fail, so that pyarrow works as if pandas were not installed."""
+    """An import hook that makes every import of pandas fail. pyarrow then works as if pandas were not installed."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name == "pandas":
@@ -117,7 +117,7 @@ class Item:
 
 
 def choice(positives: int, negatives: int) -> Match:
-    """Return the match matrix of an item with one image: its first `positives` captions are true and its other
+    """Return the match matrix of an item with one image. Its first `positives` captions are true, and the next
     `negatives` captions are false.
 
     >>> choice(2, 1)
@@ -161,8 +161,8 @@ Keys = tuple[list[str], list[str]]
 
 
 def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
-    """Return the values of a column that every benchmark has (id, subset, images, captions or match) as an array. If a
-    value has the wrong type, raise a DataError that names the item.
+    """Return the values of a column that every benchmark has (id, subset, images, captions or match) as an array. Raise
+    a DataError that names the item if a value has the wrong type.
     """
     try:
         array = pa.array(values, column.type)
@@ -214,7 +214,7 @@ def is_unicode(text: str) -> bool:
 
 
 def tag_array(values: Sequence[Tag | None]) -> pa.Array:
-    """Return the values of a tag as an array of booleans, numbers or strings; if they are mixed, all become strings."""
+    """Return the values of a tag as an array of booleans, numbers or strings. If they are mixed, all become strings."""
     kinds = {
         bool if isinstance(v, bool) else float if isinstance(v, (int, float)) else str for v in values if v is not None
     }
@@ -231,7 +231,7 @@ def whole_number(tag: Tag) -> Tag:
 
 
 def items_of(table: pa.Table) -> Iterable[Item]:
-    """Yield the items in a table, which is converted in batches."""
+    """Yield the items in a table. The table is converted in batches."""
     names = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
     for batch in table.to_batches(max_chunksize=8192):
         core = [batch.column(n).to_pylist() for n in CORE_COLUMNS.names]

@@ -67,8 +67,8 @@ class NamingOptions:
     )
 
     def named(self, bench: Benchmark) -> Benchmark:
-        """Return a copy of the benchmark with the name and the licence in these options. If one of them is not given,
-        the benchmark's own is kept.
+        """Return a copy of the benchmark with the name and the licence in these options. An option that is not given
+        leaves the benchmark's own value.
         """
         title = "" if self.name else bench.info.title  # of the published set, which a part under another name is not
         info = replace(bench.info, licence=self.licence or bench.info.licence, title=title)

@@ -9,8 +9,8 @@ from creperie.core import option
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of a table, by the role that they play. A role may have several columns, such as one for each foil.
-    With two image columns there are two columns of true captions, one for each image.
+    """The columns of a table, by role. A role may have several columns, such as one for each foil. With two image
+    columns there are two columns of true captions, one for each image.
     """
 
     image: tuple[str, ...] = option((), "Column with the image file; two for two images.", whole=True)

@@ -1,5 +1,5 @@
-"""Integer codes for rows of any length. Equal rows have equal codes, so that millions can be compared without a Python
-loop.
+"""Integer codes for rows of any length. Equal rows have equal codes, so millions of rows can be compared without a
+Python loop.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
 
 
 def owners(offsets: np.ndarray) -> np.ndarray:
-    """Return, for each flat value of a list column, the index of the row to which it belongs. `offsets` are the
-    positions in the flat values at which the rows begin, and the end of the last row.
+    """Return, for each flat value of a list column, the index of its row. `offsets` are the positions at which the rows
+    begin, followed by the end of the last row.
 
     >>> owners(np.array([0, 2, 2, 3])).tolist()
     [0, 0, 2]

@@ -41,8 +41,8 @@ class MatchShape:
 
 
 def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
-    """Return an array and a list: for each item, the position of its shape in the list; and the distinct shapes, in
-    order of first use.
+    """Return an array and a list. The list has the distinct shapes in order of first use; the array has, for each item,
+    the position of its shape in the list.
     """
     match = bench.ragged("match")
     images = np.diff(bench.ragged("images")[0])
@@ -85,6 +85,6 @@ def match_chance(bench: Benchmark) -> dict[str, float]:
 
 
 def _parts(bench: Benchmark) -> Iterator[Benchmark]:
-    """Yield the benchmark in pieces that fit into memory, with only the columns that shapes are computed from."""
+    """Yield the benchmark in pieces that fit into memory. They have only the columns from which shapes are computed."""
     for piece in bench.pieces(["subset", "images", "match"]):
         yield Benchmark(bench.name, piece)

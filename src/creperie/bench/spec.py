@@ -37,8 +37,8 @@ BenchmarkSpec = Any
 
 
 def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
-    """Return a benchmark unchanged. For a result that holds a benchmark, return that benchmark; for anything else,
-    return what `load` returns.
+    """Return a benchmark unchanged. For a result with a benchmark, return that benchmark. For anything else, return
+    what `load` returns.
     """
     return held_benchmark(bench) or load(bench)
 

@@ -56,9 +56,9 @@ WRITTEN = (MANIFEST_FILE, "run.json", "shard.json")
 
 @contextmanager
 def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
-    """Yield a hidden folder that is renamed to `path` when the block ends, so that `path` is either complete or absent.
+    """Yield a hidden folder. It is renamed to `path` when the block ends, so that `path` is either complete or absent.
 
-    With `replace_old`, a folder that creperie wrote may be replaced. For any other folder that exists, raise a
+    With `replace_old`, a folder that creperie wrote may be replaced. If any other folder exists at `path`, raise a
     UsageError.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would replace the target of a link, not the link
@@ -74,7 +74,9 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
 
 
 def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
-    """Rename the finished folder `draft`; if another process creates or removes the target meanwhile, try again."""
+    """Rename the finished folder `draft` to `path`. Try again if another process creates or removes `path`
+    meanwhile.
+    """
     while draft.exists():
         check_target(path, replace_old, WRITTEN)
         old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
@@ -91,10 +93,10 @@ def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
 def save(
     bench: Any, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: Progress = silent
 ) -> Benchmark:
-    """Write a benchmark into a folder, and return it as loaded from there. `bench` may also be a result that holds a
-    benchmark, such as `Refined`.
+    """Write a benchmark into a folder, and return the benchmark as loaded from there. `bench` may also be a result with
+    a benchmark, such as `Refined`.
 
-    Even without `copy_images`, images are copied if they would be lost otherwise: if they have no location, or are in
+    Images are copied if `copy_images` is set, or if they would be lost otherwise: if they have no location, or are in
     creperie's cache or in the folder that is replaced.
     """
     from creperie.bench.stores import pictures_in_memory
@@ -235,8 +237,8 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _own_images(root: Path, stored: str) -> ImageStore:
-    """Return the image store that a manifest names. If the store lies inside the benchmark's folder, symbolic links in
-    it must not lead out of it.
+    """Return the image store that a manifest names. If the store lies inside the benchmark's folder, symbolic links
+    that lead out of it are refused.
     """
     from creperie.bench.stores import open_store
 

@@ -91,9 +91,9 @@ def _encoded(picture: Any, where: str) -> bytes:
 def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
     """Return the store at a location: a folder, a zip file, tar files, or Parquet files with an image column.
 
-    A key is looked up as it is, then without its leading folders, which are removed one by one (`val2017/7.jpg`, then
-    `7.jpg`). If it is not found, it is looked up in the top-level folders of the store. Exactly one of them must
-    contain the image: `7.jpg` finds `val2017/7.jpg`.
+    A key is looked up as it is, then without its leading folders, one folder at a time (`val2017/7.jpg`, then `7.jpg`).
+    If it is still not found, it is looked up in the top-level folders of the store. Exactly one of them must contain
+    the image: `7.jpg` finds `val2017/7.jpg`.
     """
     path = Path(location)
     name = path.name.lower()
@@ -176,7 +176,7 @@ class KeyedImageStore(ABC):
         return True
 
     def repeated(self) -> list[str]:
-        """Return the names that occur more than once; only the last entry of each can be read."""
+        """Return the names that occur more than once. Only the last entry with such a name can be read."""
         return []
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -190,8 +190,8 @@ def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
 class FolderStore(KeyedImageStore):
     """A store of the files in a folder and its subfolders.
 
-    With `follow_links` (for a folder that the user named), symbolic links are followed wherever they lead. Otherwise,
-    none may lead out of the folder.
+    With `follow_links`, symbolic links are followed wherever they lead; this is meant for folders that the user named.
+    Otherwise, no link may lead out of the folder.
     """
 
     def __init__(self, path: Path, *, follow_links: bool = True) -> None:
@@ -274,9 +274,8 @@ def _entry_name(name: str) -> str:
 
 
 class ZipStore(Archive):
-    """A store of the entries of a zip file. Only one thread can read at a time, but decoding an image takes longer than
-    reading it, and other threads can decode meanwhile.
-    """
+    """A store of the entries of a zip file. Only one thread can read at a time."""
+    # Decoding an image takes longer than reading it, and other threads can decode meanwhile.
 
     @cached_property
     def _zip(self) -> zipfile.ZipFile:
@@ -314,8 +313,8 @@ class ZipStore(Archive):
 class TarStore(Archive):
     """A store of the files in uncompressed tar files, such as WebDataset shards.
 
-    A sample may have a JSON file, such as those of `export_webdataset`, which lists other names of the sample's images.
-    Images can then be found by these names, too.
+    A sample's JSON file may list other names of the sample's images, as `export_webdataset` does. Images can be found
+    by these names, too.
     """
 
     def __init__(self, path: Path, files: tuple[Path, ...]) -> None:
@@ -345,7 +344,7 @@ class TarStore(Archive):
 
 def tar_samples(file: Path) -> Iterator[tuple[str, list[tarfile.TarInfo], Callable[[tarfile.TarInfo], bytes]]]:
     """Yield each sample of a tar file: its name (up to the first dot), its files, and a function that reads one of
-    them.
+    these files.
     """
     try:
         with tarfile.open(file, "r:") as tar:
@@ -449,7 +448,7 @@ class ParquetStore(Archive):
         return self._readers[f].read_row_group(g, columns=chosen).column(0).combine_chunks()
 
     def row_names(self, column: str) -> list[list[str]]:
-        """Return, for each row, the names of its images in this column. If different images have the same name, their
+        """Return, for each row, the names of its images in this column. If different images share a name, their
         numbered names (such as `<column>/<row>`) are returned instead.
         """
         _ = self._entries
@@ -481,9 +480,8 @@ class ParquetStore(Archive):
         return self._group(f, g, column)[i].as_py()
 
     def _group(self, f: int, g: int, column: str) -> Any:
-        """Return the images in one column of a row group; recently used groups are cached, since neighbours are often
-        read next.
-        """
+        """Return the images in one column of a row group. Recently used groups are cached."""
+        # Neighbouring rows are often read next.
         import pyarrow as pa
 
         place = (f, g, column)

@@ -1,8 +1,8 @@
 """Download one file over HTTP, with retries and a check of the content.
 
-While a file is downloaded, it is called `NAME.part`. It is renamed to `NAME` only when it is complete and has passed
-the check, so that `NAME` is never incomplete. An interrupted download is continued only if a checksum can show that the
-bytes before and after the interruption belong together.
+During the download, the file is called `NAME.part`. It is renamed to `NAME` only when it is complete and has passed the
+check. An interrupted download is continued only if the published checksum is known; it shows whether the bytes from
+both downloads belong together.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class FetchError(DataError):
 
 
 class _PassingError(Exception):
-    """Raised by an attempt that failed but should be retried; `wait` is the delay in seconds if the server asks for
-    one.
+    """Raised by an attempt that failed but should be retried. `wait` is the delay in seconds that the server asks for,
+    if any.
     """
 
     def __init__(self, what: str, wait: float | None = None) -> None:
@@ -159,8 +159,8 @@ class Fetcher:
                     raise StoppedError from None
 
     def _attempt(self, url: str, file: File, part: Path, have: int, at: Callable[[int], None]) -> None:
-        """Request the part of a file that is not on disk yet, and append it to the `have` bytes that are already in
-        `part`. `at` is called with the number of bytes on disk.
+        """Request the rest of a file, and append it to the `have` bytes that are already in `part`. `at` is called with
+        the number of bytes on disk.
         """
         import httpx
 
@@ -182,7 +182,8 @@ class Fetcher:
             raise FetchError(f"cannot be fetched ({e})", where=url, hint=_AGAIN) from None
 
     def _take(self, answer: httpx.Response, out: BinaryIO, url: str, file: File, at: Callable[[int], None]) -> None:
-        """Write a response to disk as it arrives, so that nothing is lost if the connection breaks."""
+        """Write a response to disk as it arrives."""
+        # Nothing is lost if the connection breaks.
         most = file.size or (self.limits.most_picture if file.picture else self.limits.most)
         start, since = out.tell(), time.monotonic()
         for chunk in answer.iter_bytes():
@@ -216,7 +217,8 @@ def open_fetcher(limits: Limits, mirror: str = "") -> Iterator[Fetcher]:
 
 
 def mirrored(url: str, mirror: str) -> str:
-    """Return the address of a file on a mirror, whose top-level folders are host names; without a mirror, return `url`.
+    """Return the address of a file on a mirror. The top-level folders of a mirror are host names. Without a mirror,
+    return `url`.
 
     >>> mirrored("https://example.org/a/b.json", "http://127.0.0.1:8000/")
     'http://127.0.0.1:8000/example.org/a/b.json'
@@ -228,14 +230,14 @@ def mirrored(url: str, mirror: str) -> str:
 
 
 def is_picture(path: Path) -> bool:
-    """Return whether a file starts like an image, since some servers send a login page with status 200 instead."""
+    """Return whether a file begins like an image. Some servers send a login page with status 200 instead."""
     with path.open("rb") as f:
         head = f.read(16)
     return head.startswith(PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
 
 
 def _positions(advance: Advance) -> Callable[[int], None]:
-    """Return a function that takes the number of bytes now on disk and calls `advance` with the increase since its last
+    """Return a function that takes the number of bytes now on disk. It calls `advance` with the increase since the last
     call.
     """
     told = 0

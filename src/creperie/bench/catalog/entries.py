@@ -26,7 +26,7 @@ class File:
 
 @dataclass(frozen=True)
 class ImageSource:
-    """A place from which single images can be fetched; it has the images whose keys match `pattern`."""
+    """A place from which single images can be fetched. It has the images whose keys match `pattern`."""
 
     name: str
     folder: str
@@ -70,7 +70,7 @@ class Images:
 
 @dataclass(frozen=True)
 class CatalogSource:
-    """Where a benchmark comes from, and the commit if the release is pinned to one."""
+    """Where a benchmark comes from: the source and, for a pinned release, the commit."""
 
     repository: str = ""
     commit: str = ""
@@ -86,7 +86,7 @@ class CatalogSource:
 @dataclass(frozen=True)
 class Taxonomy:
     """A benchmark's row in the taxonomy: the properties of compositionality that it tests, how the captions of an item
-    differ (for example, by swapped words), and the linguistic phenomena.
+    differ (for example, by swapped words), and the linguistic phenomena involved.
     """
 
     properties: Mapping[str, tuple[str, ...]]
@@ -127,8 +127,8 @@ class CatalogEntry:
 
     @property
     def how(self) -> str:
-        """How to get the benchmark: `download` (creperie downloads it), `own copy` (the user must have a copy), or
-        `import` (creperie has no reader for it, so it must be imported with `data import`).
+        """How to get the benchmark. `download` means that creperie downloads it, `own copy` that the user must have a
+        copy, and `import` that it must be imported with `data import`, because creperie has no reader for it.
         """
         if not self.format:
             return "import"

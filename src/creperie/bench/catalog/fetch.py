@@ -1,5 +1,7 @@
-"""Parallel downloads by a few worker threads. If a file cannot be fetched, all workers stop, unless the file is an
-image, or is optional and not on the server. They also stop after too many failures in a row.
+"""Parallel downloads by a few worker threads.
+
+All workers stop when a required file cannot be fetched, or after too many failures in a row. Images are not required;
+neither are optional files that the server does not have.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ class Fetched:
 
 
 def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch text files and return the result; progress is counted in bytes. If a required file cannot be fetched, raise
-    the error of that file.
+    """Fetch text files and return the result. Progress is counted in bytes. If a required file cannot be fetched, raise
+    its error.
     """
     label = f"download {counted(len(files), 'file')}"
     with progress(label, total_size(files), "bytes") as advance, fetching_into(folder):
@@ -38,7 +40,7 @@ def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress:
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch images and return the result; progress is counted in files. If an image is missing, the others are still
+    """Fetch images and return the result. Progress is counted in files. If an image is missing, the others are still
     fetched.
     """
     with progress("fetch images", len(files), "images") as advance, fetching_into(folder):
@@ -60,7 +62,9 @@ class _FetchJob:
             self.advance(1)
 
     def can_do_without(self, error: FetchError) -> bool:
-        """Return whether this error can be ignored: the file is an image, or optional and not on the server."""
+        """Return whether this error can be ignored. It can if the file is an image, or is optional and not on the
+        server.
+        """
         return self.file.picture or (self.file.optional and error.gone)
 
 
@@ -68,10 +72,8 @@ Outcome = tuple[_FetchJob, Received | BaseException]
 
 
 def _run(fetcher: Fetcher, jobs: Sequence[_FetchJob]) -> Fetched:
-    """Run the jobs in a few worker threads and return the results.
-
-    The workers are daemon threads, so that an interrupt does not wait for a server that does not respond.
-    """
+    """Run the jobs in a few worker threads and return the results."""
+    # The workers are daemon threads, so that an interrupt does not wait for a server that does not respond.
     todo, done = iter(jobs), queue.SimpleQueue[Outcome]()
     turn = threading.Lock()
 

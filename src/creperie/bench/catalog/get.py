@@ -1,4 +1,4 @@
-"""Getting a benchmark by name: its files are downloaded, or taken from the user's copy, and saved as a benchmark
+"""Getting a benchmark by name: its files are downloaded or taken from the user's copy, then saved as a benchmark
 folder.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class CatalogPictures:
     """The images of a benchmark: their store, and how many images are present. If `store` is None, the benchmark keeps
-    the store that it was read with.
+    its own store.
 
     `missing` lists the images that could not be fetched, each with the reason and the items that need it.
     """
@@ -51,8 +51,8 @@ def own_images(bench: Benchmark, place: str) -> CatalogPictures:
 
 
 def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
-    """Return the images that came with the items. If the user wants images (`wanted`) and some are missing, the result
-    includes a note that says how to get them.
+    """Return the images that came with the items. If images are `wanted` and some are missing, the result has a note on
+    how to get them.
     """
     from creperie.bench.benchmark import image_keys
 
@@ -63,8 +63,8 @@ def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> Cat
 
 
 def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, File | None], list[File]]:
-    """Return a mapping from each image key to its file (None if the key has no known address), and the list of the
-    files that are not on disk.
+    """Return a mapping from each image key to its file, and a list of the files that are not on disk. A key without a
+    known address maps to None.
     """
     from creperie.bench.benchmark import image_keys
 
@@ -76,7 +76,7 @@ def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, Fi
 def fetch_pictures(
     fetcher: Fetcher, entry: CatalogEntry, bench: Benchmark, *, large_ok: bool, progress: Progress
 ) -> CatalogPictures:
-    """Fetch the images that are not on disk yet, as far as their addresses are known, and return the result."""
+    """Fetch the images that are not on disk yet, and return the result. Images without a known address are left out."""
     from creperie.bench.stores import open_store
 
     folder = images_folder(entry)

@@ -22,7 +22,7 @@ MARGIN = 200 * 10**6
 class DownloadPlan:
     """The files and images that are still to be fetched.
 
-    Until the items are on disk, the exact number of images is unknown: `images` is then the number in the catalog.
+    Until the items are on disk, the exact number of images is not known. `images` is then the number in the catalog.
     """
 
     entry: CatalogEntry
@@ -52,8 +52,8 @@ def missing(files: Iterable[File], folder: Path) -> list[File]:
 
 
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
-    """Raise a UsageError if a download of `needed` bytes does not fit on the disk, or if it is larger than `LARGE` and
-    `large_ok` is not set.
+    """Raise a UsageError if a download of `needed` bytes does not fit on the disk. Also raise one if the download is
+    larger than `LARGE`, unless `large_ok` is set.
     """
     if needed > LARGE and not large_ok:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The published files of a benchmark: how they are downloaded or found in the user's copy, and read."""
+"""The published files of a benchmark: downloading them, finding them in the user's copy, and reading them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Published:
 
 
 def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Published:
-    """Download the files of a benchmark and return them; those that are already on disk are only verified."""
+    """Download the files of a benchmark and return them. Files that are already on disk are only verified."""
     folder = downloads_folder(entry)
     todo = missing(entry.files, folder)
     check_room(folder, sum(f.size or 0 for f in todo), large_ok=True)
@@ -54,7 +54,7 @@ def downloaded(entry: CatalogEntry) -> Published:
 def own_copy(entry: CatalogEntry, copy: Path) -> Published:
     """Return the files in the user's copy, which is the published folder or the repository that contains it.
 
-    The notes of the result list the files that differ from the pinned release and the files that are missing.
+    Notes in the result list the files that are missing or differ from the pinned release.
     """
     if not copy.exists():
         raise UsageError("does not exist", where=copy, hint="pass the folder or file you downloaded as `from=`")

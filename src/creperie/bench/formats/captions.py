@@ -101,8 +101,8 @@ def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecor
 
 
 def _split_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row for an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}; a skipped
-    record if it has no captions.
+    """Return the row for an image in Karpathy's split files: {"filename", "split", "sentences": [{"raw"}]}. Return a
+    skipped record if the image has no captions.
     """
     sentences = record.fields.get("sentences")
     if not isinstance(sentences, list):
@@ -116,8 +116,8 @@ def _split_row(record: Record, name: str) -> Row | SkippedRecord:
 
 
 def _listed_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return the row for a record in the retrieval files that were derived from Karpathy's split files: {"image",
-    "caption"}, where the caption is a text or a list of texts. Return a skipped record if the list is empty.
+    """Return the row for a record of the retrieval files derived from Karpathy's splits: {"image", "caption"}. The
+    caption is a text or a list of texts; if the list is empty, return a skipped record.
     """
     several = isinstance(record.fields.get("caption"), list)
     captions = texts_of(record, "caption", least=0) if several else [text_of(record, "caption")]
@@ -160,8 +160,8 @@ def _flickr8k_splits(folder: Path) -> dict[str, str]:
 
 
 def _flickr_line(line: str) -> tuple[str, str] | None:
-    """Return the image and the caption on a line, in any of the three published notations; None if it is in none of
-    them.
+    """Return the image and the caption on a line in any of the three published notations. Return None if the line is in
+    none of them.
     """
     if token := _TOKEN_LINE.fullmatch(line):
         return token[1], token[3]

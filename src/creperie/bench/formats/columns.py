@@ -1,4 +1,6 @@
-"""Columns to which items are added as they are read, in chunks, so that millions of items take little memory."""
+"""Columns that items are added to as they are read. They are stored in chunks, so that millions of items take little
+memory.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _TRUTHS = {"true": True, "True": True, "false": False, "False": False}
 class Columns:
     """A table to which items are added.
 
-    With `typed`, tags are given as texts, and converted to numbers or booleans if possible.
+    With `typed`, tags are given as texts and converted to numbers or booleans if possible.
     """
 
     def __init__(self, *, typed: bool = False) -> None:
@@ -64,9 +66,7 @@ class Columns:
 
 
 def typed_cells(values: list[Any]) -> list[Tag | None]:
-    """Return text cells as numbers or as booleans if all can be converted, else as they are; empty cells become
-    None.
-    """
+    """Return text cells as numbers or as booleans if all can be converted, else as text. Empty cells become None."""
     texts = [text or None for text in values]
     present = {text for text in texts if text is not None}
     if present and all(_NUMBER.fullmatch(text) for text in present):

@@ -1,4 +1,4 @@
-"""The classes `Format` and `FormatSource`; the latter is a path with options, from which a format is read."""
+"""The classes `Format` and `FormatSource`. A `FormatSource` is a path with options, from which a format is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FormatSource:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """Return the value of an option, which must be one of `choices`; the first of these is the default."""
+        """Return the value of an option. It must be one of `choices`; the first of these is the default."""
         value = self.options.get(name, choices[0])
         if value not in choices:
             raise unknown(f"value of option {name!r}", value, choices)
@@ -35,7 +35,7 @@ _BESIDE = ("images", "images.zip")
 def with_images_beside(bench: Benchmark, path: Path) -> Benchmark:
     """Return the benchmark with the images that are stored beside its files, if there are any.
 
-    They are looked for in a folder `images` or an archive `images.zip`, and then at the paths in the items.
+    Images are searched for in a folder `images` or an archive `images.zip`, and then at the paths in the items.
     """
     folder = path if path.is_dir() else path.parent
     for place in (root / name for root in (folder, folder / "data") for name in _BESIDE):

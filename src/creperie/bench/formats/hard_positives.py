@@ -1,7 +1,8 @@
-"""Hard positives: the captions of earlier benchmarks, each with a variant that stays true although a word was changed.
+"""Hard positives: the captions of earlier benchmarks, each with a variant in which a word was changed but which is
+still true.
 
-Each item is in two aligned files: `data/NAME.json` has the caption and its negative, `swapped_data/NAME.json` the hard
-positive.
+Each item is in two aligned files. `data/NAME.json` has the caption and its negative, and `swapped_data/NAME.json` the
+hard positive.
 """
 
 from __future__ import annotations

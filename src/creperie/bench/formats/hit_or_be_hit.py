@@ -3,8 +3,8 @@ item.
 
     id, image, caption_1, caption_2, foil_1, foil_2, construction, simplified, source
 
-The captions are two constructions of the same event (active and passive, dative and ditransitive); the foils are these
-captions with their arguments exchanged, in the same order. Files are JSON Lines, CSV, TSV or Parquet.
+The captions are two constructions of the same event (active and passive, dative and ditransitive). Each foil is the
+caption with the same number, with its arguments exchanged. Files are JSON Lines, CSV, TSV or Parquet.
 """
 
 from __future__ import annotations

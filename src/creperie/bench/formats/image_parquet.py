@@ -51,7 +51,7 @@ SCHEMA = pa.schema(
 
 
 def check_images(bench: Benchmark) -> None:
-    """Raise a UsageError if the benchmark's images, which an export needs, are not available."""
+    """Raise a UsageError if the benchmark's images are not available. An export needs them."""
     if not bench.images.location:
         raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
 
@@ -89,7 +89,7 @@ def _row(item: Item, read: Callable[[str], bytes]) -> dict[str, Any]:
 
 
 def _picture(bench: Benchmark, reference: str) -> bytes:
-    """Return the bytes of an image file; if the reference has a crop box, the crop is stored losslessly."""
+    """Return the bytes of an image file. If the reference has a crop box, return the crop in a lossless format."""
     key, box = split_reference(reference)
     return picture_bytes(bench.images, key) if box is None else picture_file(bench.images, reference)[1]
 

@@ -25,8 +25,8 @@ _FLAGS = {"true": True, "false": False}
 
 
 class _Strict(string.Formatter):
-    """Formats strings as `str.format` does, but raises an error for a value that is neither text nor an integer: such a
-    value in a record is an error in the file.
+    """Formats strings as `str.format` does, but only with texts and integers. Any other value in a record is an error
+    in the file, so it raises an error.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -36,9 +36,10 @@ class _Strict(string.Formatter):
 
 
 def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
-    """Return the texts that result from filling a record's fields into the template: usually one text. If the template
-    contains `*name`, the field `name` must be a list, and one text is returned for each of its elements. If the record
-    itself is a list, `values` are its elements, to which the template refers by position.
+    """Return the texts that result from filling a record's fields into the template, usually one text.
+
+    If the template contains `*name`, the field `name` must be a list, and one text is returned for each of its
+    elements. If the record itself is a list, the template refers to its elements (`values`) by position.
     """
     before, star, name = template.partition("*")
     try:
@@ -99,9 +100,8 @@ def _item(record: Record, part: Mapping[str, Any], file: str) -> Item | None:
 
 
 def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield each foil of FOIL it! as a record that also holds the caption from which the foil was made (`original`). In
-    the file, a foil and its caption have the same id.
-    """
+    """Yield each foil of FOIL it! as a record. Its field `original` is the caption that the foil was made from."""
+    # In the file, a foil and its caption have the same id.
     document = read_json(path, strict=True)
     rows = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

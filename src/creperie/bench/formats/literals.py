@@ -17,7 +17,9 @@ _TOKEN = re.compile(rf"\s*({_STRING})\s*(,|$)")
 
 
 def _string(literal: str) -> str | None:
-    """Return the value of a Python string literal; None if Python does not accept it, for example a bad escape."""
+    """Return the value of a Python string literal. Return None if it is not valid Python, for example because of a bad
+    escape.
+    """
     if "\\" not in literal:
         return literal[1:-1]
     try:
@@ -29,10 +31,8 @@ def _string(literal: str) -> str | None:
 
 
 def literal_texts(text: str, record: Record, name: str) -> list[str]:
-    """Return the strings in a cell that is a Python list or set literal. Those of a set are sorted, as it has no order.
-
-    Only brackets and string literals are accepted, so that nothing is ever executed.
-    """
+    """Return the strings in a cell that is a Python list or set literal. The strings of a set are sorted."""
+    # Only brackets and string literals are accepted, so that nothing is ever executed.
     inside = text.strip()
     if inside == "set()":
         return []

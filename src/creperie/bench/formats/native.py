@@ -28,8 +28,8 @@ NEEDED = ("id", "subset", "images", "captions", "match")
 
 
 def is_native(names: Sequence[str], kind: str) -> bool:
-    """Return whether a table is in creperie's own format: its `kind` is "jsonl" or "parquet", and `names`, its column
-    names, include id, subset, images, captions and match.
+    """Return whether a table is in creperie's own format. Its `kind` must be "jsonl" or "parquet", and its columns
+    (`names`) must include id, subset, images, captions and match.
     """
     return kind in ("jsonl", "parquet") and set(NEEDED) <= set(names)
 

@@ -1,4 +1,4 @@
-"""Benchmarks with two images and two captions, each caption true of one image: Winoground, ColorSwap, COLA."""
+"""Benchmarks with two images and two captions: Winoground, ColorSwap, COLA. Each caption is true of one image."""
 
 from __future__ import annotations
 

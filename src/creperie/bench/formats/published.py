@@ -20,9 +20,7 @@ from creperie.core import DataError, UsageError
 
 @dataclass(frozen=True)
 class NoItem:
-    """Returned instead of an item for a record that the benchmark's own rules exclude. `reason` says why it is
-    excluded.
-    """
+    """Returned instead of an item for a record that the benchmark's own rules exclude. `reason` says why."""
 
     reason: str
 
@@ -92,7 +90,9 @@ def finished(
     files: Iterable[tuple[str, Path]],
     skipped: Sequence[SkippedRecord] = (),
 ) -> Benchmark:
-    """Return a benchmark of the items read from these files; raise a DataError if two have the same subset and id."""
+    """Return a benchmark of the items read from these files. Raise a DataError if two items have the same subset and
+    id.
+    """
     table = items if isinstance(items, pa.Table) else table_of(items)
     digests = {file: file_digest(path) for file, path in files}
     if not len(table):
@@ -136,8 +136,8 @@ def lines_writer(row: Callable[[Item], Mapping[str, Any]]) -> Callable[[Benchmar
 
 
 def texts_by_truth(item: Item, positives: int, negatives: int | None) -> tuple[list[str], list[str]]:
-    """Return an item's true and false captions; raise a UsageError unless it has exactly `positives` true and
-    `negatives` false captions, and one image.
+    """Return an item's true and false captions. Raise a UsageError unless it has one image and exactly `positives` true
+    and `negatives` false captions.
 
     `negatives=None` allows any number of false captions.
     """

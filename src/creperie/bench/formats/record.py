@@ -30,7 +30,7 @@ class Record:
 
 
 def record_of(key: str, value: Any, where: str) -> Record:
-    """Return a record for a JSON value; its fields are the entries of an object, or the elements of a list by index."""
+    """Return a record for a JSON value. Its fields are the entries of an object, or the elements of a list by index."""
     fields: Mapping[str, Any] = {}
     if isinstance(value, dict):
         fields = value
@@ -101,7 +101,7 @@ def number_of(record: Record, name: str) -> float:
 
 
 def id_of(record: Record) -> str:
-    """Return the field `id` (a text or an integer) as text; if there is no such field, the record's key."""
+    """Return the field `id` (a text or an integer) as text. Without this field, return the record's key."""
     value = record.fields.get("id", record.key)
     return str(value) if type(value) is int else checked_text(record, "id", value)
 
@@ -133,7 +133,7 @@ def tags_of(record: Record, names: Sequence[str]) -> dict[str, Tag]:
 
 
 def numeric_tag(text: str) -> Tag:
-    """Return a table cell as a number if it can be parsed as a finite one, else unchanged.
+    """Return a table cell as a number if it can be parsed as a finite number, else unchanged.
 
     >>> numeric_tag("4"), numeric_tag("four")
     (4.0, 'four')

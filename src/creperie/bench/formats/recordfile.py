@@ -93,7 +93,7 @@ def _line_records(path: Path) -> list[Record]:
 
 
 def _table_records(path: Path, kind: str) -> list[Record]:
-    """Return one record per row below the header; its key is the row number, counted from 0."""
+    """Return one record per row below the header. The key of a record is its row number, counted from 0."""
     rows = csv_rows(path, "," if kind == "csv" else "\t", quotes=kind != "plain-tsv")
     _, names = next(rows)
     return [

@@ -86,7 +86,7 @@ def _check_inside(name: str) -> None:
 def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:
     """Write all files into a folder and return their paths.
 
-    The folder must be new unless `force` is set; other files that it contains are kept.
+    The folder must be new unless `force` is set. Other files in the folder are kept.
     """
     if folder.is_dir() and force:
         with tempfile.TemporaryDirectory(prefix=".creperie.", dir=folder) as draft:

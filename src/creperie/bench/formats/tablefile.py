@@ -32,8 +32,8 @@ Rows = Iterator[tuple[str, Sequence[Any]]]
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table: its location, its column names, and a function that takes the names of columns and yields, for each row,
-    its location and its values in these columns.
+    """A table: its location, its column names, and a function that yields its rows. The function takes the names of
+    columns, and yields each row's location and values in these columns.
 
     `text` is True if all cells are text, so that an empty cell means a missing value. `images` is the store of the
     images that the table contains.
@@ -54,11 +54,10 @@ def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = Tru
 
 
 def _delimiter(path: Path, usual: str, quotes: bool) -> str:
-    """Return the separator of a table file: `usual` if the header line contains it, else the separator that occurs most
-    often in the header line.
-
-    Some spreadsheets write semicolons, because their decimal mark is a comma.
+    """Return the separator of a table file. It is `usual` if the header line contains it, else the separator that
+    occurs most often in the header line.
     """
+    # Some spreadsheets write semicolons, because their decimal mark is a comma.
     heading = next((line for _, line in read_lines(path) if line.strip()), "")
     plain = re.sub('"[^"]*"', "", heading) if quotes else heading
     return usual if usual in plain else max((usual, *DELIMITERS), key=plain.count)
@@ -94,7 +93,7 @@ def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mappi
 
 
 def _json_records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (location, record) for the records in a file with one JSON object per line, or with a single list of
+    """Yield (location, record) for the records of a JSON file. The file has one object per line, or a single list of
     objects.
     """
     first = True

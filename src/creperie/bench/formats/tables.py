@@ -157,8 +157,8 @@ def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false
 
 
 def resolve(roles: Roles, table: TableSource) -> Roles:
-    """Return the roles with the missing columns filled in, guessed from the names of the table's columns. Raise an
-    error if a given column is missing or no column holds true captions.
+    """Return the roles, with missing ones guessed from the names of the table's columns. Raise an error if a given
+    column is missing or no column holds true captions.
     """
     given = {f.name: _existing(getattr(roles, f.name), f.name, table) for f in fields(Roles)}
     # If captions are named, only the image, subset and id columns are guessed.

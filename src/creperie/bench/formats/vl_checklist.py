@@ -23,9 +23,8 @@ def _item(record: Record, subset: str) -> Item:
 
 
 def _first(record: Record, name: str) -> str:
-    """Return the first text of a field, which is a list of texts. Some records (from SWiG) have three texts, of which
-    the benchmark's own code uses only the first.
-    """
+    """Return the first text of a field, which is a list of texts."""
+    # Some records (from SWiG) have three texts; the benchmark's own code uses only the first.
     texts = record.value[1].get(name)
     if not isinstance(texts, list) or not texts:
         raise record.error(f"{name!r} is {kind_of(texts)}, expected a list with a text")
@@ -33,8 +32,8 @@ def _first(record: Record, name: str) -> str:
 
 
 def _subset(name: str, path: Path) -> str:
-    """Return the subset of a file: its path below the benchmark's top folder, even if the user gave only a part of the
-    tree.
+    """Return the subset of a file: its path below the benchmark's top folder. The user may have given only a part of
+    the tree.
     """
     parts = path.resolve().parts
     tops = [i for i, part in enumerate(parts) if part in _KINDS]
