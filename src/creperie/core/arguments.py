@@ -1,4 +1,4 @@
-"""Clear errors for arguments of the wrong type: they name the argument, instead of the place where the library failed.
+"""Clear errors for arguments of the wrong type. They name the argument, not the place where the library failed.
 
 Nothing is checked before a call. If a call ends in an error that is not creperie's, its arguments are compared with the
 function's annotations, and the first argument that does not fit is named. If all fit, the error is raised unchanged.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def explained(function: Callable[P, T]) -> Callable[P, T]:
-    """Return the function, wrapped so that an error caused by an argument of the wrong type names that argument.
+    """Return a wrapper of the function. If an argument has the wrong type, the wrapper's error names that argument.
 
     >>> @explained
     ... def shout(text: str) -> str:
@@ -49,7 +49,7 @@ def explained(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def wrong_argument(function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> UsageError | None:
-    """Return the error for the first argument that does not fit its annotation; None if all fit."""
+    """Return the error for the first argument that does not fit its annotation. Return None if all fit."""
     plain = inspect.unwrap(function)
     signature, name = inspect.signature(plain), plain.__name__
     see = f"see help({name})"
@@ -80,7 +80,7 @@ def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Return False only if it is certain that a value does not have the type `hint`.
+    """Return False if a value certainly does not have the type `hint`. In case of doubt, return True.
 
     >>> from collections.abc import Sequence
     >>> fits("a", str | Sequence[str]), fits([1], Sequence[str]), fits(2, float), fits(None, Literal["a"])

@@ -1,10 +1,10 @@
-"""Checksums of the files that creperie writes: they show whether a file was damaged or edited later.
+"""Checksums of the files that creperie writes. They show whether a file was damaged or edited later.
 
 A JSON document holds the SHA-256 of its own content, in canonical form, and of the files beside it:
 
     "creperie_checksums": {"this document": "5c1d…", "scores.parquet": "e0b7…"}
 
-Documents written by older versions have no checksums; they can be read too, and count as unchecked.
+Documents written by older versions have no checksums. They can be read too, without verification.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def sha256_of(path: Path) -> str:
 
 
 def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return a copy of a JSON document to which checksums are added: its own, and those of `files` (name → checksum),
-    which are in the same folder.
+    """Return a copy of a JSON document with checksums added: its own, and those of `files` (name → checksum). The files
+    are in the same folder as the document.
 
     >>> marked = with_checksums({"accuracy": 0.5})
     >>> checked(marked, "run.json")
@@ -48,10 +48,10 @@ def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None 
 
 def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[str, str] | None]:
     """Verify the checksum of a document. Return the document without checksums, and the checksums of the other files in
-    its folder, by name. A document without a checksum is not verified; the second value is then None.
+    its folder, by name. If the document has no checksum, it is not verified, and the second value is None.
 
-    If the content does not match the checksum, raise a DataError with `where` as its location. The error's hint says
-    how to make the document again: it is the command stored in the document or, if there is none, the text `again`.
+    If the content does not match the checksum, raise a DataError with `where` as its location. The error's hint names
+    the command that makes the document again, as stored in the document, or else is the text `again`.
     """
     # Damage to one of the two names must not make the document look like one of an older version.
     marked = isinstance(document, dict) and (
@@ -70,7 +70,7 @@ def checked(document: Any, where: object, again: str = "") -> tuple[Any, dict[st
 
 def check_files(folder: Path, sums: Mapping[str, str] | None, again: str = "") -> None:
     """Raise a DataError if one of the files in `sums` (name → checksum) is missing from the folder or has another
-    checksum. `again` is the hint of the error.
+    checksum. `again` is the error's hint.
     """
     for name, digest in (sums or {}).items():
         path = folder / name

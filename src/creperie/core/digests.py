@@ -20,7 +20,7 @@ LARGE = 2**24
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of named values; their order does not matter. Arrays are hashed with all their elements.
+    """Return the SHA-256 of named values. Their order does not matter. Arrays are hashed with all their elements.
 
     >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": (2,), "a": 1}) != digest_of({"a": "1", "b": [2]})
     True
@@ -37,11 +37,11 @@ def _as_json(value: Any) -> Any:
 
 
 def file_state(path: Path, stat: os.stat_result | None = None) -> str:
-    """Return a string that changes whenever the file's content does, or an empty string if a change could go unnoticed.
+    """Return a string that changes whenever the file's content does. It is empty if a change could go unnoticed.
 
     The string consists of the path, the inode, the size, and the times when content and status last changed. Programs
-    cannot set the status time, so it changes even when a file is replaced by one of the same size and modification
-    time. The string is empty for a file that changed in the last two seconds, since the clock of a file system may be
+    cannot set the status time. It therefore changes even if a file is replaced by one with the same size and
+    modification time. The string is empty for two seconds after a change, because the clock of a file system may be
     that coarse.
     """
     known = stat or path.stat()

@@ -20,9 +20,10 @@ _LINE = re.compile(r"^(?:# )?from (\S+) import (\w+) as (\w+)\r?$", re.MULTILINE
 
 
 def late(package: str, name: str) -> Any:
-    """Return the object that a package exports under a name. The package is imported only when this function is called:
-    for use where an import at the top of the file would be circular.
+    """Return the object that a package exports under a name. The package is imported only when this function is
+    called.
     """
+    # Use it where an import at the top of the file would be circular.
     return getattr(import_module(package), name)
 
 
@@ -30,7 +31,7 @@ def front_door(
     package: str, *, public: bool = False
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` for a package, so that its public names are imported only when they
-    are used. With `public`, calling one of its functions with a wrong argument raises an error that names this
+    are used. With `public`, a wrong argument in a call of one of its functions raises an error that names this
     argument.
 
     >>> names, get, _ = front_door("creperie.metrics")
@@ -64,8 +65,8 @@ def _explained(function: FunctionType, package: str) -> Callable[..., Any]:
 
 
 def _listed(package: str) -> dict[str, tuple[str, str]]:
-    """Return, for each public name of a package, the module that defines it and its name in that module. For a
-    submodule, these are the package and the name of the submodule.
+    """Return a mapping from each public name of a package to the module that defines it and its name there. A submodule
+    is mapped to the package and its own name.
     """
     stub = pkgutil.get_data(package, "__init__.pyi") or b""
     return {public: (module, name) for module, name, public in _LINE.findall(stub.decode())}

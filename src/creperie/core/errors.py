@@ -1,4 +1,4 @@
-"""The error classes of creperie: each message says what is wrong, where, and what to do about it, in one line.
+"""The error classes of creperie. Each message says in one line what is wrong, where, and what to do about it.
 
 Messages name arguments as Python does, in backticks: `out=`, `force=True`, `encoder='st:MODEL'`. The command line
 prints them as its own options.
@@ -83,7 +83,7 @@ EXTRAS = {
 
 
 def missing_module(error: ImportError, extra: str = "") -> MissingExtraError:
-    """Return the error for a failed import; it names the missing package and the extra of creperie that installs it.
+    """Return the error for a failed import. It names the missing package and the extra of creperie that installs it.
 
     >>> print(missing_module(ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")))
     this needs the Python package 'torch', which is not installed; install it with: pip install 'creperie[models]'

@@ -1,4 +1,6 @@
-"""Atomic writes (a file appears completely or not at all), checksums, and folders locked by one process at a time."""
+"""Atomic writes, checksums, and folders locked by one process at a time. An atomic write leaves either the complete
+file or none.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ BUSY_HINT = "wait for it, or write to another folder"
 def draft_of(path: Path) -> Iterator[Path]:
     """Yield a hidden path beside `path`, to write a file or folder to.
 
-    When the block ends, this draft is flushed to disk and replaces `path`; if the block fails, it is removed and `path`
-    is unchanged.
+    When the block ends, this draft is flushed to disk and replaces `path`. If the block fails, the draft is removed and
+    `path` is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
@@ -58,8 +60,8 @@ def write_json(
 ) -> None:
     """Write a JSON document atomically. `json_value` says how NaN, numpy numbers and paths are written.
 
-    An object is written with its checksum and those of `files`, which are in the same folder; `read_json` checks them.
-    With `plain` it is written without checksums, for formats that others define.
+    An object is written with its checksum and those of `files`, which are in the same folder; `read_json` verifies
+    them. With `plain`, it is written without checksums, for formats that others define.
     """
     if isinstance(document, Mapping) and not plain:
         document = with_checksums(json_value(document), {name: sha256_of(path.parent / name) for name in files})
@@ -67,8 +69,8 @@ def write_json(
 
 
 def json_bytes(document: Any, *, indent: int | None = None) -> bytes:
-    """Return a JSON document and a newline in UTF-8. Lone surrogates, which UTF-8 cannot encode, are written as
-    escapes.
+    """Return a JSON document in UTF-8, ending with a newline. Lone surrogates, which UTF-8 cannot encode, are written
+    as escapes.
 
     >>> json_bytes({"a": "é"}), len(json_bytes("\\ud83e"))
     (b'{"a": "\\xc3\\xa9"}\\n', 9)
@@ -91,16 +93,16 @@ def packaged_toml(package: str, *path: str) -> dict[str, Any]:
 def read_json(path: Path, *, strict: bool = False, again: str = "") -> Any:
     """Return the content of a JSON file.
 
-    Raise a DataError with file, line and column if it is not valid JSON, or if its checksum does not match; `again` is
-    the hint that says how to make the file again. With `strict`, repeated keys, NaN and Infinity are errors too: this
-    is for files that creperie did not write.
+    Raise a DataError with file, line and column if it is not valid JSON, or if its checksum does not match. `again` is
+    the hint on how to make the file again. With `strict`, repeated keys, NaN and Infinity are errors too; use it for
+    files that creperie did not write.
     """
     return parse_json(read_text(path), str(path), strict=True) if strict else read_checked(path, again)[0]
 
 
 def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | None]:
-    """Return the content of a JSON file, and the checksums of the files beside it (None if the file has no
-    checksums).
+    """Return the content of a JSON file, and the checksums of the files beside it. The checksums are None if the file
+    has none.
     """
     try:
         document = parse_json(read_text(path), str(path))
@@ -112,8 +114,8 @@ def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | Non
 def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
     """Raise a UsageError if `folder` is a file, or if it is not empty and may not be replaced.
 
-    It may be replaced only with `force`, and only if it contains a file with one of the names in `written`, the files
-    that creperie writes.
+    It may be replaced only with `force`, and only if creperie wrote it: it must contain a file with one of the names in
+    `written`.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError("expected a folder, found a file", where=str(folder), hint="give the path of a folder")
@@ -149,7 +151,7 @@ def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: b
 
 
 def lock_file(descriptor: int, *, wait: bool = False) -> bool:
-    """Lock an open file until it is closed; return False if another process holds the lock."""
+    """Lock an open file until it is closed. Return False if another process holds the lock."""
     try:
         import fcntl
     except ImportError:

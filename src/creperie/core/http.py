@@ -32,5 +32,5 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0  #: seconds
 
 
 def backoff(attempt: int) -> float:
-    """Return the seconds to wait after failed attempt number `attempt`: exponential backoff with jitter."""
+    """Return the seconds to wait after failed attempt number `attempt`. They grow exponentially, with jitter."""
     return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * (0.5 + random.random() / 2)

@@ -9,8 +9,8 @@ from typing import Any
 
 
 def json_value(value: Any) -> Any:
-    """Return a copy of the value in which JSON can represent everything: NaN and infinities become null, numpy numbers
-    plain numbers, and other objects text.
+    """Return a copy of the value that JSON can represent. NaN and infinities become null, numpy numbers plain numbers,
+    and other objects text.
 
     >>> json_value({"accuracy": float("nan"), 1: (2, None)})
     {'accuracy': None, '1': [2, None]}

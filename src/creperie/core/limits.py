@@ -35,8 +35,8 @@ CORRECT = "correct the file there"
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> CreperieError:
-    """Return the error to raise for a file that could not be opened. `error` is what Python raised: an OSError or, if
-    the path contains a NUL byte, a ValueError.
+    """Return the error to raise for a file that could not be opened. `error` is what Python raised: an OSError, or a
+    ValueError if the path contains a NUL byte.
     """
     if isinstance(error, OSError):
         return DataError(f"cannot be read ({error.strerror})", where=path, hint="check the path and its permissions")
@@ -79,8 +79,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class _RefusedError(Exception):
-    """Raised in the JSON decoder for a repeated key, or for a value such as NaN that Python accepts but JSON does not
-    allow.
+    """Raised in the JSON decoder for a repeated key, or for a value such as NaN, which Python accepts but JSON does
+    not.
     """
 
 
@@ -154,8 +154,8 @@ def parse_json_line(text: str, path: str, line: int) -> Any:
 
 
 def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | None]:
-    """Parse a YAML document, without building Python values yet. Return the loader, which can build them, and the root
-    node of the document (None if it is empty). Raise a DataError if the document exceeds the limits.
+    """Parse a YAML document, without building Python values yet. Return the loader and the root node of the document
+    (None if it is empty). The loader can build the values. Raise a DataError if the document exceeds the limits.
     """
     import yaml
 
@@ -185,7 +185,9 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
 
 
 def _expanded(node: yaml.Node, sizes: dict[int, int], where: str) -> int:
-    """Return how many values a YAML node has once its aliases are expanded; raise a DataError if it contains itself."""
+    """Return how many values a YAML node has once its aliases are expanded. Raise a DataError if the node contains
+    itself.
+    """
     if id(node) not in sizes:
         sizes[id(node)] = 0  # not known yet: still 0 if the node contains itself
         value: list[Any] = node.value if isinstance(node.value, list) else []
@@ -213,7 +215,7 @@ def parse_yaml(text: str, where: str) -> Any:
 def csv_rows(
     path: Path, delimiter: str = ",", *, quotes: bool = True, most: int = MAX_COLUMNS
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) for each row of a CSV file, the header first; empty lines are skipped.
+    """Yield (line number, cells) for each row of a CSV file, the header first. Empty lines are skipped.
 
     The header must name at most `most` columns, each once, and every row must have as many cells. Without `quotes`, a
     quotation mark is an ordinary character.

@@ -1,4 +1,4 @@
-"""Options. Each is a field of a dataclass, in which it is declared once, with its help text.
+"""Options. Each is a field of a dataclass, declared once, with its help text.
 
 The command-line flag (`creperie.cli.options`), the Python keyword (`with_options`), the recipe key and the reference
 page are derived from the field.
@@ -71,7 +71,9 @@ class OptionField:
     whole: bool = False
 
     def checked(self, value: Any, where: str = "") -> Any:
-        """Return the value converted to the option's type; raise a UsageError that says what is expected."""
+        """Return the value converted to the option's type. If that is impossible, raise a UsageError that says what is
+        expected.
+        """
         if value is None and self.optional:
             return None
         typed = self._typed(value)
@@ -129,7 +131,7 @@ def _field(name: str, hint: Any, default: Any, about: dict[str, Any]) -> OptionF
 
 
 def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = None, where: str = "") -> T:
-    """Return an instance of the dataclass `kind` with the values in `given`, which are checked. All other fields are
+    """Return an instance of the dataclass `kind` with the values in `given`, after checking them. All other fields are
     copied from `base`; without `base`, they have their default values.
 
     >>> @dataclass(frozen=True)
@@ -151,8 +153,8 @@ def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = No
 
 
 def query_options(query: str, where: str) -> dict[str, str]:
-    """Return the options in a text such as `name=value&name=value`, the part of a URI or spec after its question
-    mark.
+    """Return the options in a text such as `name=value&name=value`. In a URI or spec, this is the part after the
+    question mark.
     """
     given: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
@@ -170,10 +172,11 @@ def check_options(value: Any) -> None:
 
 def with_options(**kinds: type) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Return a decorator for functions that take dataclasses of options. The decorated function also accepts each field
-    of these dataclasses as a keyword; the function itself receives complete dataclasses.
+    of these dataclasses as a keyword.
 
-    With `@with_options(options=MakerOptions)`, `make(…, seed=1)` and `make(…, options=MakerOptions(seed=1))` both work.
-    The function's signature and docstring list the keywords; its attribute `options` holds the dataclasses.
+    With `@with_options(options=MakerOptions)`, `make(…, seed=1)` and `make(…, options=MakerOptions(seed=1))` both work;
+    the original function receives complete dataclasses. The function's signature and docstring list the keywords; its
+    attribute `options` holds the dataclasses.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:

@@ -39,7 +39,7 @@ def _templates(room: str) -> Environment:
 
 
 def render(room: str, template: str, **values: Any) -> str:
-    """Return the text of a template, a file of creperie's package `room`, filled in with `values`.
+    """Return the text of a template, filled in with `values`. The template is a file of creperie's package `room`.
 
     Templates of pages extend `page.html` and use the macros in `parts.html`, both in `core`. A complete page gets a
     Content-Security-Policy that allows its own scripts and style sheets by hash.
@@ -58,8 +58,8 @@ def fragment(room: str, template: str, macro: str, *values: Any) -> Markup:
 
 
 def heat_level(accuracy: float | None) -> int:
-    """Return the colour level of a table cell: from 0 for an accuracy of at most 0.5 (or None) to 10 for an accuracy of
-    1.
+    """Return the colour level of a table cell, from 0 to 10. It is 0 for an accuracy of at most 0.5 (or None) and 10
+    for an accuracy of 1.
 
     >>> heat_level(0.5), heat_level(0.75), heat_level(1.0), heat_level(None)
     (0, 5, 10, 0)
@@ -72,7 +72,7 @@ _INLINE = re.compile(r"<(script|style)(?:\s[^>]*)?>(.*?)</\1>", re.DOTALL)
 
 
 def sealed(page: str) -> str:
-    """Return a page with a Content-Security-Policy in its head. Style attributes, which cannot be allowed by hash,
+    """Return a page with a Content-Security-Policy in its head. Style attributes cannot be allowed by hash, so they
     become CSS rules.
 
     >>> sealed('<head></head><p style="color: red">x</p>').partition("</head>")[2]
@@ -107,7 +107,8 @@ def _sentence(text: str) -> str:
 
 
 def _is_whole(row: Sequence[Any]) -> bool:
-    """Return True if a table's row is about all items together, not one subset: its first cell says `all` or `macro`.
+    """Return True if a table's row is about all items together, not one subset. Its first cell then says `all` or
+    `macro`.
 
     >>> _is_whole(["all", 600]), _is_whole([{"html": "<b>all</b>", "value": "all"}]), _is_whole(["all dogs"])
     (True, True, False)
@@ -118,7 +119,7 @@ def _is_whole(row: Sequence[Any]) -> bool:
 
 
 def _whole_last(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-    """Return a table's rows with those about all items at the end."""
+    """Return a table's rows, those about all items last."""
     return sorted(rows, key=_is_whole)
 
 
@@ -137,7 +138,7 @@ def _breakable(text: object) -> object:
 
 
 def _elsewhere(command: str) -> str:
-    """Return a command for readers on other machines: absolute paths are cut down to the last name in them.
+    """Return a command for readers on other machines. Absolute paths are cut down to their last part.
 
     >>> _elsewhere("creperie audit /home/ana/mine --seed 1")
     'creperie audit mine --seed 1'

@@ -29,7 +29,7 @@ def reading_parquet(place: object, hint: str = "") -> Iterator[None]:
 
 
 def open_parquet(file: Any) -> pq.ParquetFile:
-    """Return an opened Parquet file, given as a path or a file object; its checksums are verified as pages are read."""
+    """Return an opened Parquet file, given as a path or a file object. Its checksums are verified as pages are read."""
     import pyarrow.parquet as pq
 
     return pq.ParquetFile(file, page_checksum_verification=True)
@@ -50,7 +50,7 @@ def write_parquet(table: pa.Table, path: Any, *, dictionary_limit: int | None = 
 
 
 class TableWriter:
-    """A writer that takes a table in pieces and writes the same file as `write_parquet`; it buffers about one row
+    """A writer that takes a table in pieces. It writes the same file as `write_parquet` and buffers about one row
     group.
     """
 
@@ -73,9 +73,7 @@ class TableWriter:
             self._waiting = [whole.slice(ROW_GROUP)]
 
     def close(self) -> None:
-        """Write the remaining rows and close the file; if there were no rows at all, the file contains an empty
-        table.
-        """
+        """Write the remaining rows and close the file. Without any rows, the file contains an empty table."""
         import pyarrow as pa
 
         whole = pa.concat_tables([self._file.schema.empty_table(), *self._waiting])

@@ -1,4 +1,4 @@
-"""Plug-ins. Installed packages provide them as entry points (`creperie.models`, `creperie.formats`, …); running
+"""Plug-ins of two kinds. Installed packages provide entry points (`creperie.models`, `creperie.formats`, …); running
 programs call `register_model`, `register_format` and so on. Both kinds follow the same protocols.
 """
 
@@ -64,7 +64,7 @@ def _own_names(group: str) -> set[str]:
 
 
 def _register(group: str, plugin: Any, name: str) -> Any:
-    """Register a plug-in and return it; if `plugin` is None, return a decorator. A later registration under the same
+    """Register a plug-in and return it. If `plugin` is None, return a decorator. A later registration under the same
     name replaces the earlier one.
     """
     if isinstance(plugin, str):
@@ -83,7 +83,7 @@ def _register(group: str, plugin: Any, name: str) -> Any:
 
 
 def register_model(plugin: Any = None, name: str = "") -> Any:
-    """Register a kind of model URI. `plugin` is a function of (uri, options, place) that returns a model in any form
+    """Register a kind of model URI. `plugin` is a function of (uri, options, place). It returns a model in any form
     that `score` accepts. `register_model` can also be used as a decorator.
     """
     return _register("creperie.models", plugin, name)
@@ -104,15 +104,15 @@ def register_attacker(plugin: Any = None, name: str = "") -> Any:
 
 
 def register_format(plugin: Any = None, name: str = "") -> Any:
-    """Register a format that benchmarks can be read from. `plugin` is a `bench.Format`, or a function that takes a
-    source with the attributes `path` and `options` and returns a benchmark. `register_format` can also be used as a
-    decorator.
+    """Register a format that benchmarks can be read from. `plugin` is a `bench.Format` or a function that returns a
+    benchmark; the function takes a source with the attributes `path` and `options`. `register_format` can also be used
+    as a decorator.
     """
     return _register("creperie.formats", plugin, name)
 
 
 def installed_plugins(group: str) -> dict[str, EntryPoint | RegisteredPlugin]:
-    """Return the plug-ins of a group by name; registered ones take precedence over entry points."""
+    """Return the plug-ins of a group by name. Registered ones take precedence over entry points."""
     from importlib.metadata import entry_points
 
     return {point.name: point for point in entry_points(group=group)} | _REGISTERED.get(group, {})
@@ -120,8 +120,10 @@ def installed_plugins(group: str) -> dict[str, EntryPoint | RegisteredPlugin]:
 
 def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
     """Return the plug-in of `group` with the given name; case is ignored. If there is none, raise an error that lists
-    the known names: the plug-ins and the built-in names in `own`. `kind` is the noun used in this error, such as
-    "maker".
+    the known names.
+
+    The known names are those of the plug-ins and the built-in names in `own`. `kind` is the noun used in the error,
+    such as "maker".
     """
     points = {known.lower(): point for known, point in installed_plugins(group).items()}
     name = name.lower()
@@ -139,7 +141,7 @@ def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
 
 
 def plugins_digest() -> str:
-    """Return a digest of the code of all plug-ins, on which results may depend; empty if there are none.
+    """Return a digest of the code of all plug-ins; empty if there are none. Results may depend on this code.
 
     The code is the file that defines a plug-in. A plug-in without a file, as in a notebook, gives a new digest every
     time.

@@ -28,8 +28,8 @@ def with_interval(
     high: float | None,
     form: Callable[[float | None], str] = percent,
 ) -> str:
-    """Return a fraction as a percentage, followed by its interval unless a bound is missing or NaN; a dash if there is
-    no value. Values that are not fractions need another function as `form`.
+    """Return a fraction as a percentage, followed by its interval. The interval is left out if a bound is missing or
+    NaN; without a value, the result is a dash. Values that are not fractions need another function as `form`.
 
     >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6), with_interval(None, 0.4, 0.6)
     ('50.0 [40.0, 60.0]', '50.0', '–')
@@ -39,8 +39,8 @@ def with_interval(
 
 
 def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> str:
-    """Return a difference of two fractions in percentage points, with its interval unless the interval is NaN. `form`
-    takes the three numbers.
+    """Return a difference of two fractions in percentage points, with its interval. The interval is left out if it is
+    NaN. `form` formats the three numbers.
 
     >>> points(-0.0001, -0.05, 0.25), points(0.1, float("nan"), float("nan"))
     ('+0.0 [-5.0, +25.0]', '+10.0')
@@ -65,8 +65,8 @@ _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2
 
 
 def printable(text: str, *, escaped: bool = False) -> str:
-    """Return the text without characters that move a terminal's cursor, change its colours or reverse the text
-    direction. Each is replaced by a JSON escape if `escaped`, else by U+FFFD.
+    """Return the text with some characters replaced by a JSON escape if `escaped`, else by U+FFFD. These are the
+    characters that move a terminal's cursor, change its colours or reverse the text direction.
 
     >>> printable("a\\x1b[31mred", escaped=True), len(printable("\\r\\x9b"))
     ('a\\\\u001b[31mred', 2)
@@ -84,7 +84,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text cut to at most `most` characters; a text that was cut ends in an ellipsis.
+    """Return a text of at most `most` characters. If it had to be cut, it ends in an ellipsis.
 
     >>> cut("a dog", 5), cut("a dog runs", 5)
     ('a dog', 'a do…')
@@ -98,7 +98,7 @@ def one_line(text: object, most: int = 200) -> str:
 
 
 def listing(names: Iterable[object], most: int = 3) -> str:
-    """Return the first `most` names, separated by commas, and how many more there are.
+    """Return the first `most` names, separated by commas, followed by the number of further names.
 
     >>> listing(["a", "b"]), listing("abcdef")
     ('a, b', 'a, b, c and 3 more')
@@ -110,8 +110,8 @@ def listing(names: Iterable[object], most: int = 3) -> str:
 
 def called(place: str, name: str) -> str:
     """Return the name to show for a benchmark: its `place` (its folder, or the user's word for it), followed by its own
-    `name` in brackets if the place does not end with it. Of an absolute path, only the last part is shown, because the
-    rest differs between machines.
+    `name` in brackets unless the place ends with it. Absolute paths are cut down to their last part, because the rest
+    differs between machines.
 
     >>> called("out/biased", "world-test"), called("/home/ana/mine", "mine"), called("", "mine")
     ('out/biased (world-test)', 'mine', 'mine')
@@ -126,7 +126,7 @@ _WORDS = re.compile(r"\w+(?:['’-]\w+)*|\s+|[^\w\s]")
 
 
 def word_differences(text: str, other: str) -> list[tuple[str, bool]]:
-    """Return `text` in pieces, as (piece, differs): `differs` is True where its words differ from those of `other`.
+    """Return `text` in pieces, as (piece, differs). `differs` is True for words that differ from those of `other`.
 
     >>> word_differences("a dog chases a cat", "a cat chases a dog")
     [('a ', False), ('dog', True), (' chases a ', False), ('cat', True)]
@@ -150,7 +150,7 @@ def word_differences(text: str, other: str) -> list[tuple[str, bool]]:
 
 
 def split_names(values: str | Iterable[str]) -> list[str]:
-    """Return the names in the values of an option; each value may hold several names, separated by commas.
+    """Return the names in the values of an option. Each value may hold several names, separated by commas.
 
     >>> split_names(["length-words, surface", "learned"]), split_names("length-words")
     (['length-words', 'surface', 'learned'], ['length-words'])
@@ -181,7 +181,7 @@ _FORMULA = re.compile(r"(?![+-][\d., \[\]+-]*\Z)[=+\-@\t\r\n'|%]")
 
 
 def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return rows as CSV. Lists and objects become JSON, line breaks become spaces, and a cell that a spreadsheet would
+    """Return rows as CSV. Lists and objects become JSON, and line breaks become spaces. A cell that a spreadsheet would
     run as a formula gets an apostrophe in front.
 
     >>> csv_text("abc", [["=1+1", "+1.5 [0.2]", "x\\r=2+2"]])

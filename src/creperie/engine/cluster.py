@@ -1,8 +1,7 @@
 """The Ray engine: actors of Ray compute the pieces.
 
-Every actor opens the stage once (a model is loaded once per worker) and reads its pieces itself, so that sources in
-files do not pass through the driver. If a worker dies, whether its node survives or not, other workers compute its
-pieces.
+Every actor opens the stage once, so that a model is loaded once per worker. It reads its pieces itself, so that files
+do not pass through the driver. If a worker dies, other workers compute its pieces.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Ray:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Run the block in a Ray session; a session that this method started is shut down at the end."""
+        """Run the block in a Ray session. If this method had to start the session, it shuts it down at the end."""
         try:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
@@ -93,8 +92,8 @@ class Ray:
 
 
 class _Actor:
-    """The driver's handle on a Ray actor. If the actor's machine cannot read the source's files, the driver sends it
-    the pieces.
+    """The driver's handle on a Ray actor. If the actor's machine cannot read the source's files, the driver sends the
+    pieces to the actor.
     """
 
     def __init__(self, actor: Any, job: Any, pieces: Pieces) -> None:
@@ -115,14 +114,14 @@ class _Actor:
 
 
 class _Worker:
-    """The code of a Ray actor: it opens the stage once, then computes each piece whose number it is given."""
+    """The code of a Ray actor. It opens the stage once, then computes pieces by their numbers."""
 
     def __init__(self, job: tuple[Stage, Pieces | None, int]) -> None:
         self.stage, self.pieces, self.first = job
         self.work: Work | None = None
 
     def reads(self) -> bool:
-        """Return whether this actor can read pieces itself. It answers only once it has started."""
+        """Return whether this actor can read pieces itself. The call returns only when the actor has started."""
         try:
             return self.pieces is not None and self.pieces.piece(self.first) is not None
         except (CreperieError, OSError):

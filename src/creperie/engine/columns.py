@@ -21,7 +21,9 @@ RowsPlace = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
 @dataclass(frozen=True)
 class Columnar(Pieces):
-    """Captions in Parquet files, in pieces. Without an id column, ids are made from file, row group and row numbers."""
+    """Captions in Parquet files, in pieces. If there is no id column, ids are made from file, row group and row
+    numbers.
+    """
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
@@ -46,8 +48,8 @@ class Columnar(Pieces):
             raise DataError(what, where=self.files[file], hint="name columns of text: ?text=COLUMN") from None
 
     def _images(self, table: pa.Table, number: int) -> pa.Array:
-        """Return the image names in piece `number`: the paths or URLs in the image column. An embedded picture is named
-        by its path or, if it has none, by `COLUMN/ROW`, where ROW counts all rows of the source.
+        """Return the image names in piece `number`: the paths or URLs in the image column. The name of an embedded
+        picture is its path or, if it has none, `COLUMN/ROW`, where ROW counts all rows of the source.
         """
         column = table.column(self.image)
         if not pa.types.is_struct(column.type):
@@ -59,7 +61,7 @@ class Columnar(Pieces):
 
 @dataclass(frozen=True, eq=False)
 class ItemPieces(Pieces):
-    """Columns of a benchmark on disk, one row group per piece; `keep`, if given, is a mask that selects items."""
+    """Columns of a benchmark on disk, one row group per piece. If `keep` is given, it is a mask that selects items."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
@@ -83,8 +85,8 @@ class ItemPieces(Pieces):
 
 
 def item_pieces(bench: Benchmark, columns: Sequence[str]) -> Pieces:
-    """Return the named columns of a benchmark's items as pieces. If the benchmark is on disk, workers read the pieces
-    from there.
+    """Return the named columns of a benchmark's items as pieces. Workers read the pieces of a benchmark on disk from
+    there.
     """
     source = bench.source
     if not isinstance(source, Parquet):
@@ -102,7 +104,7 @@ def item_pieces(bench: Benchmark, columns: Sequence[str]) -> Pieces:
 def open_columnar(
     files: list[str], *, size: int = ROWS, text: str = "caption", id: str = "", image: str = ""
 ) -> Columnar:
-    """Return Parquet files as a source of captions; only the footers of the files are read."""
+    """Return Parquet files as a source of captions. Only the footers of the files are read."""
     places: list[RowsPlace] = []
     for number, path in enumerate(files):
         with open_file(path) as file:

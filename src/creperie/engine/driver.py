@@ -19,11 +19,11 @@ AHEAD = 2
 
 
 class Worker(Protocol):
-    """A worker that computes one piece after another, in the order in which they are begun."""
+    """A worker that computes one piece after another. The order is that of the calls of `begin`."""
 
     def begin(self, number: int | None) -> Future[Any]:
-        """Start computing piece `number` and return a future of the result, which fails if the worker dies. With None,
-        the future is done as soon as the worker has started.
+        """Start computing piece `number` and return a future of the result. The future fails if the worker dies. If
+        `number` is None, the future is done as soon as the worker has started.
         """
         ...
 
@@ -41,11 +41,11 @@ class _Hired:
 def run_on_workers(
     hire: Callable[[], Worker], workers: int, numbers: Iterable[int], lost: type[Exception]
 ) -> Iterator[tuple[int, Any]]:
-    """Let workers compute the pieces in `numbers`; yield (number, result) in order of completion, each number once.
+    """Let workers compute the pieces in `numbers`. Yield (number, result) in order of completion, each number once.
 
-    `hire` starts a worker. A worker whose future raises the exception `lost` is replaced, and its pieces go to others;
-    if `LIVES` workers die during the same piece, the run ends with an error. A worker that starts late, or never,
-    delays no piece. The driver's work per piece does not depend on the number of workers.
+    `hire` starts a worker. A worker whose future raises the exception `lost` is replaced, and its pieces go to others.
+    If `LIVES` workers die during the same piece, the run ends with an error. Workers that start late or never delay no
+    piece.
     """
     waiting, deaths = deque(numbers), Counter[int | None]()
     left, ended = len(waiting), SimpleQueue[tuple[int, int | None, Any]]()

@@ -20,7 +20,7 @@ NAMES = ("local", "ray")
 
 
 class Engine(Protocol):
-    """The interface of engines: `run` applies a stage to pieces and yields (number, result) as they are completed."""
+    """The interface of engines. `run` applies a stage to pieces and yields (number, result) as they are completed."""
 
     @property
     def workers(self) -> int: ...
@@ -36,8 +36,8 @@ class SessionEngine(Protocol):
 
 
 def session(engine: Engine | None) -> AbstractContextManager[None]:
-    """Return a context manager within which all runs share one session of the engine. For an engine without sessions,
-    it does nothing.
+    """Return a context manager within which all runs share one session of the engine. It does nothing for an engine
+    without sessions.
     """
     return engine.session() if isinstance(engine, SessionEngine) else nullcontext()
 
@@ -72,7 +72,7 @@ class EngineOptions:
         return choose_engine(self.engine, address=self.address, workers=workers, gpus=self.gpus)
 
     def if_needed(self) -> Engine | None:
-        """Return the engine, or None if it would run everything in this process."""
+        """Return the engine. Return None if it would run everything in this process."""
         chosen = self.choose()
         return None if isinstance(chosen, Local) and chosen.workers == 1 else chosen
 
@@ -109,7 +109,7 @@ class Local:
 
 
 class _Process:
-    """A worker process. Each is in a process pool of its own, so that its death does not end the others."""
+    """A worker process. Each has a process pool of its own, so that its death does not end the others."""
 
     def __init__(self, stage: Stage, pieces: Pieces) -> None:
         from concurrent.futures import ProcessPoolExecutor
@@ -162,10 +162,8 @@ def _begin_process(stage: Stage, pieces: Pieces | None) -> None:
 
 
 def _opened_or_error(stage: Stage) -> Work | Exception:
-    """Open a stage and return it; if that fails, return the exception, to be raised with the first piece of work.
-
-    If it were raised while the pool starts, the pool would only report that it is broken.
-    """
+    """Open a stage and return it. If that fails, return the exception, to be raised with the first piece of work."""
+    # If it were raised while the pool starts, the pool would only report that it is broken.
     try:
         return opened(stage)
     except Exception as e:

@@ -1,4 +1,4 @@
-"""Files of captions: which files a path refers to, and how a local, remote or compressed file is opened."""
+"""Files of captions: the files that a path stands for, and functions that open local, remote or compressed files."""
 
 from __future__ import annotations
 
@@ -50,11 +50,9 @@ def _remote(path: str) -> Any:
 
 
 def open_at(path: str, position: int) -> IO[bytes]:
-    """Open a file at a byte position of its uncompressed contents.
-
-    To reach the position in a compressed file, decompression continues where the last read of the file ended, if that
-    is not beyond the position; otherwise it starts at the beginning.
-    """
+    """Open a file at a byte position of its uncompressed contents."""
+    # To reach the position in a compressed file, decompression continues where the last read of the file ended, if that
+    # is not beyond the position; otherwise it starts at the beginning.
     if not is_compressed(path):
         file = open_file(path)
         file.seek(position)
@@ -71,7 +69,7 @@ def open_at(path: str, position: int) -> IO[bytes]:
 
 
 def leave_open(path: str, position: int, file: IO[bytes]) -> None:
-    """Keep a compressed file open at `position`, for reading the next piece."""
+    """Keep a compressed file open at `position`, so that the next piece can be read from there."""
     if is_compressed(path):
         _LEFT_OPEN.clear()
         _LEFT_OPEN[path] = position, file
@@ -84,7 +82,9 @@ def is_compressed(path: str) -> bool:
 
 
 def listed(path: str) -> list[str]:
-    """Return the files that a path stands for, sorted: itself, the files in a folder, or those that match a pattern."""
+    """Return the files that a path stands for, sorted. A path stands for itself, the files in a folder, or the files
+    that match a pattern.
+    """
     if is_remote(path):
         system = _remote(path)
         scheme = path.partition("://")[0]

@@ -1,6 +1,6 @@
 """Captions in text files: one per line, a column of a TSV or a field of JSON lines, with random access by piece.
 
-Only the byte offset of every piece is kept in memory: eight bytes per piece, however long the file is.
+Only the byte offsets of the pieces are kept in memory, whatever the size of the file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LONGEST = 1 << 20
 class Lines(FilePieces):
     """A text file with one caption per line, in pieces.
 
-    `text`, `image` and `id` say where a line has its caption, image and id: as columns, counted from zero, or as fields
-    of JSON. By default the whole line is the caption, there is no image, and the id is the line number.
+    `text`, `image` and `id` name the column (counted from zero) or the JSON field of the caption, the image and the id.
+    By default the whole line is the caption, there is no image, and the id is the line number.
     """
 
     text: int | str | None = None
@@ -64,7 +64,9 @@ class Lines(FilePieces):
         return str(number), cells[self.text], None if self.image is None else cells[self.image]
 
     def _fields(self, record: Any, number: str, where: str) -> tuple[str, str, str | None]:
-        """Return the id, caption and image (or None) of a JSON record. Without a field for ids, the id is `number`."""
+        """Return the id, the caption and the image of a JSON record. Without a field for ids, the id is `number`;
+        without an image, the third value is None.
+        """
         names = [name for name in (self.text, self.image, self.id) if isinstance(name, str)]
         if not isinstance(record, dict):
             raise DataError("is not a JSON object", where=where, hint="write one object per line")

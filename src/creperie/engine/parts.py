@@ -1,6 +1,6 @@
 """Results that workers write themselves: one Parquet file per piece in a staging folder.
 
-The driver is only told that a file has been written. A worker on a machine that does not share the folder returns its
+The driver is told only that a file has been written. A worker on a machine that does not share the folder returns its
 table instead, and the driver writes the same file.
 """
 
@@ -60,11 +60,11 @@ class Addressed(Pieces):
 
 @dataclass(frozen=True)
 class Writing:
-    """A stage that runs another stage, writes its result to a file, and returns an empty table whose metadata holds the
-    number of rows written.
+    """A stage that runs another stage and writes its result to a file. It returns an empty table whose metadata holds
+    the number of rows written.
 
-    A worker can write the file only if it shares the folder with the driver. The driver therefore puts the file `sign`
-    into the folder. A worker that does not find this file returns the result itself.
+    A worker can write the file only if it shares the folder with the driver. To test this, the driver puts the file
+    `sign` into the folder. A worker that does not find this file returns the result itself.
     """
 
     stage: Stage
@@ -94,7 +94,9 @@ def write_part(folder: Path, number: int, table: pa.Table) -> None:
 
 
 def read_part(folder: Path, number: int, columns: list[str] | None = None) -> pa.Table | None:
-    """Return the result of piece `number`, with all or some of its columns; None if the file is missing or damaged."""
+    """Return the result of piece `number`, with all or some of its columns. Return None if the file is missing or
+    damaged.
+    """
     try:
         return read_parquet(part_path(folder, number), columns)
     except (OSError, pa.ArrowException, ValueError):
@@ -102,7 +104,7 @@ def read_part(folder: Path, number: int, columns: list[str] | None = None) -> pa
 
 
 def all_parts(folder: Path, count: int, columns: list[str] | None = None) -> Iterator[pa.Table]:
-    """Yield the first `count` parts in order; raise a DataError if one is missing or damaged."""
+    """Yield the first `count` parts in order. Raise a DataError if one is missing or damaged."""
     for number in range(count):
         table = read_part(folder, number, columns)
         if table is None:

@@ -1,6 +1,6 @@
 """What engines work on. A source is cut into numbered pieces; a stage is a function that is applied to every piece.
 
-Any worker can read any piece by itself, any number of times. A stage is sent to other processes, so it must be
+Any worker can read any piece by itself, any number of times. Stages are sent to other processes, so they must be
 picklable.
 """
 
@@ -21,7 +21,7 @@ LIVES = 3
 
 
 class WorkerLostError(CreperieError):
-    """Raised when so many workers have died during the same piece that trying again is pointless."""
+    """Raised when several workers have died during the same piece, and trying again is pointless."""
 
     def __init__(self) -> None:
         hint = "run the same command with fewer `workers=`: it continues where it stopped"
@@ -29,7 +29,7 @@ class WorkerLostError(CreperieError):
 
 
 class Pieces(Protocol):
-    """A source cut into numbered pieces. `piece` returns the same table for the same number, in any process."""
+    """A source cut into numbered pieces. In any process, `piece` returns the same table for the same number."""
 
     @property
     def counts(self) -> Sequence[int]:
@@ -78,13 +78,13 @@ class Held(Pieces):
 
 
 def is_held(pieces: Pieces) -> bool:
-    """Return True if the pieces are in this process's memory, where other processes cannot read them."""
+    """Return True if the pieces are in this process's memory. Other processes cannot read them there."""
     return bool(getattr(pieces, "in_memory", False))
 
 
 @dataclass(frozen=True)
 class FilePieces:
-    """A file in pieces of `size` rows; `starts` holds the byte offset of each piece."""
+    """A file in pieces of `size` rows. `starts` holds the byte offset of each piece."""
 
     path: str
     starts: tuple[int, ...]
@@ -128,8 +128,8 @@ Numbered = Iterator[tuple[int, pa.Table]]
 
 @runtime_checkable
 class Opening(Protocol):
-    """A stage that loads something heavy, such as a model. `open` is called once per worker and returns the function
-    that makes a piece's result.
+    """A stage that loads something heavy, such as a model. `open` is called once per worker. It returns the function
+    that computes a piece's result.
     """
 
     def open(self) -> Work: ...
@@ -140,5 +140,5 @@ Stage = Work | Opening
 
 
 def opened(stage: Stage) -> Work:
-    """Return the function that applies a stage to a table; if the stage has a model, load it first."""
+    """Return the function that applies a stage to a table. If the stage has a model, the model is loaded first."""
     return stage.open() if isinstance(stage, Opening) else stage

@@ -28,7 +28,7 @@ class Shard:
         return range(n * (self.number - 1) // self.count, n * self.number // self.count)
 
     def of(self, things: Sequence[T]) -> Sequence[T]:
-        """Return those of the `things` that belong to this shard; raise a UsageError if there are none."""
+        """Return those of the `things` that belong to this shard. Raise a UsageError if there are none."""
         own = self.range(len(things))
         if not own:
             raise UsageError(f"shard {self} is empty: there are only {len(things)} elements", hint="use fewer shards")
@@ -54,7 +54,7 @@ def parse_shard(text: str) -> Shard:
 
 
 def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> None:
-    """Raise a DataError unless the shards belong to the same job and every shard of this job is there exactly once.
+    """Raise a DataError unless the shards belong to one job and each of its shards occurs exactly once.
 
     `shards` holds (shard, path of its result, description of its job) for each shard.
     """

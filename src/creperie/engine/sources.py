@@ -35,7 +35,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Joined(Pieces):
-    """Several sources joined into one. If the files have ids of their own (`given`), these are kept; otherwise each id
+    """Several sources joined into one. If the files have ids of their own (`given`), these are kept. Otherwise each id
     is prefixed with the number of its source.
     """
 
@@ -101,7 +101,8 @@ def _open_text(path: str, kind: str, options: Mapping[str, str], spec: str, size
 
 
 def kind_of(path: str) -> str | None:
-    """Return the kind of a file, judged by its suffix; None if it is unknown. A suffix for compression is ignored.
+    """Return the kind of a file, judged by its suffix. Return None if the suffix is unknown. A suffix for compression
+    is ignored.
 
     >>> kind_of("cc3m.tsv.gz"), kind_of("notes.doc")
     ('tsv', None)

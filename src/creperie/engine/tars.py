@@ -21,7 +21,7 @@ PICTURES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
 
 @dataclass(frozen=True)
 class Samples(FilePieces):
-    """Captions in a tar file, in pieces. `text` is the suffix of the caption file (txt) or suffix and field
+    """Captions in a tar file, in pieces. `text` is the suffix of the caption file (txt), or its suffix and a field
     (json.caption).
     """
 
@@ -58,8 +58,8 @@ class Samples(FilePieces):
 
 
 def samples_of(file: IO[bytes], path: str, text: str) -> Iterator[tuple[str, int, bytes | None, str | None]]:
-    """Yield each sample of a tar file: name, position of its first byte, content of the caption file, name of the
-    image.
+    """Yield each sample of a tar file: its name, the position of its first byte, the content of its caption file, and
+    the name of its image.
 
     `text` names the caption as in `Samples`.
     """
@@ -94,7 +94,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def open_samples(path: str, *, size: int = ROWS, text: str = "txt") -> Samples:
-    """Return a tar file as a source of pieces, after one pass over the file to find where they begin."""
+    """Return a tar file as a source of pieces. The file is read once to find where the pieces begin."""
     starts, rows = [], 0
     with open_file(path) as file:
         for _, first, _, _ in samples_of(file, path, text):
