@@ -1,6 +1,7 @@
-"""The cells in which refinements count items, and the grid method, which balances these counts. Each attacker's gap on
-an item (how much the attacker prefers the true caption) falls into a signed bin; the bins of all attackers are the
-item's cell.
+"""The cells in which refinements count items, and the grid method, which balances these counts.
+
+An attacker's gap on an item says how much the attacker prefers the true caption. Each gap falls into a signed bin. The
+bins of all attackers together are the item's cell.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:
     """Return the attackers' gaps on items (items × attackers) as float64, scaled to [-1, 1]. If any gap of an attacker
-    is outside this range, all gaps of this attacker are divided by its largest |gap|.
+    is outside this range, all its gaps are divided by its largest |gap|.
 
     Zero stays zero and signs do not change: each attacker still prefers the same caption.
 
@@ -34,14 +35,13 @@ def unit_gaps(gaps: np.ndarray) -> np.ndarray:
 
 
 def signed_bins(gaps: np.ndarray, bins: int) -> np.ndarray:
-    """Return the signed bin of each gap: sign · (floor(|gap| · bins) + 1), or 0 where the gap is zero. |gap| = 1 falls
+    """Return the signed bin of each gap: sign · (floor(|gap| · bins) + 1), or 0 if the gap is zero. |gap| = 1 falls
     into the last bin.
-
-    As in the published code, the product is taken in float64: 0.58 · 50 is 28.999…, so it lies in bin 29.
 
     >>> signed_bins(np.array([[0.0, 0.58, -1.0, 0.02]]), 50).tolist()
     [[0, 29, -50, 2]]
     """
+    # As in the published code, the product is taken in float64: 0.58 · 50 is 28.999…, so it lies in bin 29.
     steps = np.minimum(np.floor(np.abs(gaps) * bins), bins - 1).astype(np.int64) + 1
     return np.where(gaps == 0, 0, np.sign(gaps).astype(np.int64) * steps)
 
@@ -51,14 +51,15 @@ FACE_BINS = 10  #: for items on which some attacker has a gap of exactly zero
 
 
 def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS) -> np.ndarray:
-    """Return a mask of the items to keep, chosen by the grid method.
+    """Return a mask of the items to keep, chosen by the grid method. For each attacker, as many of these items have a
+    gap above zero as below zero.
 
     The cell of an item is the vector of its signed bins, one per attacker. Every cell has an opposite cell, in which
     all signs are reversed. Of two opposite cells, the smaller one keeps all its items, and the larger one keeps as
-    many, drawn at random. Items with a gap of zero for every attacker are kept. Items with a gap of zero for only some
-    attackers are balanced separately, as published: by the gaps of the other attackers, in wider bins.
+    many, drawn at random.
 
-    For each attacker, whatever the number of attackers, #(gap > 0) = #(gap < 0) among the kept items.
+    Items with a gap of zero for every attacker are kept. Items with a gap of zero for only some attackers are balanced
+    separately, as published: by the gaps of the other attackers, in wider bins.
     """
     scaled = unit_gaps(gaps)
     face = (scaled == 0).any(axis=1)
@@ -80,7 +81,7 @@ def grid_selection(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS) -> np.n
 
 
 def first_of_each(rows: np.ndarray, codes: np.ndarray, amounts: np.ndarray) -> np.ndarray:
-    """Return the rows to keep: for each code c, the first `amounts[c]` of the rows that have this code."""
+    """Return the rows to keep: for each code c, the first `amounts[c]` rows with this code."""
     order = np.argsort(codes, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
     return rows[order][rank < amounts[codes[order]]]

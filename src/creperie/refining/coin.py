@@ -1,11 +1,12 @@
 """The coin method: each item is kept with a probability that makes its two captions equally likely to be the true one.
 
-Attackers learn from one half of the images, which is then left out. They judge the items of the other half: if they
-consider the true caption k times as likely as the false one, the item is kept with probability 1/k; if they consider
+Attackers learn from one half of the images, which is then left out, and judge the items of the other half. If they
+consider the true caption k times as likely as the false one, the item is kept with probability 1/k. If they consider
 the false one more likely, it is always kept. Among the kept items, the two captions are therefore equally likely to be
-true for anyone who knows what the attackers know. Every item is drawn independently, and attackers learned from none of
-the kept items. If counts were balanced exactly instead, they would leak: the counts of all items but one reveal the
-true caption of that one.
+true for anyone who knows what the attackers know.
+
+Every item is drawn independently, and no attacker learned from the kept items. Balancing the counts exactly would leak:
+the counts of all other items would reveal the true caption of an item.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def one_per_caption(pairs: Pairs, seed: int) -> np.ndarray:
-    """Return a mask that selects one random item from each group of items with the same images, subset and true
+    """Return a mask of randomly chosen items. It selects one item from each group with the same images, subset and true
     caption.
     """
     first = np.flatnonzero(np.r_[True, pairs.item[1:] != pairs.item[:-1]])
@@ -38,8 +39,8 @@ def held_out_odds(pairs: Pairs, attackers: Sequence[Attacker], seed: int, progre
     """Return the log-odds of every item's true caption, combined from all attackers; NaN for items that the attackers
     learned from.
 
-    The attackers learn from one half of the images. The weights with which their answers are combined are learned from
-    the same half, with answers given out of fold.
+    The attackers learn from one half of the images. The weights for combining their answers are learned from the same
+    half, with answers given out of fold.
     """
     learning = grouped_folds(pairs.group, 2, seed) == 0
     half = replace(pairs, fold=(~learning).astype(np.int64))

@@ -1,8 +1,8 @@
 """The largest balanced subset of the items, found by an integer programme.
 
 The signature of an item is the vector of its signed bins, one per attacker. Items with the same signature are
-interchangeable, so the programme has one integer variable per signature: its amount, the number of items to keep. Which
-items of a signature are kept is decided at random.
+interchangeable. The programme therefore has one integer variable per signature, its *amount*: the number of items to
+keep. Which items of a signature are kept is decided at random.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class _Programme:
 
     @property
     def mirrored(self) -> np.ndarray:
-        """The number of items to keep of each signature, so that the result is balanced: a signature and its opposite,
-        with all signs reversed, both get the smaller of their two counts.
+        """A balanced number of items to keep for each signature. A signature and its opposite, with all signs reversed,
+        both get the smaller of their two counts.
         """
         count = {tuple(cell): n for cell, n in zip(self.cells.tolist(), self.count.tolist())}
         return np.array([min(n, count.get(tuple(-x for x in cell), 0.0)) for cell, n in count.items()])
@@ -42,10 +42,12 @@ class _Programme:
 def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: float = 60.0) -> Selection:
     """Return the largest selection of items in which every attacker's gap histogram is symmetric about zero.
 
-    For every attacker and every bin of |gap|, as many of the kept items have a positive gap in the bin as have a
-    negative one. With enough time the result is optimal and always the same. If the time limit ends the search, the
-    result may not be optimal (the field `proven` is True if it certainly is). A few bins may then have slightly more
-    items of one sign (the field `off` is the total surplus), but over all bins the signs are always balanced.
+    In every bin of |gap|, as many of the kept items have a positive gap as a negative one, for every attacker. With
+    enough time the result is optimal and always the same.
+
+    If the time limit ends the search, the result may not be optimal; the field `proven` says whether it certainly is. A
+    few bins may then have slightly more items of one sign (the field `off` is the total surplus). Over all bins the
+    signs are always balanced.
     """
     scaled = unit_gaps(gaps)
     cells = signed_bins(scaled, bins)
@@ -58,8 +60,8 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
 
 
 def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
-    """Return the programme. It has a row per attacker and bin, with +1 for signatures with a positive gap in the bin
-    and −1 for those with a negative one.
+    """Return the programme. It has a row per attacker and bin. An entry is +1 for a signature with a positive gap in
+    the bin and −1 for one with a negative gap.
     """
     from scipy.sparse import csr_matrix
 
@@ -73,8 +75,8 @@ def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
 
 
 def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float, bool]:
-    """Return how many items of each signature to keep, an upper bound of the number of items, and whether this bound
-    is reached.
+    """Return three values: how many items of each signature to keep, an upper bound of the number of items, and whether
+    this bound is reached.
     """
     end = time.monotonic() + time_limit
     relaxed, bound, price = _linear(programme)
@@ -90,9 +92,7 @@ def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float,
 
 
 def _is_optimal(amounts: np.ndarray, bound: float) -> bool:
-    """Return True if no selection can be larger, because the sum of the amounts is the largest integer up
-    to the bound.
-    """
+    """Return True if no selection can be larger: the sum of the amounts is the largest integer up to the bound."""
     return bool(amounts.sum() >= np.floor(bound + 1e-6))
 
 
@@ -100,13 +100,13 @@ def _is_optimal(amounts: np.ndarray, bound: float) -> bool:
 class _Near:
     """A search for integer amounts (how many items to keep of each signature) that are balanced, near the solution of
     the linear relaxation.
-
-    Few of the relaxed amounts are fractional. When these are rounded down, some rows are out of balance. Small
-    programmes correct them. Each may change a few hundred amounts by a little: mainly those that are cheap to change,
-    according to the dual prices of the relaxed solution. Imbalance is penalised but allowed, so every small programme
-    has a solution, and each brings the amounts closer to balance. Once all rows are balanced, further programmes look
-    for a larger selection.
     """
+
+    # Few of the relaxed amounts are fractional. When these are rounded down, some rows are out of balance. Small
+    # programmes correct them. Each may change a few hundred amounts by a little: mainly those that are cheap to change,
+    # according to the dual prices of the relaxed solution. Imbalance is penalised but allowed, so every small programme
+    # has a solution, and each brings the amounts closer to balance. Once all rows are balanced, further programmes look
+    # for a larger selection.
 
     programme: _Programme
     relaxed: np.ndarray
@@ -117,7 +117,7 @@ class _Near:
         """Return the best amounts found by the time `end`. They are balanced in every bin if possible, otherwise only
         in signs: each attacker has as many positive as negative gaps on the kept items.
 
-        If even that was not achieved, return the amounts that the grid method would keep.
+        If even that was not achieved, return the amounts of the grid method.
         """
         programme = self.programme
         settled = np.abs(self.relaxed - np.rint(self.relaxed)) < 1e-6
@@ -143,10 +143,10 @@ class _Near:
         return programme.mirrored if self.off(amounts)[0] else amounts
 
     def _with_even_signs(self, amounts: np.ndarray) -> np.ndarray:
-        """Return amounts, changed such that every attacker has as many positive as negative gaps on the kept items. A
-        small programme searches for them briefly; it removes as few items as possible. If it finds none, the amounts
-        are returned unchanged.
+        """Return amounts with which every attacker has as many positive as negative gaps on the kept items. If none are
+        found, return `amounts` unchanged.
         """
+        # A small programme searches for them briefly; it removes as few items as possible.
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         programme = self.programme
@@ -167,15 +167,13 @@ class _Near:
         return np.where(there, amounts - change, change)
 
     def off(self, amounts: np.ndarray) -> tuple[float, float]:
-        """Return how far the selection is out of balance if these amounts are kept: in the signs of the gaps, and in
-        their bins.
-        """
+        """Return how far these amounts are out of balance: in the signs of the gaps, and in their bins."""
         programme = self.programme
         return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
 
     def _cheap_to_change(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return a mask of the amounts that the next small programme may change. It selects `size` amounts that are
-        cheap to change, with some randomness.
+        """Return a mask that selects `size` amounts, which the next small programme may change. Amounts that are cheap
+        to change are preferred, with some randomness.
         """
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
@@ -184,8 +182,8 @@ class _Near:
         return free
 
     def _improved(self, amounts: np.ndarray, free: np.ndarray, reach: float, end: float) -> np.ndarray:
-        """Return the best amounts if only those in the mask `free` change, each by at most `reach`. Imbalance is
-        penalised.
+        """Return the best amounts that can be reached by changing those in the mask `free`, each by at most `reach`.
+        Imbalance is penalised.
         """
         import scipy.sparse as sparse
         from scipy.optimize import Bounds, LinearConstraint, milp
@@ -222,7 +220,7 @@ REACH, FINE, A_WHILE = 2.0, 30.0, 3.0
 
 
 def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return the amounts that solve the linear relaxation, their sum, and the cost of changing each of them."""
+    """Return the amounts that solve the linear relaxation, their sum, and the cost of changing each amount."""
     from scipy.optimize import linprog
 
     rows = programme.balance.shape[0]
@@ -243,7 +241,7 @@ def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) 
     """Search the whole programme for a selection larger than `amounts`. Return the best amounts found and an upper
     bound of their sum.
 
-    If there is no larger selection, the bound is the size of the given one.
+    If there is no larger selection, the bound is the sum of `amounts`.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -270,7 +268,7 @@ def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) 
 
 
 def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
-    """Return a mask that selects `amounts[s]` random items of every signature s; `codes` holds the signature of each
+    """Return a mask that selects `amounts[s]` random items of every signature s. `codes` holds the signature of each
     item.
     """
     shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(codes))

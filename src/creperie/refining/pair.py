@@ -1,5 +1,5 @@
-"""The pair method: find the largest symmetric part of a benchmark, in which every pair of captions or images occurs
-equally often in both orders.
+"""The pair method: find the largest symmetric part of a benchmark. In it, every pair of captions or images occurs
+equally often in both orders (first true and second false, or the reverse).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ PRICE = 0.75
 
 
 def surplus_of_item(item: Item) -> ItemSurplus:
-    """Return, for each pair of captions or images of an item, how often the first is true and the second false, minus
-    how often it is the other way round.
+    """Return the surplus of each pair of captions or images of an item: how often the first is true and the second
+    false, minus how often the reverse holds.
     """
     surplus: list[tuple[tuple[str, ...], int]] = []
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
@@ -32,14 +32,13 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
     """Return a mask of the items to keep: as many as possible, such that every pair of captions or images occurs
     equally often in both orders (first true and second false, or the reverse).
 
-    Items in which this already holds for every pair are always kept. An item is removed if one of its pairs occurs in
-    no other item in the opposite order; a small integer programme decides about the rest.
-
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]
     >>> symmetric_part(ways).tolist()
     [True, True, False, True]
     """
+    # Items in which this already holds for every pair are always kept. An item is removed if one of its pairs occurs in
+    # no other item in the opposite order; a small integer programme decides about the rest.
     keep = np.array([not s.pairs for s in surplus], dtype=bool)
     if left := seen_both_ways(surplus):
         paired = [surplus[i] for i in left]
@@ -48,8 +47,8 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
 
 
 def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
-    """Return the indices of the largest set of items in which no surplus stands alone: whatever has a positive surplus
-    in one item has a negative one in another, and vice versa.
+    """Return the indices of the largest set of items in which no surplus stands alone. A pair with a positive surplus
+    in one item then has a negative surplus in another, and vice versa.
     """
     left = [i for i, s in enumerate(surplus) if s.pairs]
     while True:
@@ -64,9 +63,7 @@ def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
 
 
 def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
-    """Return the surpluses as a sparse matrix, with one row per pair or word that is counted and one
-    column per item.
-    """
+    """Return the surpluses as a sparse matrix. It has one row per pair or word, and one column per item."""
     from scipy.sparse import csr_matrix
 
     numbers = {key: k for k, key in enumerate(sorted({key for s in surplus for key, _ in s.pairs}))}
@@ -78,9 +75,11 @@ def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
     """Return a mask of the items to keep: as many as possible, such that the surplus of every pair or word, summed over
-    these items, is zero. Of items with the same key `asks` (the same images and true captions), at most one is kept. If
-    `aim` is given, the sums approach `aim` instead; each unit of deviation costs as much as the loss of `PRICE` items.
-    `table` comes from `surplus_table`.
+    these items, is zero. At most one item is kept of those with the same key `asks` (the same images and true
+    captions).
+
+    If `aim` is given, the sums approach `aim` instead. Each unit of deviation then costs as much as the loss of `PRICE`
+    items. `table` comes from `surplus_table`.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity

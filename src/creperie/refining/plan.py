@@ -71,7 +71,7 @@ class RefinePlan:
 
     @property
     def by_gaps(self) -> bool:
-        """True if the choice of items depends on nothing but the attackers' gaps, and captions are not changed."""
+        """True if the choice of items depends only on the attackers' gaps, and captions are not changed."""
         return not (self.how.asks or self.how.surplus or self.repair)
 
     @property
@@ -97,8 +97,8 @@ class RefinePlan:
         return (*self.how.attackers, *(name for name, uri in given.items() if uri))
 
     def watched(self, models: AttackerModels) -> tuple[str, ...]:
-        """Return the names of attackers that the selection does not use but that are measured: those held out or, by
-        default, all that are cheap to run.
+        """Return the names of attackers that are measured although the selection does not use them. These are the
+        held-out attackers or, by default, all that are cheap to run.
         """
         seen = self.selection(models)
         if self.held_out or (self.attackers and not self.audit):
@@ -110,8 +110,8 @@ class RefinePlan:
         """Return the names of the attackers for the final audit. If attackers are held out, these are the attackers
         selected against and those held out.
 
-        Otherwise the audit runs the standard battery. If the battery lacks attackers that were selected against, their
-        names are returned, each with a + in front. An empty tuple means the standard battery alone.
+        Otherwise the audit runs the standard battery. Attackers that were selected against and are not in the battery
+        are returned with a + in front. An empty tuple means the standard battery alone.
         """
         seen = self.selection(models)
         if self.held_out:
@@ -121,7 +121,7 @@ class RefinePlan:
 
     def audit_models(self, models: AttackerModels) -> AttackerModels:
         """Return the models for the final audit: all of `models`, unless the user named the attackers to select
-        against. In that case, an installed model is included only if the user also named it, or if one of the
-        attackers (to select against or held out) needs it.
+        against. In that case, an installed model is included only if the user named it or one of these attackers (or a
+        held-out one) needs it.
         """
         return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

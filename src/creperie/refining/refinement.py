@@ -1,4 +1,4 @@
-"""Refining a benchmark until the attackers have no advantage, with a record of every item that was removed for this."""
+"""Refining a benchmark until the attackers have no advantage. Every item that is removed for this is recorded."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def reasons_of(removed: Sequence[Removal]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class SubsetOutcome:
-    """The result of a refinement on one subset, or on all items if the items of all subsets are chosen together."""
+    """The result of a refinement on one subset. If the items of all subsets are chosen together, it is the result on
+    all items.
+    """
 
     name: str
     items: int
@@ -186,12 +188,12 @@ def refine(
     engine: Engine | None = None,
     progress: Progress | None = automatic,
 ) -> Refined:
-    """Refine a benchmark and audit the result. As in the papers, subsets are refined separately, unless the option
-    `together` is set.
+    """Refine a benchmark and audit the result. `bench` is a benchmark, a spec or a path. As in the papers, subsets are
+    refined separately, unless the option `together` is set.
 
-    `bench` is a benchmark, a spec or a path. If it has more than `SAMPLE` items, it can be scored piece by piece, on
-    `engine` if one is given. This is done if the method uses only the attackers' gaps and these attackers score
-    captions one by one. The attackers' results are then measured on a random sample.
+    A benchmark of more than `SAMPLE` items is scored piece by piece, on `engine` if one is given, and the attackers'
+    results are measured on a random sample. This requires a method that uses only the attackers' gaps, and attackers
+    that score captions one by one.
     """
     bench, progress = as_benchmark(bench), progress or silent
     selection = plan.selection(models)
@@ -262,9 +264,9 @@ class _Chooser:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Return the chosen items. If any of the attackers (`seen`) learns from items, the items of each of the two
-        `halves` are chosen separately, by the margins of attackers that learned from that half only. Otherwise all
-        items are chosen together.
+        """Return the chosen items. If none of the attackers (`seen`) learns from items, all items are chosen together.
+        Otherwise the items of each of the two `halves` are chosen separately, by the margins of attackers that learned
+        from that half only.
         """
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))
@@ -279,9 +281,9 @@ class _Chooser:
         return chosen[0] if len(chosen) == 1 else _combined(chosen[0], chosen[1])
 
     def in_pieces(self, seen: Sequence[Attacker], models: AttackerModels, engine: Engine | None) -> _Chosen:
-        """Choose the items of a benchmark that is too large for memory. Of each item, only three things are loaded:
-        its subset, its gap under each attacker (see `item_gaps`), and whether it is unsolvable because one caption is
-        both true and false.
+        """Choose the items of a benchmark that is too large for memory. For each item, only its subset, its gap under
+        each attacker (see `item_gaps`), and whether it is unsolvable are loaded. An item is unsolvable if one caption
+        is both true and false.
         """
         method, names = self.plan.how, tuple(a.name for a in seen)
         with item_features(self.bench, seen, models, engine, self.progress) as features:
@@ -339,7 +341,7 @@ def _benchmark_of(
     seed: int,
     removed: Sequence[Removal],
 ) -> Benchmark:
-    """Return a benchmark of the kept items, in their order, with a provenance step that records the refinement."""
+    """Return a benchmark of the kept items, in their order. A provenance step records the refinement."""
     settings = {
         "bins": plan.fineness or None,
         "together": plan.together,

@@ -1,4 +1,4 @@
-"""The interface of refinement methods: what they get, their settings and what they return."""
+"""The interface of refinement methods: their input, their settings and their results."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """What a method balances in one item: the surplus of each word, or of each pair of captions or images. The surplus
-    of a word is how often it occurs in true captions, minus how often in false ones. That of a pair is how often the
-    first is true and the second false, minus how often it is the other way round.
+    """What a method balances in one item: the surplus of each word, or of each pair of captions or images.
+
+    The surplus of a word is how often it occurs in true captions, minus how often in false ones. The surplus of a pair
+    is how often the first is true and the second false, minus how often the reverse holds.
     """
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
@@ -52,7 +53,7 @@ class ChoiceSettings:
 
 @dataclass(frozen=True)
 class Structural:
-    """A cue, used by an attacker, that cannot be removed by selecting items: balancing it would leave too few."""
+    """An attacker's cue that cannot be removed by selecting items, because balancing it would leave too few."""
 
     attacker: str
     share: float  #: share of the items that balancing would keep, at most
@@ -70,8 +71,8 @@ class Selection:
 
 @dataclass(frozen=True)
 class Filtered:
-    """The items that a filter keeps because their score is at most `threshold`, and the results of statistical tests on
-    them.
+    """The items that a filter keeps because their score is at most `threshold`, with the results of statistical tests
+    on these items.
     """
 
     keep: np.ndarray
@@ -86,7 +87,7 @@ class Filtered:
 
     @property
     def balanced(self) -> bool:
-        """True if the test finds no preference for true or false captions, and the interval of the accuracy lies near
+        """True if the test shows no preference for true or false captions, and the interval of the accuracy lies near
         one half.
         """
         return self.p_value >= LEVEL and self.low > 0.5 - NEAR and self.high < 0.5 + NEAR
@@ -106,7 +107,9 @@ class Choice:
     structural: tuple[Structural, ...] = ()
 
     def joined(self, other: Choice) -> Choice:
-        """Return one choice, given the choices from two halves of a pool. Both were made in the same way."""
+        """Return one choice, given the choices from the two halves of a pool. Both must have been made by the same
+        method.
+        """
         sizes = tuple((label, one + two) for (label, one), (_, two) in zip(self.curve, other.curve, strict=True))
         chosen = None
         if self.selection and other.selection:
@@ -117,7 +120,7 @@ class Choice:
 
 
 def gap_detail(pool: SelectionPool, item: int) -> str:
-    """Return the explanation for the removal of an item: the attackers' gaps on it. A gap is positive if the attacker
+    """Return an explanation for the removal of an item: the attackers' gaps on it. A gap is positive if the attacker
     prefers the true caption.
     """
     gaps = [f"{name} {gap:+.3g}" for name, gap in zip(pool.names, pool.gaps[item]) if gap]
@@ -148,8 +151,8 @@ def by_gaps(
     """Return a choice made with the function `balanced`. The choice's `curve` shows how many items are kept if only the
     first attacker is balanced, if the first two are, and so on.
 
-    `balanced(gaps, time_limit)` returns a mask of the items to keep, and a `Selection` or None. `gaps` (items ×
-    attackers) are positive where the attacker prefers the true caption.
+    `balanced(gaps, time_limit)` returns a mask of the items to keep, and a `Selection` or None. `gaps` is a matrix
+    (items × attackers); a gap is positive if the attacker prefers the true caption.
     """
     keep, chosen = balanced(pool.gaps, settings.time_limit)
     curve = [("all", len(keep))]

@@ -1,9 +1,11 @@
 """The results of attackers before and after a refinement, measured as in an audit.
 
-If a selection was made with an attacker's answers, the same answers cannot be used to judge it. The items are
-therefore split into two halves that share no image and no caption. If attackers learn, the items to keep are chosen
-in each half separately. The results after the refinement come from the audit of the kept items. Without an audit,
-attackers learn from the kept items of one half and are measured on those of the other.
+If a selection was made with an attacker's answers, the same answers cannot be used to judge it. The items are therefore
+split into two halves that share no image and no caption. If attackers learn, the items to keep are chosen in each half
+separately.
+
+The results after the refinement come from the audit of the kept items. Without an audit, attackers learn from the kept
+items of one half and are measured on those of the other.
 """
 
 from __future__ import annotations
@@ -49,17 +51,15 @@ class AttackerStanding:
 
 
 def figures_for_json(measure: Measure | None) -> dict[str, float]:
-    """Return a dictionary for JSON with those figures of a result that are shown in reports. If `measure` is None, they
-    are NaN.
-    """
+    """Return a dictionary for JSON with the figures that reports show. If `measure` is None, they are NaN."""
     return {name: getattr(measure, name, float("nan")) for name in FIGURES}
 
 
 def figures_of(
     pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress = silent
 ) -> dict[str, dict[str, Measure]]:
-    """Return the results of attackers on the pairs, by attacker and subset: accuracy as in an audit, its interval, and
-    the p-value against chance.
+    """Return the results of attackers on the pairs, by attacker and subset. They include the accuracy as in an audit,
+    its interval, and the p-value against chance.
     """
     by_attacker = {}
     for attacker in attackers:
@@ -84,15 +84,14 @@ def figures_from_audit(audit: Audit) -> dict[str, dict[str, Measure]]:
 def gaps_from_odds(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
     """Return each item's gap: the mean of 2p − 1 over its pairs of captions, where p is the probability of the true
     caption according to the log-odds. A pair without an answer counts as 0.
-
-    The log-odds themselves are not used because they have no limits: beside one very confident answer, all other gaps
-    would look alike.
     """
+    # The log-odds themselves are not used because they have no limits: beside one very confident answer, all other gaps
+    # would look alike.
     return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, dtype=np.float64) / 2))))
 
 
 def attacker_gaps(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
-    """Return an attacker's gap on every item; 0 where it has no preference."""
+    """Return an attacker's gap on every item. The gap is 0 if the attacker has no preference."""
     margins = attacker.margins(pairs, progress)
     if attacker.directed:
         return gaps_from_odds(pairs, margins)

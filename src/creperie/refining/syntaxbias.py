@@ -1,17 +1,18 @@
-"""SADE's filter: remove the items whose true caption is preferred too clearly by a language model that does not see
-the image.
+"""SADE's filter. It removes items if a language model, which does not see the image, prefers the true caption too
+clearly.
 
 The SyntaxBias score of an item is its likelihood gap, mean log P(true) − mean log P(false), divided by the largest
-absolute gap. It lies within [-1, 1], and it is zero where the gap is zero. Items with a score above a threshold are
+absolute gap. It lies within [-1, 1], and a gap of zero gives a score of zero. Items with a score above a threshold are
 removed.
 
-The paper says that its thresholds follow from p < 1e-5 (section 6.2), but not in which test. Here the threshold is
-given, or it is searched in one of two ways. With a p-value (the paper's is 1e-5), it is the largest threshold at
-which the model no longer prefers the true caption with a p below that value (one-sided sign test). Without one, it is
-the largest threshold at which the model cannot be shown to prefer either caption (two-sided sign test at 5 %) and its
-accuracy is shown to be near one half (the 90 % interval lies within 50 ± 5 %: two one-sided tests at 5 %). If no
-threshold satisfies both, as with few items, it is the one that leaves the accuracy nearest to one half. In small
-sets, the first way leaves more items, because only a strong preference has so small a p.
+The threshold may be given. The paper says that its thresholds follow from p < 1e-5 (section 6.2), but not in which
+test. If a p-value is given (the paper's is 1e-5), the threshold is the largest one at which a one-sided sign test no
+longer finds, with a p below that value, that the model prefers the true caption.
+
+By default, the threshold is the largest one with two properties: a two-sided sign test at 5 % finds no preference for
+either caption, and the 90 % interval of the accuracy lies within 50 ± 5 % (two one-sided tests at 5 %). If no threshold
+has both, as with few items, it is the one that leaves the accuracy nearest to one half. In small sets, a p-value leaves
+more items than the default.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from creperie.refining.select import LEVEL, NEAR, Choice, ChoiceSettings, Filter
 
 
 def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
-    """Return the gaps divided by the largest absolute gap; zero stays zero.
+    """Return the gaps divided by the largest absolute gap.
 
     >>> syntaxbias_scores(np.array([2.0, -0.5, 0.0])).tolist()
     [1.0, -0.25, 0.0]
@@ -40,7 +41,7 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 
 
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None, p_value: float | None = None) -> Filtered:
-    """Return the items whose SyntaxBias score is at most `threshold`, with the results of tests on them. Without
+    """Return the items whose SyntaxBias score is at most `threshold`, with the results of tests on these items. Without
     `threshold`, the largest suitable threshold is used.
 
     With `p_value`, a threshold is suitable if a one-sided sign test on the items up to it has a p-value of at least
@@ -81,10 +82,9 @@ def _filtered(scores: np.ndarray, limit: float) -> Filtered:
 def _searched(scores: np.ndarray) -> float:
     """Return the largest threshold at which the kept items are balanced. If there is none, return the threshold at
     which they are closest to balance.
-
-    Lowering the threshold removes one by one the items in which the model prefers the true caption (wins), so the
-    accuracy falls steadily. The thresholds to try therefore lie around the one that leaves as many wins as losses.
     """
+    # Lowering the threshold removes one by one the items in which the model prefers the true caption (wins), so the
+    # accuracy falls steadily. The thresholds to try therefore lie around the one that leaves as many wins as losses.
     levels = np.unique(scores)
     if not len(levels):
         return 0.0

@@ -1,4 +1,4 @@
-"""The words method: if a caption has several foils, choose among them so that word counts are balanced."""
+"""The words method: if a caption has several foils, one of them is chosen so that word counts are balanced."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, Refine
 
 
 def surplus_of_words(item: Item) -> ItemSurplus:
-    """Return, for each word and each pair of neighbouring words, how much more often it occurs in true captions than in
-    false ones.
+    """Return the surplus of each word and of each pair of neighbouring words: how often it occurs in true captions,
+    minus how often in false ones.
     """
     surplus: Counter[tuple[str, ...]] = Counter()
     for true, false in text_asks(item):
@@ -34,14 +34,13 @@ def _grams(text: str) -> Counter[tuple[str, ...]]:
 
 
 def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
-    """Return a mask of the items to keep: as many as possible, such that their word counts are as balanced as if a fair
+    """Return a mask of the items to keep: as many as possible, such that word counts are about as balanced as if a fair
     coin had chosen the true caption of each item.
-
-    Exact balance would leak: if every word's surplus (true minus false occurrences) summed to exactly zero, the sums
-    over all other items would reveal the true caption of any item. To avoid this, the largest part whose surpluses sum
-    to zero is found first, and a random sign is drawn for each of its items. The sums of the signed surpluses are the
-    aim, and the kept items come as close to it as possible.
     """
+    # Exact balance would leak: if every word's surplus (true minus false occurrences) summed to exactly zero, the sums
+    # over all other items would reveal the true caption of any item. To avoid this, the largest part whose surpluses
+    # sum to zero is found first, and a random sign is drawn for each of its items. The sums of the signed surpluses are
+    # the aim, and the kept items come as close to it as possible.
     keep = np.array([not s.pairs for s in surplus], dtype=bool)
     if left := seen_both_ways(surplus):
         paired = [surplus[i] for i in left]

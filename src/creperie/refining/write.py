@@ -1,4 +1,4 @@
-"""Writing a refinement to disk, and its JSON document, whose keys scripts can rely on."""
+"""Writing a refinement to disk, and as a JSON document with keys that scripts can rely on."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ REPORT = "refine.json"
 
 
 def write_refined(refined: Refined, folder: str | Path, *, force: bool = False, place: str | Path = "") -> Benchmark:
-    """Write the refined benchmark with removed.parquet and refine.json, and return it as loaded from the folder. The
-    folder appears only once everything in it is complete. `place` is its later location, if it will be moved.
+    """Write the refined benchmark with removed.parquet and refine.json, and return the benchmark as loaded from the
+    folder. The folder appears only once everything in it is complete. `place` is its later location, if it will be
+    moved.
     """
     folder, images = Path(folder), refined.bench.images.location
     inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())
@@ -35,7 +36,9 @@ def write_refined(refined: Refined, folder: str | Path, *, force: bool = False, 
 
 
 def write_removed(refined: Refined, path: Path) -> None:
-    """Write the removed items unchanged, a piece at a time, each with its reason and the figures that explain it."""
+    """Write the removed items, each with the reason for its removal and the figures that explain it. They are written a
+    piece at a time.
+    """
     original, removed = refined.original, refined.removed
     named = [pa.field(name, pa.string()) for name in ("reason", "why", "detail")]
     writer = TableWriter(path, pa.schema([*original.schema, *named]))
