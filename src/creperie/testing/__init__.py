@@ -1,3 +1,1 @@
-"""Helpers for tests and demos: tiny model checkpoints in the layout of a model hub, made on demand, and a scripted
-model.
-"""
+"""Helpers for tests and demos: tiny model checkpoints in the layout of a model hub, and a scripted model."""

@@ -1,8 +1,8 @@
 """A stand-in for a language model. It answers only prompts for richer captions (`llm:enrich`).
 
-A recipe can name it as `lm:pkg:creperie.testing.scripted_writer`, so that it can be tried quickly and without a
-language model. The stand-in understands no language: every caption gets the same details, which are true of all
-images of the built-in world.
+A recipe can name it as `lm:pkg:creperie.testing.scripted_writer` and can then be tried without a language model. The
+stand-in understands no language: every caption gets the same details, which are true of all images of the built-in
+world.
 """
 
 from __future__ import annotations

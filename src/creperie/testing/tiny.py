@@ -87,8 +87,8 @@ def clip_processor(size: int = IMAGE) -> Any:
 
 
 def enliven(model: Any, seed: int) -> Any:
-    """Give the model seeded random weights that are large enough for different inputs to give different outputs, and
-    return it.
+    """Give the model seeded random weights, and return it. The weights are large enough for different inputs to give
+    different outputs.
     """
     import torch
 

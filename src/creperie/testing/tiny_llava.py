@@ -40,9 +40,7 @@ def tiny_llava(folder: Folder, seed: int = 0) -> Path:
 
 
 def llama_tokenizer(special: list[str]) -> Any:
-    """Return a tokenizer that puts a space before every word, including the first word of a text, as in
-    Llama 1 and 2.
-    """
+    """Return a tokenizer that puts a space before every word, including the first one, like those of Llama 1 and 2."""
     from transformers import LlamaTokenizer
 
     letters = sorted({*tokenizers.LETTERS, "▁", "\n"})

@@ -18,8 +18,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'\"!?
 
 
 def clip_tokenizer(context: int = 77) -> Any:
-    """Return a byte-level BPE tokenizer like CLIP's: it marks the ends of words, and its start and end tokens have
-    the highest ids.
+    """Return a byte-level BPE tokenizer like CLIP's. It marks the ends of words, and its start and end tokens have the
+    highest ids.
     """
     from transformers import CLIPTokenizer
 
@@ -29,7 +29,7 @@ def clip_tokenizer(context: int = 77) -> Any:
 
 
 def wordpiece_tokenizer(context: int = 128) -> Any:
-    """Return a lower-casing WordPiece tokenizer with [CLS] and [SEP], like that of BERT."""
+    """Return a lower-casing WordPiece tokenizer with [CLS] and [SEP], like BERT's."""
     from transformers import BertTokenizer
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -45,11 +45,10 @@ def sentence_words() -> list[str]:
 
 def byte_pairs(suffix: str) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the pieces (tokens) and the merges of a byte-level BPE tokenizer. Its merges build each known word from
-    its letters, from left to right.
-
-    The merges are written here and not learned by a library, because libraries break ties differently in every run.
-    `suffix` marks the end of a word; if it is empty, the space before a word marks its beginning.
+    its letters, from left to right. `suffix` marks the end of a word; if it is empty, the space before a word marks its
+    beginning.
     """
+    # The merges are written here and not learned by a library, because libraries break ties differently in every run.
     from tokenizers.pre_tokenizers import ByteLevel
 
     alphabet = sorted(ByteLevel.alphabet())

@@ -17,10 +17,10 @@ STACKED = "qkv"
 
 
 def add_adapters(model: nn.Module, targets: Collection[str], rank: int, alpha: float) -> Any:
-    """Freeze a model, add adapters to the layers named in `targets`, and return the peft object that holds them.
-
-    If one layer computes queries, keys and values together, the whole layer gets an adapter.
+    """Freeze a model and add adapters to the layers named in `targets`. Return the peft object that holds the
+    adapters.
     """
+    # If one layer computes queries, keys and values together, the whole layer gets an adapter.
     try:
         from peft import LoraConfig, LoraModel
     except ModuleNotFoundError as e:

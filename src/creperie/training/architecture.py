@@ -36,8 +36,8 @@ def split_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Words:
-    """A tokenizer whose tokens are whole words. The tokens of a caption are <start>, one token per word, and <end>. A
-    caption of more than `context` tokens loses its last words; `cut` is the number of words lost.
+    """A tokenizer whose tokens are whole words. The tokens of a caption are <start>, one token per word, and <end>. If
+    a caption has more than `context` tokens, its last words are cut off; `cut` is their number.
 
     >>> words = vocabulary_of(["a red cat", "a dog"], context=5)
     >>> words(["a red dog sits"])[0].ids.tolist(), words(["a red dog sits"])[0].cut
@@ -87,7 +87,7 @@ class SmallConfig:
 
     @property
     def shrink(self) -> int:
-        """The downsampling factor of the image tower, which is the width of a feature-map cell in pixels."""
+        """The downsampling factor of the image tower: the width in pixels of one cell of its feature map."""
         return int(2 ** (len(self.channels) + 1))
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ class ImageTower(nn.Module):
 
 
 class SmallTextTower(nn.Module):
-    """A causal transformer whose output is taken at the end token, so that padding has no effect."""
+    """A causal transformer. Its output is taken at the end token, so that padding has no effect."""
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class SmallClip(nn.Module):
         self.logit_scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
 
     def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Return the vectors of images, which are given as bytes of shape (n, size, size, 3)."""
+        """Return the vectors of images. The images are bytes of shape (n, size, size, 3)."""
         scaled = pixels.permute(0, 3, 1, 2).to(self.logit_scale.dtype) / 127.5 - 1.0
         return self.image(scaled)
 
@@ -212,7 +212,8 @@ class SmallClip(nn.Module):
 
 
 def save_weights(model: nn.Module, path: Path) -> None:
-    """Write a model's weights into a safetensors file (as contiguous tensors on the CPU, which the format requires)."""
+    """Write a model's weights into a safetensors file."""
+    # The format requires contiguous tensors on the CPU.
     from safetensors.torch import save_file
 
     save_file({name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}, path)
@@ -249,8 +250,8 @@ class SmallNetwork(TrainedNetwork):
 
 
 class DualNetwork(TrainedNetwork):
-    """A network around a dual encoder of the library transformers or open_clip. `towers` holds the functions with which
-    creperie calls the encoder's image tower and text tower.
+    """A network around a dual encoder of the library transformers or open_clip. `towers` holds the functions that call
+    the encoder's image tower and text tower.
 
     `pad` is the id of the padding token, for towers that need a mask.
     """
@@ -266,8 +267,8 @@ class DualNetwork(TrainedNetwork):
 
 
 class Student(Protocol):
-    """The interface of a model in training. `network` maps (pixels, ids) to image vectors, text vectors and the
-    scale.
+    """The interface of a model in training. `network` maps (pixels, ids) to three things: image vectors, text vectors
+    and the scale.
     """
 
     kind: str  #: the kind of URI that loads what `save` writes

@@ -76,10 +76,10 @@ def _sweep_drafts(out: Path) -> None:
 
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     """Return the record of the training run in the folder `out`. If the folder holds a run of the same `job` (model,
-    data and settings), this is the stored record, and that run can be resumed; otherwise it is a new record.
+    data and settings), the stored record is returned, and that run can be resumed. Otherwise a new record is returned.
 
-    Raise a UsageError if the folder contains files but no training run, or another job's run that has finished or has
-    a checkpoint. With `force`, an earlier run is deleted first.
+    Raise a UsageError if the folder contains files but no training run. Also raise one if it holds another job's run
+    that has finished or has a checkpoint. With `force`, an earlier run is deleted first.
     """
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):
@@ -128,6 +128,6 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
 
 
 def keep_metrics(out: Path, steps: int) -> None:
-    """Delete the metrics logged after step number `steps`; training that resumes there logs them again."""
+    """Delete the metrics logged after step number `steps`. Training that resumes there logs them again."""
     lines = [line for line in read_metrics(out) if line["step"] <= steps]
     write_text(out / METRICS, "".join(json.dumps(line) + "\n" for line in lines))

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 class DualStudent(Student):
-    """A dual encoder in training. Images and captions are prepared in the same way as by the library from which the
-    encoder comes.
-    """
+    """A dual encoder in training. Images and captions are prepared as in the encoder's own library."""
 
     def __init__(self, encoder: DualEncoder) -> None:
         raw = encoder.tokenizer.tokenizer

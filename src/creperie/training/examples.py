@@ -20,7 +20,7 @@ Open = Callable[[str], Image.Image]
 class TrainingExample:
     """A training example: an image and a true caption, with an optional paraphrase, foils and alternatives.
 
-    `key` identifies the record from which the example was made. `alternatives` are other images, of which the caption
+    `key` identifies the record from which the example was made. `alternatives` are other images, for which the caption
     is false.
     """
 
@@ -36,7 +36,7 @@ class TrainingExample:
 class TrainSet:
     """A list of training examples, and a function that opens their images.
 
-    `contents` returns a digest of the images' contents. It can be left out if the keys determine what the images show.
+    `contents` returns a digest of the images' contents. It can be left out if the keys alone determine the images.
     """
 
     name: str
@@ -82,8 +82,8 @@ def train_set(bench: Benchmark) -> TrainSet:
     """Return the items of a benchmark as training examples, one per image of an item.
 
     The image's first true caption becomes the example's caption, the second its paraphrase, and the false captions its
-    foils. The item's other images become alternatives. If an image has more than two captions and all are true, each of
-    them becomes an example of its own.
+    foils. The item's other images become alternatives. If all captions of an image are true and there are more than
+    two, each of them becomes an example of its own.
     """
     from creperie.bench import open_image
     from creperie.scoring import benchmark_digest
@@ -112,6 +112,6 @@ def train_set(bench: Benchmark) -> TrainSet:
 
 
 def with_foils(data: TrainSet, foils: Sequence[tuple[str, ...]]) -> TrainSet:
-    """Return the data with the foils of each example replaced by new ones; `foils` has one tuple per example."""
+    """Return the data with new foils. `foils` has one tuple per example, which replaces the example's foils."""
     pairs = zip(data.examples, foils, strict=True)
     return replace(data, examples=tuple(replace(e, foils=own) for e, own in pairs))

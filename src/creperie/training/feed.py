@@ -1,4 +1,4 @@
-"""Batches of training data, determined by seed and step, and prepared in a background thread."""
+"""Batches of training data. They are determined by seed and step, and prepared in a background thread."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NUMBERS = pa.list_(pa.int64())  #: the type of a column of row numbers, of an ex
 class Batch:
     """The inputs of one batch on the device.
 
-    Its texts are the captions, followed by the paraphrases (one per caption, or none at all) and by the foils. Its
-    images are those of the examples, followed by the alternatives.
+    Its texts are the captions, then the paraphrases (one per caption, or none at all), then the foils. Its images are
+    those of the examples, then the alternatives.
     """
 
     number: int
@@ -44,12 +44,11 @@ def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
     """Return the examples in `order`, rearranged: the first examples of all images come first, then the second ones,
     and so on. `images` has the number of each example's image.
 
-    This tends to keep two captions of one image out of the same batch. Within a batch, every caption counts as wrong
-    for the images of all other examples, although it is true if two examples have the same image.
-
     >>> _spread(np.array([0, 1, 2, 3]), np.array([7, 7, 8, 8])).tolist()
     [0, 2, 1, 3]
     """
+    # This tends to keep two captions of one image out of the same batch. Within a batch, every caption counts as wrong
+    # for the images of all other examples, although it is true if two examples have the same image.
     own = images[order]
     by_image = np.argsort(own, kind="stable")
     starts = np.flatnonzero(np.diff(own[by_image], prepend=-1))
@@ -60,11 +59,10 @@ def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
 
 
 class Feed:
-    """A training set that is served as batches.
+    """A training set that is served as batches."""
 
-    Texts are tokenised once, and images are prepared on first use. After that, a batch is only copied from arrays, so
-    the thread that runs the model does not wait.
-    """
+    # Texts are tokenised once, and images are prepared on first use. After that, a batch is only copied from arrays, so
+    # the thread that runs the model does not wait.
 
     def __init__(
         self,
@@ -87,8 +85,8 @@ class Feed:
     # -- texts and pictures as numbers ---------------------------------------------------------------------------
 
     def _number_texts(self, truncate: bool) -> None:
-        """Tokenise all texts into one padded table, and store each example's captions and foils as row numbers of this
-        table. With `truncate`, texts that are too long are cut; without it, they raise a DataError.
+        """Tokenise all texts into one padded table. Store each example's captions and foils as row numbers of this
+        table. Texts that are too long are cut with `truncate`; without it, they raise a DataError.
         """
         examples = self.data.examples
         texts = list(dict.fromkeys(self.data.captions()))
@@ -142,8 +140,8 @@ class Feed:
         return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
 
     def _drawn_foils(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return one foil, drawn at random, for each example in `rows` that has foils, as row numbers of the table of
-        texts. The draw depends on `number`, the number of the batch, so other epochs draw other foils.
+        """Return one random foil for each example in `rows` that has foils, as row numbers of the table of texts. The
+        draw depends on `number`, the number of the batch, so other epochs draw other foils.
         """
         if self.settings.objective == "clip":
             return np.zeros(0, dtype=np.int64)
@@ -180,7 +178,7 @@ class Feed:
 
 
 def moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
-    """Return a tensor on the device; it is copied to a GPU through pinned memory."""
+    """Return a copy of a tensor on the device. A GPU is reached through pinned memory."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
 
 

@@ -24,8 +24,8 @@ EVERY = "every"
 
 
 def arms_to_run(arms: Sequence[str]) -> tuple[str, ...]:
-    """Return the arms that a study runs: always "none" (training without foils) first, and then the arms in `arms`,
-    each once. An arm is a type of training foils; "every" in `arms` stands for all types.
+    """Return the arms that a study runs: always "none" (training without foils) first, then the arms in `arms`, without
+    duplicates. An arm is a type of training foils; "every" in `arms` stands for all types.
 
     >>> arms_to_run(["negate", "none"])
     ('none', 'negate')
@@ -53,8 +53,8 @@ class ExamResult:
 
 @dataclass(frozen=True)
 class TrainingStudy:
-    """The results of a study so far, one for each finished training run. A study has one run for each seed and each arm
-    (type of training foils).
+    """The results of a study so far. There is one for each finished training run; a study has one run for each seed and
+    each arm (type of training foils).
     """
 
     preset: str
@@ -85,8 +85,8 @@ class TrainingStudy:
         return [s.values[column] for s in self.sat if s.arm == arm]
 
     def gains(self, arm: str, column: str) -> list[float]:
-        """Return, for each seed, the accuracy after training with the foils that `arm` names, minus the accuracy after
-        training without foils. `column` names the test subset.
+        """Return the gain for each seed: the accuracy after training with the foils that `arm` names, minus the
+        accuracy after training without foils. `column` names the test subset.
         """
         plain = {s.seed: s.values[column] for s in self.sat if s.arm == "none"}
         return [s.values[column] - plain[s.seed] for s in self.sat if s.arm == arm and s.seed in plain]
@@ -108,7 +108,7 @@ def read_study(document: dict[str, Any]) -> TrainingStudy:
 
 
 def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean over seeds and its 95 % interval by Student's t; with fewer than three seeds, the mean and the
+    """Return the mean over seeds and its 95 % interval by Student's t. With fewer than three seeds, the interval is the
     range.
 
     >>> [round(x, 2) for x in seed_interval([50.0, 52.0, 54.0])]
@@ -126,7 +126,7 @@ def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def seed_share_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the result of `seed_interval` for percentages; the interval is clipped to the range from 0 to 100.
+    """Return the result of `seed_interval` for percentages. The interval is clipped to the range from 0 to 100.
 
     >>> [round(x, 2) for x in seed_share_interval([98.0, 99.0, 100.0])]
     [99.0, 96.52, 100.0]

@@ -33,9 +33,8 @@ def train(
     """Train a model on a benchmark with images and return the result, whose `uri` names the trained model.
 
     `model` is the URI of a model to continue from, or a small model to train from scratch (`SmallConfig`, or the name
-    of a preset such as "small"); with None, the two towers named in `towers` are joined. If makers (such as
-    `rules:swap`) write foils to train with, they run on `engine`. After an interruption, the same call resumes the
-    training.
+    of a preset such as "small"). With None, the two towers named in `towers` are joined. Makers (such as `rules:swap`)
+    that write foils to train with run on `engine`. After an interruption, the same call resumes the training.
     """
     progress = progress or silent
     foils = tuple(name for name in options.negatives if name != "none")
@@ -57,7 +56,7 @@ def train(
 
 
 def _start(model: str | TowersConfig | SmallConfig | None, towers: TowerOptions) -> str | TowersConfig | SmallConfig:
-    """Return the model to start from, as a URI or configuration; two towers to join are returned as a TowersConfig."""
+    """Return the model to start from, as a URI or configuration. Two towers to join are returned as a TowersConfig."""
     if towers.image_tower or towers.text_tower:
         if model is not None:
             raise UsageError("`model=` and `image_tower=` exclude each other", hint="leave out one of them")

@@ -1,4 +1,4 @@
-"""Training of joined towers. For a frozen tower, the features are computed once and cached. A tower that is not frozen
+"""Training of joined towers. The features of a frozen tower are computed once and cached. A tower that is not frozen
 gets pixels or tokens, like any other model.
 """
 
@@ -31,8 +31,8 @@ _LAST_SET: dict[str, np.ndarray] = {}
 class TowersNetwork(TrainedNetwork):
     """The trained part of joined towers: the heads, and those towers that are not frozen.
 
-    A frozen tower is not part of the network. Instead of the pixels or token ids for this tower, the network takes the
-    features that the tower computed from them.
+    A frozen tower is not part of the network. In its place, the network takes the features that the tower computed from
+    the pixels or token ids.
     """
 
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
@@ -53,7 +53,7 @@ class TowersNetwork(TrainedNetwork):
         """Return one vector per image. `shown` has the views of each image (such as whole and mirrored), as pixels or
         as features.
 
-        In training, the vector is that of one view, chosen at random; otherwise it is the mean over all views.
+        In training, one view is chosen at random. Otherwise the vector is the mean over all views.
         """
         n, count = shown.shape[:2]
         if not self.training:
@@ -115,10 +115,8 @@ class TowersStudent(Student):
         return self.towers.image_features(views[None])[0] if self.frozen_images else views
 
     def features_of(self, keys: Sequence[str], data: TrainSet, progress: Progress = silent) -> np.ndarray:
-        """Return the features of all images of a set, (n, views, width).
-
-        The features of the last set are cached, because a study trains many models on the same images.
-        """
+        """Return the features of all images of a set, (n, views, width)."""
+        # The features of the last set are cached, because a study trains many models on the same images.
         seen = [self.towers.fingerprint.key, data.contents(), *keys]
         name = hashlib.sha256("\0".join(seen).encode()).hexdigest()
         if name in _LAST_SET:
@@ -144,8 +142,8 @@ class TowersStudent(Student):
         return [Tokens(np.array([self._numbers[text]]), whole.cut) for text, whole in zip(texts, tokens, strict=True)]
 
     def _learn(self, texts: Sequence[str], tokens: Sequence[Tokens]) -> None:
-        """Add the features of new captions to the table `network.texts`, and note the row of each caption. Features
-        that are stored on disk are read; the others are computed and stored.
+        """Add the features of new captions to the table `network.texts`, and store the row number of each caption.
+        Features on disk are read; the others are computed and stored.
         """
         fresh = list({text: i for i, text in enumerate(texts) if text not in self._numbers}.values())
         if not fresh:
@@ -174,7 +172,7 @@ class TowersStudent(Student):
     # -- folders -----------------------------------------------------------------------------------------------------
 
     def save(self, folder: Path) -> None:
-        """Write the heads and the trained towers. Of a frozen tower, only the URI is stored."""
+        """Write the heads and the trained towers. Only the URI of a frozen tower is stored."""
         config = self.config
         with quiet_libraries():
             if "image" in config.trained:
@@ -188,8 +186,8 @@ class TowersStudent(Student):
 
 
 def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
-    """Return the joined towers in a folder, ready for more training. `trained` names the towers to train; with None,
-    they are those in the folder's configuration.
+    """Return the joined towers in a folder, ready for more training. `trained` names the towers to train; by default,
+    the folder's configuration names them.
     """
     heads = load_heads(folder)
     if trained is not None:

@@ -59,8 +59,8 @@ class Lab:
         self.refined: Mapping[str, tuple[str, ...]] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """Make the base model of a seed and return its test result. The model is trained or, with the preset
-        `scratch`, only given random weights.
+        """Make the base model of a seed and return its test result. With the preset `scratch`, the model has random
+        weights; otherwise it is trained.
         """
         settings = replace(self.preset.base, seed=seed)
         words = [*self.pairs.captions(), *self.biased.data.captions()]
@@ -73,8 +73,8 @@ class Lab:
         return self._train(job, "base", seed)
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Train the model with the URI `base` on the types of foils that `arm` names, with the random seed `seed`, and
-        return the test result. If `arm` names no foils, CLIP's loss is used.
+        """Train the model with the URI `base` and return the test result. `arm` names the types of foils to train on;
+        without foils, CLIP's loss is used.
         """
         types, refined = ARMS[arm]
         biased = replace(self.biased, foils=self.refine()) if refined else self.biased
@@ -97,10 +97,11 @@ class Lab:
         return ExamResult(arm, seed, values, kinds, foils, done.document.get("seconds", 0.0), done.uri)
 
     def refine(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the training foils after refinement: for each type, a tuple with one foil per caption, or "" if the
-        foil was removed. If an earlier call with the same data and settings stored the result in the study's folder, it
-        is read from there.
+        """Return the training foils after refinement. For each type, a tuple holds one foil per caption, or "" if the
+        foil was removed.
         """
+        # If an earlier call with the same data and settings stored the result in the study's folder, it is read from
+        # there.
         if self.refined:
             return self.refined
         path = self.out / REFINED
@@ -119,7 +120,7 @@ class Lab:
         return self.refined
 
     def notes(self) -> tuple[str, ...]:
-        """Return a note on how many foils the refinement kept, in a tuple that is empty if none were refined."""
+        """Return a tuple with a note on how many foils the refinement kept. It is empty if no foils were refined."""
         if not self.refined:
             return ()
         before, left = (
@@ -131,8 +132,8 @@ class Lab:
 
 
 def world_exam(preset: TrainingPreset, extra: Sequence[str] = ()) -> Benchmark:
-    """Return a test benchmark made from the split `test` of the built-in world. It contains all kinds of foils that the
-    study's table shows, and the kinds named in `extra`.
+    """Return a test benchmark made from the split `test` of the built-in world. It contains the kinds of foils in the
+    study's table and those named in `extra`.
     """
     listed = [k for names in COLUMNS.values() for members in names.values() for k in members]
     return make_world(World(preset.items, tuple(dict.fromkeys([*listed, *extra])), size=preset.model.size))

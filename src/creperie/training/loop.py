@@ -109,10 +109,8 @@ def train_job(
 
 
 def open_accelerator(settings: TrainingSettings) -> Any:
-    """Return an Accelerator that does not choose a device; creperie chooses it.
-
-    If accelerate chose, all training runs in a process would use the device of the first run.
-    """
+    """Return an Accelerator that does not choose a device; creperie chooses it."""
+    # If accelerate chose, all training runs in a process would use the device of the first run.
     try:
         from accelerate import Accelerator
     except ModuleNotFoundError as e:
@@ -166,7 +164,7 @@ class _TrainingRun:
         checkpoints.keep_metrics(self.out, self.state.step)
 
     def save(self) -> None:
-        """Write a checkpoint of the current step, after checking that all losses so far are finite."""
+        """Check that all losses so far are finite, then write a checkpoint of the current step."""
         import torch
 
         self.read_losses()
@@ -242,7 +240,7 @@ class _TrainingRun:
     # -- records -------------------------------------------------------------------------------------------------
 
     def read_losses(self) -> None:
-        """Fetch the losses that are still on the device, and log them; raise a DivergedError if one is not finite."""
+        """Fetch the losses that are still on the device, and log them. Raise a DivergedError if one is not finite."""
         import torch
 
         if not self.unread:

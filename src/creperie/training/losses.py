@@ -24,8 +24,8 @@ def negclip_loss(
     scale: torch.Tensor | float,
     alternatives: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return NegCLIP's loss. This is CLIP's loss in which `foils` are additional wrong captions for each image, and
-    `alternatives` are additional wrong images for each caption. The similarities are multiplied by `scale`.
+    """Return NegCLIP's loss: CLIP's loss with `foils` as additional wrong captions for each image, and `alternatives`
+    as additional wrong images for each caption. The similarities are multiplied by `scale`.
 
     >>> import torch
     >>> apart = torch.eye(2)
@@ -40,7 +40,7 @@ def negclip_loss(
 
 
 def ranking_loss(anchors: torch.Tensor, candidates: torch.Tensor, scale: torch.Tensor | float) -> torch.Tensor:
-    """Return the multiple-negatives ranking loss, in which candidate i is the only correct one for anchor i."""
+    """Return the multiple-negatives ranking loss. Candidate i is the only correct one for anchor i."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -75,7 +75,7 @@ def unit(vectors: torch.Tensor) -> torch.Tensor:
 def batch_loss(
     settings: TrainingSettings, batch: Batch, images: torch.Tensor, texts: torch.Tensor, scale: torch.Tensor
 ) -> torch.Tensor:
-    """Return the loss of a batch by the objective that `settings` names."""
+    """Return the loss of a batch. `settings` names the objective."""
     n, second = batch.size, batch.paraphrases
     shown, alternatives = images[:n], images[n:]
     captions, paraphrases, foils = texts[:n], texts[n : n + second], texts[n + second :]
@@ -85,7 +85,7 @@ def batch_loss(
 
 
 def train_mode(network: torch.nn.Module) -> None:
-    """Put a network into training mode; frozen parts stay in eval mode and keep their running statistics."""
+    """Put a network into training mode. Frozen parts stay in eval mode and keep their running statistics."""
     network.train()
     for part in network.modules():
         own = list(part.parameters(recurse=False))
@@ -94,7 +94,7 @@ def train_mode(network: torch.nn.Module) -> None:
 
 
 def make_optimiser(network: TrainedNetwork, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """Return an AdamW optimiser; as in CLIP, it applies no weight decay to gains, biases and the temperature."""
+    """Return an AdamW optimiser. As in CLIP, it applies no weight decay to gains, biases and the temperature."""
     import torch
 
     named = [(name, w) for name, w in network.named_parameters() if w.requires_grad]

@@ -26,7 +26,7 @@ class FoilRefinement:
     its test foils (its appendix D.3).
 
     `attackers` names the models that judge the foils. If it is empty, a plausibility model and a grammar model are
-    used; if only one of the two is available, that one is used alone.
+    used, or the only one of the two that is available.
     """
 
     attackers: tuple[str, ...] = ()
@@ -74,9 +74,8 @@ class Negatives:
 def training_data(
     bench: Benchmark, negatives: Negatives, progress: Progress = silent, engine: Engine | None = None
 ) -> TrainSet:
-    """Return the images and true captions of a benchmark with the foils that `negatives` names.
-
-    If makers write the foils, they run on `engine`; the foils are the same on any engine.
+    """Return the images and true captions of a benchmark with the foils that `negatives` names. Makers that write foils
+    run on `engine`; the foils are the same on any engine.
     """
     data = train_set(bench)
     made = partial(_made, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)
@@ -101,8 +100,8 @@ def _foils_of(name: str, data: TrainSet, make: Callable[[str], Written]) -> list
 
 
 def _is_maker(name: str) -> bool:
-    """Return whether a name means a maker: it is a maker's name, or begins with the prefix of a group of makers, such
-    as `rules:`. Any other name means a benchmark.
+    """Return whether a name means a maker. It does if it is a maker's name or begins with the prefix of a group of
+    makers, such as `rules:`. Any other name means a benchmark.
     """
     from creperie.making import MAKERS
 
@@ -145,7 +144,7 @@ def _from_benchmark(spec: str) -> Written:
 def keep_refined(
     foils: Mapping[str, tuple[str, ...]], captions: list[str], refinement: FoilRefinement, progress: Progress = silent
 ) -> dict[str, tuple[str, ...]]:
-    """Return the foils of each type, one per caption, with "" for each foil that the refinement removes."""
+    """Return the foils of each type, one per caption. A foil that the refinement removes becomes ""."""
     from creperie.refining import RefinePlan, refine
 
     plan = RefinePlan(attackers=refinement.chosen, held_out=HELD_OUT, bins=refinement.bins)
@@ -161,7 +160,7 @@ HELD_OUT = ("length-chars",)
 
 
 def foil_bench(foils: Mapping[str, tuple[str, ...]], captions: list[str]) -> Benchmark:
-    """Return the captions and foils as a benchmark without images; every type of foils is a subset."""
+    """Return the captions and foils as a benchmark without images. Every type of foils is a subset."""
     items = [
         Item(str(i), name, (), (captions[i], text), choice(1, 1))
         for name, texts in foils.items()

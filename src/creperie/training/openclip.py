@@ -25,7 +25,7 @@ class OpenClipStudent(DualStudent):
         self._config = config
 
     def is_text(self, name: str) -> bool:
-        """Return whether a weight belongs to the text tower: all weights do except the image tower's and the
+        """Return whether a weight belongs to the text tower. All weights do, except the image tower's and the
         temperature.
         """
         return not name.startswith(("model.visual.", "model.logit_"))

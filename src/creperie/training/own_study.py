@@ -1,5 +1,5 @@
 """The study on the user's data. The same model is trained several times on the same data, each time with another type
-of foils (an arm of the study). The foils come from creperie's makers.
+of foils (an arm of the study). creperie's makers write the foils.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def study_of(
 
 
 class _OwnLab(StudyLab):
-    """The training and testing for a study on the user's data. The training data for each type of foils are made when
-    they are first needed.
+    """The training and testing for a study on the user's data. Training data for a type of foils are made on first
+    use.
     """
 
     name = "own"
@@ -74,9 +74,9 @@ class _OwnLab(StudyLab):
         self._data: dict[str, TrainSet] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """Return the test result of the model from which all training runs with this seed start.
+        """Return the test result of the base model. All training runs with this seed start from it.
 
-        If the model is given as a JSON file of settings, it is created here, with random weights; its vocabulary is the
+        If the model is given as a JSON file of settings, it is created here, with random weights. Its vocabulary is the
         words of all training data.
         """
         trained = self.question.model, 0.0
@@ -92,7 +92,7 @@ class _OwnLab(StudyLab):
         return self._exam(arm, seed, trained, data.with_foils)
 
     def _train(self, student: Student, data: TrainSet, arm: str, seed: int, tuning: Tuning) -> tuple[str, float]:
-        """Train a model; return its URI and the seconds that training took."""
+        """Train a model. Return its URI and the training time in seconds."""
         objective = "negclip" if data.with_foils else "clip"
         settings = replace(self.question.settings, seed=seed, objective=objective)
         job = TrainingJob(student, data, settings, tuning, base=self.question.model, truncate=True)

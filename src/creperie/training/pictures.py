@@ -1,4 +1,4 @@
-"""The prepared images of a training set: each is prepared on first use and cached, up to a size limit."""
+"""The prepared images of a training set. Each is prepared on first use and cached, up to a size limit."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class TrainingPictures:
         return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
 
     def _read(self, missing: Sequence[int]) -> dict[int, np.ndarray]:
-        """Prepare the images with the numbers in `missing`, and cache as many of them as fit. Return the images that
-        did not fit, by number.
+        """Prepare the images with the numbers in `missing`, and cache as many of them as possible. Return the others by
+        number.
         """
         if not missing:
             return {}

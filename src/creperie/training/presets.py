@@ -1,4 +1,4 @@
-"""Named presets for the size of studies on the built-in world; their numbers can be changed."""
+"""Named presets for the size of studies on the built-in world. Their numbers can be changed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from creperie.training.settings import TrainingSettings
 
 @dataclass(frozen=True)
 class TrainingPreset:
-    """The size of a study: the model, the settings for training base models and for training them further with foils,
-    and the number of test items.
+    """The size of a study: the model, the settings for training base models and for further training with foils, and
+    the number of test items.
     """
 
     model: SmallConfig

@@ -1,5 +1,5 @@
-"""Recall at 1, 5 and 10: how well a model finds the captions of an image among all captions of a benchmark, and the
-image of a caption among all its images.
+"""Recall at 1, 5 and 10: how well a model finds an image's captions among all captions of a benchmark, and a caption's
+image among all images.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class RecallRow:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """A model's recalls on the images and captions of a benchmark. `tied` counts the queries whose right answer ties
-    with a wrong one.
+    """A model's recalls on the images and captions of a benchmark. `tied` counts the queries for which the right answer
+    and a wrong one have the same score.
     """
 
     model: str
@@ -50,9 +50,10 @@ class Retrieval:
 
 
 def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
-    """Return the recall of a model in both directions, for k = 1, 5 and 10. From image to text, it is how often one of
-    an image's own captions is among the k captions with the highest scores; from text to image, how often a caption's
-    image is among the k images with the highest scores.
+    """Return the recall of a model in both directions, for k = 1, 5 and 10.
+
+    From image to text, recall is how often one of an image's own captions is among the k captions with the highest
+    scores. From text to image, it is how often a caption's image is among the k images with the highest scores.
     """
     encoder: Any = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
@@ -76,7 +77,8 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
 
 
 def image_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """Return the rank of each image's best caption, counted from 1; `owner` has the number of each caption's image.
+    """Return the rank of each image's best caption, counted from 1. `owner` has the number of each caption's image.
+
     Wrong captions with the same score as the best one are ranked above it, and 0.5 is added to the rank to mark the
     tie.
 

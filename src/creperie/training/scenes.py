@@ -1,4 +1,4 @@
-"""Training data from the built-in world: true captions, and biased foils for them like those of older benchmarks."""
+"""Training data from the built-in world: true captions, and foils with the biases of older benchmarks."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ _SOURCES = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att",
 
 @dataclass(frozen=True)
 class BiasedScenes:
-    """Training examples from the built-in world (`data`, without foils), and biased foils for them (`foils`). `foils`
-    has one list per type, with one entry per example: a foil or, if the type does not apply to the example, "".
+    """Training examples from the built-in world (`data`, without foils), and biased foils for them (`foils`).
+
+    `foils` has one list per type, with one entry per example: a foil or, if the type does not apply to the example, "".
     """
 
     data: TrainSet
@@ -129,7 +130,7 @@ def biased_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
 
 
 def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
-    """Return the examples with all their images already drawn, since several models will be trained on them."""
+    """Return the examples with all their images already drawn, because several models will be trained on them."""
     keys = list(dict.fromkeys(e.image for e in data.examples))
     parts = [(keys[k : k + 256], size) for k in range(0, len(keys), 256)]
     drawn: dict[str, np.ndarray] = {}
@@ -141,9 +142,10 @@ def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress =
 
 
 def _drawn_in(size: int) -> Callable[[], str]:
-    """Return a function for the field `contents` of a `TrainSet` whose images are rendered from their keys. The
-    function returns the size of the images as text: together, keys and size determine the images.
+    """Return a function for the field `contents` of a `TrainSet` whose images are rendered from their keys. It returns
+    the size of the images as text.
     """
+    # Together, keys and size determine the images.
     return lambda: f"drawn in {size} pixels"
 
 
@@ -153,8 +155,8 @@ def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:
 
 
 def _biased_caption(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:
-    """Return a foil of one of the biased `kinds`, made from the scene's caption; "" if none of them applies to that
-    caption.
+    """Return a foil of one of the biased `kinds`, made from the scene's caption. Return "" if none of them applies to
+    that caption.
     """
     for kind in dice.shuffled(kinds):
         texts = BIASED[kind].spoil(shown, dice)

@@ -17,8 +17,8 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The settings of a training run; the defaults are those of NegCLIP and SugarCrepe. If `steps` is given, training
-    ends after this many steps, even if not all epochs are finished.
+    """The settings of a training run. The defaults are those of NegCLIP and SugarCrepe. If `steps` is given, training
+    ends after this many steps, even within an epoch.
     """
 
     objective: str = option("negclip", "The loss; negclip: with foils, triple: of (P1, P2, N).", choices=OBJECTIVES)
@@ -47,8 +47,8 @@ class TrainingSettings:
         return min(whole, self.steps or whole)
 
     def epoch(self, examples: int) -> int:
-        """Return the number of optimiser steps per epoch. An incomplete last batch, which would have fewer negatives,
-        is dropped.
+        """Return the number of optimiser steps per epoch. An incomplete last batch is dropped, because it would have
+        fewer negatives.
         """
         size = min(self.batch, examples)
         return max(1, examples // (size * self.accumulate))
@@ -96,8 +96,8 @@ class Tuning:
 
 
 def prepare(student: Student, tuning: Tuning, seed: int = 0) -> int:
-    """Freeze all weights except those to train, add adapters if `tuning` asks for them, and return how many weights are
-    trained.
+    """Freeze all weights except those to train, and add adapters if `tuning` asks for them. Return the number of
+    trained weights.
     """
     if tuning.way == "lora":
         _add_adapters(student, tuning, seed)

@@ -75,7 +75,7 @@ def prepare_image(image: Image.Image, size: int) -> np.ndarray:
 
 
 def save_small(folder: Path, model: SmallClip, words: Words) -> None:
-    """Write config.json, vocab.json and model.safetensors into an existing folder."""
+    """Write a small CLIP into an existing folder: config.json, vocab.json and model.safetensors."""
     write_json(folder / CONFIG, {"model_type": "creperie-small", **asdict(model.config)})
     write_json(folder / VOCABULARY, list(words.vocabulary), indent=None)
     save_weights(model, folder / WEIGHTS)
@@ -98,7 +98,7 @@ def load_small(folder: Path) -> tuple[SmallClip, Words]:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Load the weights in a file into a model of the same shape; raise a ModelError if they do not fit."""
+    """Load the weights in a file into a model of the same shape. Raise a ModelError if they do not fit."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -113,7 +113,7 @@ Config = TypeVar("Config")
 
 
 def read_config(path: Path, kind: type[Config]) -> Config:
-    """Return the settings in a JSON file as an instance of the dataclass `kind`; raise an error for unknown names."""
+    """Return the settings in a JSON file as an instance of the dataclass `kind`. Raise an error for unknown names."""
     document = read_json(path)
     if not isinstance(document, dict):
         raise DataError("is not a JSON object with settings", where=str(path), hint="save the model again")

@@ -1,4 +1,4 @@
-"""A small CLIP in training, and how a URI is opened as a model in training."""
+"""A small CLIP in training, and a function that opens any URI as a model in training."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
 
     The URI may begin with `hf:` (CLIP and FLAVA), `open_clip:` (ARCHITECTURE/random has random weights), `small:`
     (creperie's small models) or `towers:` (joined towers). It may also be the path of a JSON file with the settings of
-    a small model, whose vocabulary is then taken from `captions`, or with the settings of joined towers. Two towers to
-    join may also be given as a TowersConfig.
+    joined towers or of a small model. The vocabulary of a new small model is taken from `captions`. Two towers to join
+    may also be given as a TowersConfig.
     """
     if not isinstance(uri, str):
         from creperie.training.joining import new_towers
@@ -103,7 +103,7 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
 
 
 def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallStudent:
-    """Return a small model with random weights, which `seed` determines; its vocabulary is the words of the
+    """Return a small model with random weights, which `seed` determines. Its vocabulary is the words of the
     captions.
     """
     import torch

@@ -20,19 +20,19 @@ Tell = Callable[[TrainingStudy], None]
 
 
 class StudyLab(Protocol):
-    """The interface by which a study trains and tests its models."""
+    """The interface through which a study trains and tests its models."""
 
     name: str
     scratch: bool  #: arms start from fresh weights
     own_bases: bool  #: every seed has its own base
 
     def base(self, seed: int) -> ExamResult:
-        """Return the test result of the base model, from which all training runs with this seed start."""
+        """Return the test result of the base model. All training runs with this seed start from it."""
         ...
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Train the model with the URI `base` on the type of foils that `arm` names, with the random seed `seed`, and
-        return the test result of the trained model.
+        """Train the model with the URI `base` and return the test result. `arm` names the type of foils to train on,
+        and `seed` is the random seed.
         """
         ...
 
@@ -41,8 +41,8 @@ class StudyLab(Protocol):
 
 
 def run_grid(lab: StudyLab, arms: Sequence[str], seeds: Sequence[int], tell: Tell) -> TrainingStudy:
-    """Train and test a model for each seed and each arm (type of training foils), and return the results. After each
-    test, `tell` is called with the results so far.
+    """Train and test a model for each seed and each arm (type of training foils). Return the results. After each test,
+    `tell` is called with the results so far.
     """
     if not seeds:
         raise UsageError("a study needs at least one seed", hint="pass `seeds=`")
@@ -74,7 +74,7 @@ def run_study(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train and test a model for each arm (type of training foils) and each seed, on the built-in world, and return the
+    """Train and test a model for each arm (type of training foils) and each seed, on the built-in world. Return the
     results. After each test, `tell` is called with the results so far.
 
     After an interruption, the same call resumes the study.

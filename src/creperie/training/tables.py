@@ -22,8 +22,8 @@ GAIN_MARK = "▲"
 
 @dataclass(frozen=True)
 class SeedCell:
-    """A table cell with the results of all seeds. They are accuracies, in percent, or gains over training without
-    foils, in percentage points.
+    """A table cell with the results of all seeds: accuracies in percent, or gains over training without foils in
+    percentage points.
     """
 
     values: Sequence[float]
@@ -39,7 +39,7 @@ class SeedCell:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The mean and the interval as text; the interval is empty with fewer than two seeds."""
+        """The mean and the interval as text. With fewer than two seeds, the interval is empty."""
         mean, low, high = (f"{x:+z.1f}" if self.gain else f"{x:z.1f}" for x in self.interval)
         return (mean if self.values else "–"), f"[{low}, {high}]" if len(self.values) > 1 else ""
 
@@ -99,9 +99,7 @@ def gains_table(study: TrainingStudy) -> StudyTable:
 
 def table_10(study: TrainingStudy) -> StudyTable:
     """Return SugarCrepe's Table 10: the accuracy on clean test foils after training with template foils and with
-    refined ones.
-
-    It has no rows if there are no results of training with refined foils.
+    refined ones. Without results of training with refined foils, it has no rows.
     """
     columns = [name for name in study.columns if name.startswith("clean ")]
     rows: list[Row] = []
@@ -116,8 +114,8 @@ def table_10(study: TrainingStudy) -> StudyTable:
 
 
 def gain_cell(study: TrainingStudy, arm: str, column: str) -> SeedCell:
-    """Return a table cell: how much higher the accuracy in one column is after training with the foils that `arm` names
-    than after training without foils.
+    """Return a table cell with a gain: how much higher the accuracy in `column` is after training with the foils that
+    `arm` names than after training without foils.
     """
     gains = study.gains(arm, column)
     return SeedCell(gains, bool(gains) and fmean(gains) > MARKED_GAIN, gain=True)
@@ -130,8 +128,8 @@ def _cells(study: TrainingStudy, arm: str, columns: Sequence[str]) -> list[SeedC
 def table_13(comparison: TuningComparison) -> StudyTable:
     """Return SugarCrepe++'s Table 13: the accuracy on each subset (rows) after each method of tuning (columns).
 
-    Two kinds of rows are added: the recall on held-out pairs, which shows how much the model has forgotten, and the
-    number of trained weights.
+    Further rows have the recall on held-out pairs, which shows how much the model has forgotten, and the number of
+    trained weights.
     """
     names = ("", "test items", *[row.way for row in comparison.rows])
     rows = []

@@ -1,7 +1,7 @@
 """Two pretrained towers joined by heads: any vision model and any sentence encoder become a dual encoder.
 
-A folder contains config.json (towers and heads), model.safetensors (the heads) and, for towers that were trained as
-well, the subfolders `image` and `text`. Its model URI is `towers:/path/to/folder`.
+A folder contains config.json (towers and heads) and model.safetensors (the heads). Towers that were trained as well are
+in the subfolders `image` and `text`. The model URI is `towers:/path/to/folder`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MODEL_TYPE = "creperie-towers"
 @dataclass(frozen=True)
 class TowersConfig:
     """The two towers to join and the size of the heads. `trained` names the towers that are trained together with the
-    heads; the others are frozen.
+    heads. The others are frozen.
     """
 
     image: str = ""  #: URI of a vision model
@@ -139,7 +139,7 @@ class TowerPair:
         return model
 
     def _uri(self, uri: str) -> str:
-        """Return the URI of a tower; a path that starts with ./ is resolved against the model's own folder."""
+        """Return the URI of a tower. A path that starts with ./ is resolved against the model's own folder."""
         kind, _, name = uri.partition(":")
         return f"{kind}:{self.base / name[2:]}" if self.base and name.startswith("./") else uri
 
@@ -151,8 +151,8 @@ class TowerPair:
         return ResultStore().shelf(self.fingerprint, "image")
 
     def image_features(self, views: np.ndarray) -> np.ndarray:
-        """Return the image tower's features, of shape (n, views, width), for the views of n images, of shape (n, views,
-        size, size, 3). Stored features are read; the others are computed and stored.
+        """Return the image tower's features, (n, views, width), for the views of n images, (n, views, size, size, 3).
+        Stored features are read; the others are computed and stored.
         """
         n, count = views.shape[:2]
         features = np.zeros((n, count, self.image.width), np.float32)
@@ -172,7 +172,7 @@ class TowerPair:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The fingerprint of the image features, under which they are stored."""
+        """The fingerprint under which image features are stored."""
         views = self.config.views_rule
         return Fingerprint(
             uri=self.config.image,
@@ -211,7 +211,9 @@ class TowersEncoder(StagedImages, StagedTexts):
 
 
 def mean_view(vectors: torch.Tensor) -> torch.Tensor:
-    """Scale the vectors of each image's views to unit length and return their mean: (n, views, d) becomes (n, d)."""
+    """Return the mean of each image's vectors, after scaling them to unit length. There is one vector per view: (n,
+    views, d) becomes (n, d).
+    """
     return nn.functional.normalize(vectors.float(), dim=-1).mean(dim=1)
 
 
@@ -233,7 +235,7 @@ def save_heads(folder: Path, heads: JoinedHeads, config: TowersConfig) -> None:
 
 
 def load_heads(folder: Path) -> JoinedHeads:
-    """Return the heads that a folder contains; their configuration names the towers that they join."""
+    """Return the heads that a folder contains. Their configuration names the two towers."""
     path = folder / CONFIG
     if not path.is_file():
         raise ModelError("this folder contains no joined towers", where=str(folder), hint=f"name one with a {CONFIG}")

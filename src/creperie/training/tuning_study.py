@@ -1,5 +1,5 @@
-"""A comparison of methods to fine-tune a model. With each method, the model is trained on a part of every subset. Then
-it is tested on the rest of every subset, and for what it has forgotten.
+"""A comparison of methods to fine-tune a model. Each method trains the model on a part of every subset. The model is
+then tested on the rest of every subset, and for what it has forgotten.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from creperie.training.student import open_student
 
 def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
     """Split a benchmark in two: the first part has about `share` of the items of every subset, the second has the
-    others. Items that share an image, directly or through other items, form a group. All items of a group go to the
-    same part, even if they are in different subsets.
-
-    Groups are assigned from the largest to the smallest; groups of equal size come in random order. For each subset of
-    a group, let N be the number of its items, and n how many of them are in the first part. A group goes to the first
-    part if this lowers the sum of |n − share · N| over these subsets.
+    others. Items that share an image, directly or through other items, go to the same part.
     """
+    # Groups of such items are assigned from the largest to the smallest; groups of equal size come in random order. For
+    # each subset of a group, let N be the number of its items, and n how many of them are in the first part. A group
+    # goes to the first part if this lowers the sum of |n − share · N| over these subsets.
     if not 0 < share < 1:
         raise UsageError(f"`share={share}` is out of range", hint="use a number between 0 and 1, such as 0.4")
     starts, images = bench.ragged("images")
@@ -94,7 +92,9 @@ def tune(
     settings: TrainingSettings,
     progress: Progress = silent,
 ) -> TuningComparison:
-    """Tune a model by several methods on the same examples, test each on the same items, and return the comparison."""
+    """Tune a model by several methods on the same examples and test each result on the same items. Return the
+    comparison.
+    """
     from creperie.scoring import ScoreOptions, score
 
     for name in options.train_on:
@@ -133,8 +133,8 @@ def tune(
 
 
 def limited_pairs(bench: Benchmark, most: int) -> Benchmark:
-    """Return a benchmark of at most `most` items. The items are taken in order, and an item is left out if it shares an
-    image or a caption with one that was taken.
+    """Return a benchmark of at most `most` items. They are taken in order; items that share an image or a caption with
+    an earlier one are left out.
     """
     seen: set[str] = set()
     chosen: list[bool] = []

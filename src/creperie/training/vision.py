@@ -55,8 +55,7 @@ class VisionTower:
     """A vision model as a function from pixels to features.
 
     For a model with a class token, the features are the class tokens of the last `layers` layers and the mean of the
-    patch tokens. For a model without a class token, they are its pooled output, and for a dual encoder, the image's
-    vector.
+    patch tokens. For a model without one, they are its pooled output. For a dual encoder, they are the image's vector.
     """
 
     def __init__(self, uri: str, layers: int, place: Place) -> None:
@@ -89,8 +88,8 @@ class VisionTower:
         self.side, self.width = None, config.hidden_size * (layers + 1)
 
     def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Return images given as bytes (n, h, w, 3) as normalised pixels (n, 3, h, w), in the size that the model
-        expects.
+        """Return images as normalised pixels (n, 3, h, w) in the size that the model expects. The images are given as
+        bytes (n, h, w, 3).
         """
         own = self.processor
         shift, scale = (torch.tensor(list(v), device=pixels.device) for v in (own.image_mean, own.image_std))
@@ -114,11 +113,10 @@ class VisionTower:
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
-    """Return the images (n, 3, h, w), each cropped to a random window and mirrored at random. The window covers at
-    least the fraction `smallest` of the image (if that is 0.7 or less), and is enlarged to its size.
-
-    This reduces overfitting if a tower is trained on a small number of images.
+    """Return the images (n, 3, h, w), each cropped to a random window and mirrored at random. A window covers at least
+    the fraction `smallest` of the image (if that is 0.7 or less), and is enlarged to the size of the image.
     """
+    # This reduces overfitting if a tower is trained on a small number of images.
     n = len(images)
     area, shape, x, y, side = torch.rand(5, n)
     edge, stretch = (smallest + (1 - smallest) * area).sqrt(), torch.exp((2 * shape - 1) * 0.16)
