@@ -275,6 +275,7 @@ def _entry_name(name: str) -> str:
 
 class ZipStore(Archive):
     """A store of the entries of a zip file. Only one thread can read at a time."""
+
     # Decoding an image takes longer than reading it, and other threads can decode meanwhile.
 
     @cached_property
