@@ -1,4 +1,4 @@
-"""What models can do: one table, on which planning, checks, the store's folders, messages and docs are based."""
+"""What models can do, in one table. Planning, checks, the store's folders, messages and docs are based on it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ ABILITIES: dict[str, Ability] = {
 
 
 def abilities_of(model: object) -> frozenset[str]:
-    """Return the names of the abilities that a model has; they are keys of `ABILITIES`."""
+    """Return the names of the abilities that a model has. They are keys of `ABILITIES`."""
     return frozenset(name for name, ability in ABILITIES.items() if isinstance(model, ability.protocol))
 
 
@@ -83,7 +83,8 @@ def columns_of(abilities: frozenset[str]) -> frozenset[str]:
 
 
 def in_words(abilities: frozenset[str] | None = None) -> str:
-    """Return the descriptions of the abilities with these names (by default of all), as a list for a message.
+    """Return the descriptions of the abilities with these names, as a list for a message. By default, all abilities are
+    described.
 
     >>> in_words(frozenset({"text", "image"}))
     'encode images, encode captions'

@@ -1,6 +1,6 @@
-"""How a generative model is asked to answer: length, sampling, reasoning, and how several samples become one answer.
+"""How a generative model answers: length, sampling, reasoning, and how several samples become one answer.
 
-The options are declared once, in kinds.toml, for servers and local models. Those that are set are part of the
+The options are declared once, in kinds.toml, for servers and local models. Options that the user sets are part of the
 fingerprint.
 """
 
@@ -32,7 +32,7 @@ class AnswerSettings:
 
     @staticmethod
     def of(options: Mapping[str, Any], *, where: str) -> AnswerSettings:
-        """Return the settings among the options of a model URI; raise a UsageError if they contradict each other."""
+        """Return the settings among the options of a model URI. Raise a UsageError if they contradict each other."""
         given = {f.name: options[f.name] for f in fields(AnswerSettings) if options.get(f.name) is not None}
         settings = AnswerSettings(**given)
         effort = settings.reasoning
@@ -50,11 +50,11 @@ class AnswerSettings:
 
     @property
     def marks(self) -> dict[str, Any]:
-        """The settings that differ from the defaults, by name, to be part of the model's fingerprint."""
+        """The settings that differ from the defaults, by name. They are part of the model's fingerprint."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
     def applied(self, prompt: Prompt) -> Prompt:
-        """Return a copy of the prompt in which the options that are set here replace the prompt's own settings."""
+        """Return a copy of the prompt in which the options that are set here replace the prompt's own."""
         own = ("max_tokens", "temperature", "top_p", "min_p", "reasoning")
         given = {name: value for name in own if (value := getattr(self, name)) is not None}
         messages = (("system", self.system), *prompt.messages) if self.system else prompt.messages

@@ -1,6 +1,6 @@
 """Parse a model's answer to a question. Many forms of answers are understood, but nothing is guessed.
 
-An answer counts only if it names exactly one option. Any other answer is unparsable; it is stored too, with the reason.
+An answer counts only if it names exactly one option. Any other answer is unparsable and stored with the reason.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ MARKS = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("*", " "), ("_
 
 @dataclass(frozen=True)
 class Parsed:
-    """A parsed answer. `option` counts from 0; `why` is the reason why the answer is unparsable or cut off, else
-    empty.
+    """A parsed answer. `option` is the index of the option, from 0. `why` is the reason why the answer is unparsable or
+    cut off, else empty.
     """
 
     kind: str
@@ -115,7 +115,7 @@ def parse_yes_no(answer: str) -> bool | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case, with straight quotes and without Markdown emphasis; line breaks are kept."""
+    """Return a text in lower case, with straight quotes and without Markdown emphasis. Line breaks are kept."""
     for mark, plain in MARKS:
         text = text.replace(mark, plain)
     text = text.casefold()
@@ -151,10 +151,10 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
 
 
 def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
-    """Parse an answer that names no option. "none" gives `NONE`, and "all" gives `SEVERAL`; any other answer is
+    """Parse an answer that names no option. "none" gives `NONE`, and "all" gives `SEVERAL`. Any other answer is
     unparsable, even if it says which options are wrong (`denied`).
 
-    If the question asks which option does not fit (`asks` is "odd"), an answer about the options that do fit is
+    If `asks` is "odd", the question is which option does not fit. An answer about the options that do fit is then
     reversed: "all match" gives `NONE`, and "none match" gives `SEVERAL`.
     """
     if denied:
@@ -182,8 +182,8 @@ def _in_range(chosen: set[int], options: Sequence[str]) -> Parsed:
 
 
 def _number(label: str, count: int) -> int:
-    """Return the index of the option that a label such as "b" or "second" means. "former" and "latter" mean an option
-    only if there are exactly two; otherwise the result is `count`, which is too high to be an index.
+    """Return the index of the option that a label such as "b" or "second" means. If the label means no option, return
+    `count`, which is too high to be an index. "former" and "latter" mean an option only if there are exactly two.
     """
     if label in ("last", "final"):
         return count - 1
@@ -196,8 +196,8 @@ def _number(label: str, count: int) -> int:
 
 
 def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
-    """Return two sets of indices: the options that an answer names, by label or by the whole caption, and the options
-    that it names only to rule them out.
+    """Return two sets of indices: the options that an answer names, and those that it names only to rule them out. An
+    option is named by its label or by the whole caption.
     """
     named: set[int] = set()
     denied: set[int] = set()
@@ -216,7 +216,7 @@ def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
 
 
 def _marked(text: str, options: Sequence[str]) -> str:
-    """Return an answer in which every caption that it quotes in full is replaced by a mark with the option's number."""
+    """Return an answer in which every caption quoted in full is replaced by a mark with the option's number."""
     plain = [_plain(option).rstrip(" .!?") for option in options]
     for option in sorted(range(len(options)), key=lambda i: -len(plain[i])):
         caption = plain[option]

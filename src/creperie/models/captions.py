@@ -1,7 +1,7 @@
 """Named changes that published evaluations of a model make to captions before tokenising them.
 
-Captions in a benchmark stay as published; these changes are made only to what a model reads. They are chosen in the
-model URI and are part of the model's fingerprint.
+Captions in a benchmark stay as published; only the model's input is changed. The changes are chosen in the model URI
+and are part of the model's fingerprint.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _BLANKS = re.compile(r"\s{2,}")
 
 @dataclass(frozen=True)
 class CaptionRule:
-    """The changes that are made to a caption, in this order: it is cleaned by the method that `clean` names, put in
-    lower case if `lower` is True, cut to the first `words` words, and preceded by `prefix`.
+    """The changes made to a caption. It is cleaned by the method that `clean` names, put in lower case if `lower` is
+    True, cut to the first `words` words, and preceded by `prefix`, in this order.
 
     >>> CaptionRule(lower=True, words=3, prefix="query: ")("A Dog chases a cat.")
     'query: a dog chases'
@@ -86,7 +86,7 @@ def clean_caption(text: str, words: int) -> str:
 
 
 def first_words(text: str, count: int) -> str:
-    """Return the first `count` words of a text, split at single blanks; a shorter text is returned unchanged.
+    """Return the first `count` words of a text, split at single blanks. A shorter text is returned unchanged.
 
     >>> first_words("a  b c", 3), first_words("a  b c", 9)
     ('a  b', 'a  b c')

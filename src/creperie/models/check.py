@@ -88,7 +88,7 @@ def drawings() -> list[Image.Image]:
 
 
 def _ability_checks(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]:
-    """Test one ability and return the results; add the speed that was measured to `rates`."""
+    """Test one ability and return the results. The measured speed is added to `rates`."""
     work = functools.partial(_results, getattr(model, ability.method), ability.takes, getattr(model, "asks", ()))
     every = range(len(CAPTIONS))
     start = time.perf_counter()
@@ -112,7 +112,8 @@ def _ability_checks(model: Any, ability: Ability, rates: dict[str, float]) -> li
 
 
 def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
-    """Call a method once with some of the test inputs, and return its result. `places` are the indices of these inputs,
+    """Call a method once with some of the test inputs, and return its result. `places` are the indices of these inputs.
+
     `takes` is the kind of input that the method needs, and `asks` are the questions that the model can answer.
     """
     texts, pictures = [CAPTIONS[k] for k in places], drawings()
@@ -130,9 +131,11 @@ def _results(method: Callable[..., Any], takes: str, asks: Sequence[str], places
 
 
 def _further_checks(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
-    """Return the results of tests that exist only for three abilities: encoding images, encoding captions, and
-    comparing captions. For any other ability, return an empty list. `together` holds the model's outputs for all test
-    inputs in one batch, and `tolerance` the largest difference allowed.
+    """Return the results of tests that exist only for encoding images, encoding captions and comparing captions. For
+    other abilities, return an empty list.
+
+    `together` holds the model's outputs for all test inputs in one batch. `tolerance` is the largest difference
+    allowed.
     """
     if ability.takes == "images":
         return _image_checks(model, together, tolerance)
@@ -204,8 +207,8 @@ def _text(answers: Sequence[str]) -> Check:
 
 
 def _vectors(what: str, vectors: np.ndarray, count: int) -> list[Check]:
-    """Test that there are `count` float32 vectors, that all numbers are finite, that all vectors have length one, and
-    that different inputs give different vectors. `what` names the vectors in the results.
+    """Test the vectors. There must be `count` of them, float32, finite and of length one, and different inputs must
+    have different vectors. `what` names the vectors in the results.
     """
     finite = bool(np.isfinite(vectors).all())
     lengths = np.linalg.norm(vectors, axis=-1)

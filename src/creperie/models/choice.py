@@ -1,7 +1,7 @@
 """Multiple choice: questions about which caption fits the image, or which one does not.
 
-A chooser answers one question at a time, with its options in one order. `creperie.scoring.choice` decides in which
-orders to ask it, and how the answers become scores.
+A chooser answers one question at a time, with its options in one order. `creperie.scoring.choice` decides which orders
+to use, and how the answers become scores.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PERMUTED = 4
 class ChoiceQuestion:
     """A question about an image, with the captions in the order in which they are offered.
 
-    `asks` is "match" (which caption fits the image) or "odd" (which caption does not fit it). `subset` selects the
+    `asks` is "match" (which caption fits the image) or "odd" (which caption does not). `subset` selects the
     demonstrations that are shown before the question.
     """
 
@@ -57,8 +57,8 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class Chosen:
-    """An answer, as one probability per option. If the model named an option, this option has 1 and the others have 0.
-    If the answer could not be parsed, all probabilities are NaN.
+    """An answer, as one probability per option. If the model named an option, its probability is 1 and all others are
+    0. If the answer could not be parsed, all are NaN.
 
     `answer` is the generated text, with the reasoning if it is a `GeneratedText`. It is empty if the probabilities come
     from likelihoods.
@@ -87,7 +87,7 @@ class Chosen:
 class Chooser(Model, Protocol):
     """A model that answers multiple-choice questions.
 
-    `asks` lists the questions that it can answer ("match", "odd"); `order` says in which orders the options are
+    `asks` lists the questions that it can answer ("match", "odd"). `order` says in which orders the options are
     offered.
     """
 
@@ -112,9 +112,10 @@ class Rewordable(Chooser, Protocol):
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A question with its answer, shown to the model as an example, with an image or with a description of the scene.
+    """A question with its answer, shown to the model as an example. It comes with an image or with a description of the
+    scene.
 
-    If `subset` is set, it is shown only before questions of that subset.
+    If `subset` is set, the example is shown only before questions of that subset.
     """
 
     captions: tuple[str, ...]
@@ -133,7 +134,7 @@ class Demonstration:
 
 
 class Turn(NamedTuple):
-    """A demonstration as a turn of a conversation: question and answer as text, and its image."""
+    """A demonstration as a turn of a conversation: the question, the answer and the image."""
 
     asked: str
     answered: str
@@ -161,9 +162,7 @@ class QuestionWording:
         return any(shot.subset for shot in self.shots)
 
     def asked(self, question: ChoiceQuestion) -> Prompt:
-        """Return the prompt for a generator: the demonstrations as turns, with their images, followed by the
-        question.
-        """
+        """Return the prompt for a generator: the demonstrations as turns, with their images, then the question."""
         turns = self.turns(question)
         messages = [part for turn in turns for part in (("user", turn.asked), ("assistant", turn.answered))]
         images = [turn.image for turn in turns]
@@ -180,7 +179,9 @@ class QuestionWording:
         return [self._shown(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
     def answers(self, question: ChoiceQuestion) -> list[str]:
-        """Return the possible answers: one label per option and, if the prompt offers it, the word for "none"."""
+        """Return the possible answers: one label per option. If the prompt offers it, the word for "none" is
+        included.
+        """
         prompt = self.prompt(question)
         return [label.rstrip(".") for label in prompt.labels[: len(question.options)]] + [prompt.none] * bool(
             prompt.none
@@ -212,9 +213,7 @@ class QuestionWording:
 
     @property
     def marks(self) -> dict[str, str]:
-        """The entry in the fingerprint which says that demonstrations depend on the subset; an empty mapping if they
-        do not.
-        """
+        """The entry in the fingerprint that says that demonstrations depend on the subset. Empty if they do not."""
         return {"demonstrations": "by subset"} if self.by_subset else {}
 
     def described(self) -> str:
@@ -331,8 +330,8 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
 
 
 def shares_of(parsed: Parsed, count: int) -> np.ndarray:
-    """Return 1 for the option named and 0 for the others (all 0 if none or several are named); all NaN if
-    unparsable.
+    """Return one number per option: 1 for the option named, 0 for the others. If none or several are named, all are 0;
+    if the answer is unparsable, all are NaN.
     """
     import numpy as np
 
@@ -345,7 +344,7 @@ def shares_of(parsed: Parsed, count: int) -> np.ndarray:
 
 
 class WordedChooser:
-    """Base class of choosers; it holds the question wording, the orders of the options and the fingerprint."""
+    """The base class of choosers. It holds the question wording, the orders of the options and the fingerprint."""
 
     fingerprint: Fingerprint
     form: QuestionWording

@@ -59,8 +59,8 @@ FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, functools.partial)
 class Content:
     """The hash of an object.
 
-    `certain` is True if the object has weights and no part of it was left out. Then models with equal digests have
-    equal outputs.
+    `certain` is True if the object has weights and all its parts were hashed. Models with equal digests then have equal
+    outputs.
     """
 
     digest: str
@@ -68,7 +68,7 @@ class Content:
 
 
 def networks_of(holder: object) -> list[torch.nn.Module]:
-    """Return the outermost PyTorch modules of an object: itself, or the modules among its attributes."""
+    """Return the outermost PyTorch modules of an object: the object itself, or the modules among its attributes."""
     torch = sys.modules.get("torch")
     if torch is None:
         return []
@@ -90,9 +90,10 @@ def networks_of(holder: object) -> list[torch.nn.Module]:
 
 
 def count_weights(model: object) -> int | None:
-    """Return the number of weights of a loaded model; None if they cannot be counted (a server, an ONNX session).
+    """Return the number of weights of a loaded model. Return None if they cannot be counted (a server, an ONNX
+    session).
 
-    If a model has an integer attribute `parameters`, this is the number.
+    An integer attribute `parameters` takes precedence.
     """
     parameters = getattr(model, "parameters", None)
     if isinstance(parameters, int):
@@ -102,9 +103,8 @@ def count_weights(model: object) -> int | None:
 
 
 def content_of(model: object, *parts: object) -> Content:
-    """Return the hash of a model and of the `parts` that prepare its inputs.
-
-    The hash of a function is never `certain`, since a function has no weights.
+    """Return the hash of a model and of the `parts` that prepare its inputs. The hash of a function is never `certain`,
+    because a function has no weights.
 
     >>> import numpy as np
     >>> zeros, ones = (content_of({"weights": np.full(3, value)}) for value in (0.0, 1.0))
@@ -124,7 +124,7 @@ def content_of(model: object, *parts: object) -> Content:
 
 
 class _Hasher:
-    """Hashes everything that can be reached from the added objects; `complete` is False if something could not be
+    """Hashes everything that can be reached from the added objects. `complete` is False if something could not be
     hashed.
     """
 
@@ -142,8 +142,8 @@ class _Hasher:
         self.complete = False
 
     def add(self, value: Any) -> None:
-        """Hash a value with everything that it contains; its type decides how. If the value was hashed before, the
-        number of its first occurrence is hashed instead.
+        """Hash a value with everything that it contains. If the value was hashed before, the number of its first
+        occurrence is hashed instead.
         """
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes, type(...))):
             self._put(type(value).__name__, len(repr(value)), repr(value))
@@ -224,7 +224,7 @@ class _Hasher:
             self._state(value, hidden=True)
 
     def _members(self, values: Iterable[Any]) -> None:
-        """Hash the members of a set separately and sort the hashes, since a set has no order."""
+        """Hash the members of a set separately and sort the hashes."""
         members = []
         for value in values:
             members.append(hasher := _Hasher())
@@ -233,9 +233,7 @@ class _Hasher:
         self._put(*sorted(hasher.total.hexdigest() for hasher in members))
 
     def _state(self, value: Any, hidden: bool = False) -> None:
-        """Hash an object's attributes. With `hidden`, also hash the further state that pickle stores for types written
-        in C.
-        """
+        """Hash an object's attributes. With `hidden`, also hash the state that pickle stores for types written in C."""
         own = {name: getattr(value, name) for name in _slots(type(value)) if hasattr(value, name)}
         own |= getattr(value, "__dict__", {})
         skipped = {*(ORIGIN if _is_library(type(value)) else ()), *(MODULE if "_parameters" in own else ())}
@@ -257,7 +255,7 @@ class _Hasher:
     # -- code ----------------------------------------------------------------------------------------------------
 
     def _class(self, kind: type) -> None:
-        """Hash a class's methods and bases and, if it is not from a library, its other attributes."""
+        """Hash a class's methods and bases. For a class that is not from a library, also hash its other attributes."""
         library = _is_library(kind)
         self._put("class", kind.__module__ if library else "", kind.__qualname__)
         for name, member in sorted(vars(kind).items()):
@@ -273,8 +271,8 @@ class _Hasher:
         self._each(code.co_consts)
 
     def _function(self, function: types.FunctionType) -> None:
-        """Hash a function's code and, if it is not from a library, its defaults, its closure and the globals it
-        uses.
+        """Hash a function's code. For a function that is not from a library, also hash its defaults, its closure and
+        the globals it uses.
         """
         self._code(function.__code__)
         library = _is_library(function)
@@ -291,8 +289,8 @@ class _Hasher:
             self._names(function.__globals__, loaded, {name for one in code for name in one.co_names})
 
     def _names(self, space: Mapping[str, Any], names: set[str], attributes: set[str]) -> None:
-        """Hash the values that `names` have in the namespace `space`. Of a module that is not from a library, hash
-        only the members with a name in `attributes`, the names that occur in a function's code.
+        """Hash the values of `names` in the namespace `space`. `attributes` are the names that occur in a function's
+        code; of a module that is not from a library, only the members with these names are hashed.
         """
         for name in sorted(names & space.keys()):
             if (id(space), name) in self._named:
@@ -326,8 +324,8 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _wrapped_in(value: Any) -> list[Any] | None:
-    """Return the functions and values inside a method, a partial function, a property or a cached function; else
-    None.
+    """Return the functions and values inside a method, a partial function, a property or a cached function. Return None
+    for any other value.
     """
     if isinstance(value, types.MethodType):
         return [value.__func__, value.__self__]
@@ -368,7 +366,7 @@ def _settings(part: Any) -> dict[str, Any]:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the entries that only say where they were loaded from (those in `ORIGIN`)."""
+    """Return settings without the entries in `ORIGIN`, which only say where the settings were loaded from."""
     return {k: plain_settings(v) if isinstance(v, Mapping) else v for k, v in settings.items() if str(k) not in ORIGIN}
 
 
@@ -377,7 +375,7 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def ready_to_score(networks: Iterable[torch.nn.Module], place: Place | None = None) -> Iterator[None]:
-    """During the block, put networks in eval mode and on the device `place`, if given. Afterwards, restore their
+    """During the block, put networks in eval mode and, if given, on the device `place`. Afterwards, restore their
     modes, weights and buffers.
     """
     with ExitStack() as stack:
@@ -411,7 +409,7 @@ def _place_of(network: Any) -> tuple[str, Any]:
 
 
 def own_place(networks: Iterable[torch.nn.Module]) -> tuple[str, str]:
-    """Return the device and dtype of the first weights found; CPU and float32 if there are none."""
+    """Return the device and dtype of the first weights found. Without weights, return CPU and float32."""
     for network in networks:
         for weight in network.parameters():
             if weight.is_floating_point():

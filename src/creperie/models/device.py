@@ -41,9 +41,8 @@ class Place:
 
     @cached_property
     def device(self) -> str:
-        """The device. `auto` is resolved to the best one on first use, so that models without torch never look for
-        one.
-        """
+        """The device. `auto` is resolved on first use."""
+        # Models without torch therefore never look for a device.
         return _best_device() if self.wanted == "auto" else self.wanted
 
     @property
@@ -62,7 +61,7 @@ class Place:
 
 
 def find_place(device: str = "auto", dtype: str = "float32") -> Place:
-    """Return the place with this device and precision; raise an error for unknown names and missing devices.
+    """Return the place with this device and precision. Raise an error for unknown names and missing devices.
 
     >>> find_place("cpu", "bf16")
     Place(wanted='cpu', dtype='bfloat16')
@@ -101,11 +100,9 @@ def _present(device: str) -> str:
 
 @contextmanager
 def exact_float32() -> Iterator[None]:
-    """Run inference in full float32 precision, without gradients, during the block.
-
-    By default, CUDA's convolutions round their inputs to 19 bits, which changes a vector by about 1e-5 and makes it
-    depend on its batch. Since `no_grad` is used and not inference mode, training can use the tensors afterwards.
-    """
+    """Run inference in full float32 precision, without gradients, during the block."""
+    # By default, CUDA's convolutions round their inputs to 19 bits, which changes a vector by about 1e-5 and makes it
+    # depend on its batch. Since `no_grad` is used and not inference mode, training can use the tensors afterwards.
     import torch
 
     precision = torch.get_float32_matmul_precision()

@@ -28,8 +28,8 @@ from creperie.models.thoughts import GeneratedText, joined, reply_of
 
 
 def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
-    """Return a scorer that puts its questions to a generator: which caption fits or, with the option `score=yesno`,
-    whether each caption fits.
+    """Return a scorer that asks a generator which caption fits. With the option `score=yesno`, it asks for each caption
+    whether it fits.
     """
     way = options["score"]
     if options["shots"] and way != "choice":
@@ -41,8 +41,8 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
 
 
 class Asking:
-    """The base class of scorers that send prompts to a generator. If several samples of an answer are wanted, the
-    prompt is sent that many times.
+    """The base class of scorers that send prompts to a generator. If several samples are wanted, a prompt is sent
+    several times.
     """
 
     generator: Any
@@ -62,13 +62,13 @@ class Asking:
         return list(getattr(self.generator, "notes", ()))
 
     def described(self, prompt: str, **used: Any) -> Fingerprint:
-        """Return the generator's fingerprint, with the prompt and the options that are used for asking it."""
+        """Return the generator's fingerprint with the prompt and the options of the scorer added."""
         own: Fingerprint = self.generator.fingerprint
         used = {**own.options, **self.settings.marks, "by": self.by, "max_tokens": self.tokens, **used}
         return replace(own, prompt=prompt, options=used)
 
     def replies(self, prompts: Sequence[Prompt], **more: Any) -> list[list[GeneratedText]]:
-        """Return the sampled answers to each prompt; `more` replaces fields of the prompts."""
+        """Return the sampled answers to each prompt. `more` replaces fields of the prompts."""
         asked = self.settings.drawn([replace(p, max_tokens=self.tokens, **more) for p in prompts])
         texts = [reply_of(text) for text in self.generator.generate(asked)]
         return [texts[at : at + self.settings.samples] for at in range(0, len(texts), self.settings.samples)]
@@ -77,8 +77,8 @@ class Asking:
         """Combine the sampled answers to one prompt, and return the probability of each of `count` options. The setting
         `combine` decides between a majority vote and the mean.
 
-        `read` parses a sample. A sample that cannot be parsed counts for no option; if any is cut off, the whole answer
-        counts as cut off.
+        `read` parses a sample. A sample that cannot be parsed counts for no option. If any sample is cut off, the whole
+        answer counts as cut off.
         """
         parsed, answer = [read(text) for text in samples], joined(samples)
         void = next((one for kind in (CUT, UNPARSABLE) for one in parsed if one.kind == kind), parsed[0])
@@ -124,7 +124,7 @@ class GeneratedYesNo(Asking):
         return np.array([one.shares[0] for one in self.judge([(image, text) for text in texts])], np.float32)
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
-        """Return one answer per pair of image and caption; its single number is the probability of yes."""
+        """Return one answer per pair of image and caption. Its single number is the probability of yes."""
         return [self.combined(samples, _yes_or_no, 1) for samples in self.replies(self.questions(pairs))]
 
     def questions(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Prompt]:

@@ -15,10 +15,9 @@ SKIP = [
 
 
 def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool = False) -> Path:
-    """Return the folder of a model.
+    """Return the folder of a model. `name` is a path, `pkg:MODULE`, or the name of a repository on the hub.
 
-    `name` is a path, `pkg:MODULE`, or the name of a repository on the hub. The files of a repository are downloaded
-    unless they are in the local cache.
+    The files of a repository are downloaded unless they are in the local cache.
     """
     if name.startswith("pkg:"):
         return package_folder(name.removeprefix("pkg:"), uri=uri)
@@ -35,7 +34,9 @@ def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool
 
 
 def package_folder(module: str, *, uri: str) -> Path:
-    """Return the folder with weights that the function `get_model_path()` of an installed Python package returns."""
+    """Return the folder with weights inside an installed Python package. The package's function `get_model_path()`
+    names it.
+    """
     try:
         package = import_module(module)
     except ImportError as e:

@@ -1,7 +1,7 @@
 """The kinds of models, read from kinds.toml.
 
-For each kind, that file names a function that loads models of this kind. The module with the function is imported only
-when it is needed.
+The file names a function for each kind, which loads models of this kind. The function's module is imported only when it
+is needed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from creperie.models.vlm.families import FAMILIES
 
 @dataclass(frozen=True)
 class ModelKind:
-    """One kind of model URI. `load`, written as `module:function`, is called with the URI, its options, and a `Place`
-    (device and precision).
+    """One kind of model URI. `load`, written as `module:function`, is called with three arguments: the URI, its
+    options, and a `Place` (device and precision).
     """
 
     load: str

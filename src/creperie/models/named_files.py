@@ -1,4 +1,4 @@
-"""Compute a digest of the files that a path, a `format:path` or a model URI names, without loading them."""
+"""Compute a digest of files without loading them. A path, a `format:path` or a model URI names the files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ _KIND = re.compile(r"^[\w+.-]{2,}:")
 
 
 def named_content(spec: str) -> str:
-    """Return a digest of all files that `spec` names: a path, a `format:path`, or a model URI, whose options can name
-    files too.
+    """Return a digest of all files that `spec` names. It is a path, a `format:path`, or a model URI, whose options can
+    name files too.
 
-    The digest is empty if `spec` names no files, for example if it is a model behind a server or a benchmark of the
-    catalog.
+    The digest is empty if `spec` names no files, for example a model behind a server or a benchmark of the catalog.
     """
     place, _, query = spec.partition("?")
     options = [value for _, value in parse_qsl(query)]
@@ -27,8 +26,8 @@ def named_content(spec: str) -> str:
 
 
 def _places(text: str) -> Iterator[Path]:
-    """Yield the file or folder that `text` names, if there is one. `text` is a path, KIND:PATH, or the name of an
-    installed package or of a model on the hub.
+    """Yield the file or folder that `text` names, if there is one. `text` is a path, KIND:PATH, the name of an
+    installed package, or the name of a model on the hub.
     """
     name = _KIND.sub("", text)
     for spelling in dict.fromkeys((text, name)):

@@ -54,8 +54,8 @@ def encoder_of(
     options: Mapping[str, Any],
     place: Place,
 ) -> Model:
-    """Return the adapter to an open_clip model. `transform` and `own_tokenizer` are the image transform and the
-    tokenizer that the library made for it. `architecture` and `weights` (a digest) are recorded in the fingerprint.
+    """Return the adapter to an open_clip model. `transform` and `own_tokenizer` are the library's image transform and
+    tokenizer for it. `architecture` and `weights` (a digest) are recorded in the fingerprint.
     """
     tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), _context(model))
     towers = Towers(_text_features, _image_features, trims="never")
@@ -76,8 +76,8 @@ def encoder_of(
 class OpenClipTokenizer(CaptionTokenizer):
     """A tokenizer of open_clip.
 
-    With the library's own byte-pair tokenizer, captions are prepared without padding. Every other tokenizer pads
-    captions in its own way, so its padding is kept.
+    The library's own byte-pair tokenizer prepares captions without padding. Other tokenizers pad captions in their own
+    way, so their padding is kept.
     """
 
     def __init__(self, tokenizer: Any, rule: CaptionRule, context: int) -> None:
@@ -127,8 +127,8 @@ def _library() -> Any:
 
 
 def _named(library: Any, uri: ModelURI) -> tuple[str, str | None]:
-    """Return the architecture and the source of the weights: a tag, a path, or None if the name of the model implies
-    it.
+    """Return the architecture and the source of the weights. The source is a tag, a path, or None if the name of the
+    model implies it.
     """
     if uri.name.startswith(OPENCLIP_PLACES):
         return uri.name, None
@@ -158,7 +158,7 @@ def _is_tag(library: Any, architecture: str, source: str) -> bool:
 
 
 def _quick_gelu(library: Any, architecture: str, source: str | None, activation: str | None, uri: str) -> bool:
-    """Return True if the architecture uses QuickGELU; raise an error if the weights were trained with another
+    """Return True if the architecture uses QuickGELU. Raise an error if the weights were trained with another
     activation.
     """
     has = bool((library.get_model_config(architecture) or {}).get("quick_gelu", False))
@@ -237,12 +237,12 @@ def _context(model: Any) -> int:
 
 
 def _trimmed(padded: DualEncoder) -> DualEncoder | None:
-    """Return the model with batches padded only to their longest caption; None if that would change the vectors.
-
-    The vectors can stay the same only if the text tower is causal and its output is taken at the end token. The library
-    always pads to the full context, so the parts of the text tower are called one by one here. As a check, the vectors
-    of two test captions are compared with those of the library.
+    """Return the model with batches padded only to their longest caption. Return None if that would change the
+    vectors.
     """
+    # The vectors can stay the same only if the text tower is causal and its output is taken at the end token. The
+    # library always pads to the full context, so the parts of the text tower are called one by one here. As a check,
+    # the vectors of two test captions are compared with those of the library.
     tower = getattr(padded.model, "text", padded.model)
     if not _is_causal(tower):
         return None
@@ -302,9 +302,9 @@ def _pixels(transform: Any) -> Pixels:
         return slow
 
     def odd(image: Image.Image) -> np.ndarray:
-        """Return the pixels of an image that has a palette or transparency. They are computed by the steps of the
-        transform, except for the last two (conversion to a tensor and normalisation).
-        """
+        """Return the pixels of an image that has a palette or transparency."""
+        # They are computed by the steps of the transform, except for the last two (conversion to a tensor and
+        # normalisation).
         for step in steps[:-2]:
             image = step(image)
         return np.asarray(image)
@@ -313,9 +313,8 @@ def _pixels(transform: Any) -> Pixels:
 
 
 def _recipe(steps: Sequence[Any]) -> Preprocessing | None:
-    """Return the settings equivalent to the steps of a transform; None if they are not the library's usual steps.
-
-    The usual steps are: Resize, CenterCrop (optional), conversion to RGB, conversion to a tensor, Normalize.
+    """Return settings equivalent to the steps of a transform. Return None unless the steps are the usual ones: Resize,
+    CenterCrop (optional), conversion to RGB, conversion to a tensor, Normalize.
     """
     names = [type(step).__name__ if hasattr(step, "forward") else getattr(step, "__name__", "") for step in steps]
     if not names or names[0] != "Resize" or names[-1] != "Normalize":

@@ -1,8 +1,8 @@
 """Turn images into pixel tensors: resized and cropped on the CPU, normalised on the model's device.
 
 The image processors of transformers are the reference. If a processor's steps are the usual ones (resize, centre crop,
-rescale, normalise), they are done here with Pillow, which is several times faster and releases the GIL. When a model is
-loaded, the results of both are compared on test images, and the fast way is used only if they agree.
+rescale, normalise), Pillow does them several times faster and releases the GIL. When a model is loaded, both ways are
+compared on test images. The fast way is used only if the results agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ PROBES = ((61, 47), (47, 90), (40, 40), (700, 33))
 
 
 class Pixels(Protocol):
-    """An image preprocessing: `prepare` turns an image into an array, `batch` turns arrays into the model's inputs."""
+    """An image preprocessing. `prepare` turns an image into an array, and `batch` turns arrays into the model's
+    inputs.
+    """
 
     def prepare(self, image: Image.Image) -> np.ndarray: ...
 
@@ -33,7 +35,7 @@ class Pixels(Protocol):
 @dataclass(frozen=True)
 class Preprocessing:
     """The settings of the preprocessing that most models use: resize, crop, rescale, normalise. `size` is either one
-    number, the length of the shorter edge, or the pair of height and width.
+    number, the length of the shorter edge, or a pair (height, width).
     """
 
     size: int | tuple[int, int]
@@ -45,7 +47,7 @@ class Preprocessing:
     round_centre: bool = False  #: round a half-pixel crop offset to even (torchvision) instead of down
 
     def resized(self, width: int, height: int) -> tuple[int, int]:
-        """Return the width and the height that an image of this width and height has after resizing."""
+        """Return the width and the height that an image of the given width and height has after resizing."""
         if not isinstance(self.size, int):
             return self.size[1], self.size[0]
         if width <= height:
@@ -53,8 +55,8 @@ class Preprocessing:
         return int(self.size * width / height), self.size
 
     def corner(self, width: int, height: int, crop: tuple[int, int]) -> tuple[int, int]:
-        """Return the left and the top edge of the centre crop of an image with this width and height. `crop` is the
-        height and width of the crop.
+        """Return the left and the top edge of the centre crop of an image with this width and height. `crop` is
+        (height, width).
         """
         left, top = (width - crop[1]) / 2, (height - crop[0]) / 2
         return (round(left), round(top)) if self.round_centre else (int(left), int(top))
@@ -115,7 +117,9 @@ class ProcessorPixels:
 
 
 def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
-    """Return the arrays as one tensor on the device; they reach CUDA devices through pinned memory, which is faster."""
+    """Return the arrays as one tensor on the device. CUDA devices are reached through pinned memory, which is
+    faster.
+    """
     import torch
 
     if place.torch_device.type != "cuda":
@@ -127,7 +131,7 @@ def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
 
 
 def pixels_of(processor: Any) -> Pixels:
-    """Return the fast preprocessing (with Pillow) if it gives the same pixels as the processor; otherwise return the
+    """Return the fast preprocessing (with Pillow) if it gives the same pixels as the processor. Otherwise return the
     processor's own.
     """
     slow = ProcessorPixels(processor)
@@ -149,14 +153,14 @@ def in_colour(processor: Any, image: Image.Image) -> Image.Image:
 
 
 def _processor_bytes(processor: Any, image: Image.Image) -> np.ndarray:
-    """Return an image as bytes after the processor has resized and cropped it, but not rescaled or normalised it."""
+    """Return an image as bytes after the processor has resized and cropped it, before rescaling and normalisation."""
     image = in_colour(processor, image)
     plain = processor(image, do_rescale=False, do_normalize=False, return_tensors="np")["pixel_values"][0]
     return np.ascontiguousarray(np.asarray(plain).transpose(1, 2, 0).astype(np.uint8))
 
 
 def _recipe_of(processor: Any) -> Preprocessing | None:
-    """Return the preprocessing that a processor's settings describe; None if it does not consist of resizing, an
+    """Return the preprocessing that a processor's settings describe. Return None unless it consists of resizing, an
     optional centre crop, rescaling and normalisation.
     """
     settings = processor.to_dict()

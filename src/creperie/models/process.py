@@ -41,7 +41,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 class ProcessModel:
-    """A model in another process. It has the same methods as the model there. Requests are sent one at a time."""
+    """A model in another process, with the same methods as there. Requests are sent one at a time."""
 
     def __init__(self, python: str, module: str, function: str, uri: str) -> None:
         self.uri = uri
@@ -118,7 +118,7 @@ class ProcessModel:
         raise AssertionError
 
     def _share(self, images: Sequence[Image.Image]) -> list[tuple[int, int]]:
-        """Write the pixels of images into the file that both processes memory-map, and return the images' sizes."""
+        """Write the pixels of images into the file that both processes memory-map. Return the sizes of the images."""
         size = sum(3 * image.width * image.height for image in images)
         if size > len(self.memory):
             self.images.truncate(size)

@@ -1,8 +1,8 @@
 """The protocols of models: what a model can do, and the fingerprint that every model must have.
 
-A plug-in needs only the simple methods (`encode_images`, `encode_texts`, `score_pairs`, …). With methods in two stages,
-`prepare_*` and `forward_*`, scoring can tokenise and decode in other threads, sort captions by length, and pad batches
-only to their longest caption; `encode_*` must then give the same result as both stages together.
+A plug-in needs only the simple methods (`encode_images`, `encode_texts`, `score_pairs`, …). Methods in two stages,
+`prepare_*` and `forward_*`, are faster: scoring can then tokenise and decode in other threads, sort captions by length,
+and pad batches only to their longest caption. `encode_*` must give the same result as both stages together.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Fingerprint:
 
 @runtime_checkable
 class Model(Protocol):
-    """The protocol of all models: each has a fingerprint."""
+    """The protocol of all models. Each has a fingerprint."""
 
     @property
     def fingerprint(self) -> Fingerprint: ...
@@ -50,7 +50,7 @@ class Model(Protocol):
 @runtime_checkable
 class ImageEncoder(Model, Protocol):
     """Encodes images as L2-normalised float32 vectors (n, d). A model with q query vectors per image returns (n, q, d),
-    and the one that fits a caption best gives the score.
+    and the vector that fits a caption best gives the score.
     """
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray: ...
@@ -67,7 +67,7 @@ class TextEncoder(Model, Protocol):
 
 @runtime_checkable
 class PairScorer(Model, Protocol):
-    """Scores one image with several captions, as float32 numbers (n,); a higher number means a better match."""
+    """Scores one image with several captions, as float32 numbers (n,). A higher number means a better match."""
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
 
@@ -76,8 +76,7 @@ class PairScorer(Model, Protocol):
 class PairEncoder(Model, Protocol):
     """Encodes one image together with each of several captions, as L2-normalised float32 vectors (n, d).
 
-    Some published evaluations compare these vectors with each other, instead of asking how well image and caption
-    match.
+    Some published evaluations compare these vectors with each other. They do not use how well image and caption match.
     """
 
     def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
@@ -85,14 +84,16 @@ class PairEncoder(Model, Protocol):
 
 @runtime_checkable
 class TextScorer(Model, Protocol):
-    """Scores captions without images, as float32 numbers (n,); higher is better."""
+    """Scores captions without images, as float32 numbers (n,). A higher number is better."""
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class TextPairScorer(Model, Protocol):
-    """Compares captions in pairs, without images: similarities as float32 numbers (n,), the same in either order."""
+    """Compares captions in pairs, without images. The similarities are float32 numbers (n,), the same in either
+    order.
+    """
 
     def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray: ...
 
@@ -141,7 +142,7 @@ CHUNK = 64
 
 
 def in_parts(encode: Callable[[Sequence[Any]], np.ndarray], inputs: Sequence[Any]) -> np.ndarray:
-    """Encode a long list in batches, so that it need not fit into the device's memory at once; return all vectors."""
+    """Encode a long list in batches and return all vectors. The list need not fit into the device's memory at once."""
     import numpy as np
 
     if not inputs:

@@ -1,6 +1,6 @@
 """Load models by URI.
 
-A kind that is not built in is looked up among the plug-ins for models, whether installed or registered by the program.
+A kind that is not built in is looked up among the plug-ins, whether they are installed or registered by the program.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def load_plain(uri: str, place: Place) -> Any:
 
 
 def _parsed(uri: str) -> ModelURI:
-    """Return the parsed URI. For a kind or an option that was removed, raise a UsageError that says what to use
+    """Return the parsed URI. Raise a UsageError for a kind or an option that was removed; it says what to use
     instead.
     """
     parsed = parse_uri(uri)
@@ -90,7 +90,7 @@ def _loader(kind: ModelKind) -> Loader:
 
 
 def _checked(model: object, uri: str) -> Model:
-    """Return the model; raise a ModelError if it has no fingerprint, or no ability that scoring can use."""
+    """Return the model. Raise a ModelError if it has no fingerprint, or no ability that scoring can use."""
     if not isinstance(model, Model):
         raise ModelError("the loaded model has no fingerprint", where=uri, hint="give it one (docs/plugin.md)")
     if not abilities_of(model):
@@ -125,7 +125,7 @@ def _packages(name: str) -> Sequence[str]:
 
 
 def missing_packages(uri: ModelURI) -> list[tuple[str, str]]:
-    """Return the Python packages that a model needs and that are not installed, with the extra that installs each."""
+    """Return the missing Python packages that a model needs, each with the extra that installs it."""
     kind = KINDS.get(uri.kind)
     wanted, extra = _packages(uri.kind), kind.extra if kind else "models"
     if uri.name == "pkg:pocketsphinx":
@@ -138,7 +138,7 @@ def missing_packages(uri: ModelURI) -> list[tuple[str, str]]:
 
 
 def _check_place(uri: ModelURI, text: str) -> None:
-    """Raise an error if a path, or a package with weights, is missing. Names on the hub are not looked up here."""
+    """Raise an error if a path is missing, or a package with weights. Names on the hub are not looked up here."""
     from creperie.models.lm.gguf import gguf_file, no_llama_cpp
 
     if uri.options.get("engine") == "llama.cpp" and find_spec("llama_cpp") is None:

@@ -1,7 +1,7 @@
 """Text encoders of the sentence-transformers library.
 
-Models in ONNX format are run by onnxruntime, followed by the library's pooling, since the library's own ONNX support
-needs another package and an older version of transformers.
+Models in ONNX format are run by onnxruntime, followed by the library's pooling. The library's own ONNX support is not
+used, because it needs another package and an older version of transformers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def encoder_of(
 
 
 class SentenceEncoder:
-    """A text encoder for any sentence-transformers model; it calls the library's `encode`."""
+    """A text encoder for any sentence-transformers model. It calls the library's `encode`."""
 
     def __init__(self, library: Any, rule: CaptionRule, prompt: str, fingerprint: Fingerprint) -> None:
         self.library = library
@@ -144,7 +144,9 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
 
 
 def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
-    """Return the prompt with this name that is stored with the model, or its default prompt; empty if there is none."""
+    """Return the prompt with this name that is stored with the model, or the model's default prompt. It is empty if
+    there is none.
+    """
     name = name or library.default_prompt_name
     if not name:
         return ""
@@ -154,11 +156,9 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
 
 
 def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
-    """Set whether the model's pooling includes the tokens of the prompt.
-
-    INSTRUCTOR models leave these tokens out, but that is not stored in their folders: the library recognises the models
-    by their names on the hub, which a local folder does not have.
-    """
+    """Set whether the model's pooling includes the tokens of the prompt."""
+    # INSTRUCTOR models leave these tokens out, but that is not stored in their folders: the library recognises the
+    # models by their names on the hub, which a local folder does not have.
     wanted = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
     for module in library:
         if wanted is not None and hasattr(module, "include_prompt"):
@@ -167,7 +167,7 @@ def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
 
 def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
     """Return an encoder that separates tokenising from encoding. Return None if the library's tokenizer does not allow
-    this or, with `check`, if the vectors differ from those of the library's `encode`.
+    this. With `check`, also return None if the vectors differ from those of the library's `encode`.
     """
     library = plain.library
     try:
@@ -201,7 +201,9 @@ def _describe_tokenizer(library: Any) -> dict[str, str]:
 
 
 def _describe_module(module: Any) -> str:
-    """Return the class of a module with its settings or, if it contains a model, that model's class and activation."""
+    """Return the class of a module with its settings. For a module that contains a model, return the model's class and
+    activation.
+    """
     inner = getattr(module, "auto_model", None)
     if inner is None:
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
@@ -242,9 +244,10 @@ class OnnxSentences:
         return features
 
     def preprocess(self, texts: list[str], prompt: str | None = None) -> dict[str, Any]:
-        """Return the input features that the library expects. If there is a prompt, one of them is `prompt_length`, the
-        number of the prompt's tokens, with which the library can leave these tokens out of pooling.
+        """Return the input features that the library expects. If there is a prompt, the feature `prompt_length` is the
+        number of its tokens.
         """
+        # The library uses it to leave these tokens out of pooling.
         encoded = self.tokenizer([(prompt or "") + text for text in texts], padding=True, return_tensors="pt")
         features: dict[str, Any] = {**encoded, "modality": "text"}
         if prompt:

@@ -1,6 +1,4 @@
-"""Separate a model's reasoning (its thoughts) from its answer, and tell complete answers from those that were cut
-off.
-"""
+"""Separate a model's reasoning (its thoughts) from its answer. Tell complete answers from those that were cut off."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ _INNER = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
 class GeneratedText(str):
     """A generated answer, without the thoughts before it.
 
-    `cut` is True if the text reached the token limit or ended inside a thought, so that it is no answer. If requested,
-    `top` holds, for each token, the log-probabilities of that token and of the likeliest alternatives.
+    `cut` is True if the text reached the token limit or ended inside a thought; it is then no answer. `top` holds, on
+    request, the log-probabilities of each token and of the likeliest alternatives.
     """
 
     thought: str = ""
@@ -41,8 +39,8 @@ class GeneratedText(str):
 def reply_of(text: str, *, thought: str = "", cut: bool = False, asked: str = "") -> GeneratedText:
     """Return the answer in a model's text, separated from its thoughts.
 
-    `thought` is the model's thought if a server sent it separately. `asked` is the end of the prompt, where a chat
-    template may already have begun a thought.
+    `thought` is the model's thought if a server sent it separately. `asked` is the end of the prompt; a chat template
+    may already begin a thought there.
 
     >>> reply = reply_of("<think>A cat or a dog? A dog.</think> B")
     >>> reply, reply.thought, reply.cut
@@ -69,11 +67,10 @@ def joined(replies: Sequence[GeneratedText]) -> GeneratedText:
 
 
 def decoded_reply(tokenizer: Any, ids: Any, *, ended: bool, asked: Any = ()) -> GeneratedText:
-    """Decode the tokens that a local model wrote and return them as a reply. `ended` is False if the token limit cut it
-    off, and `asked` are the tokens of its prompt.
-
-    Special tokens that mark thoughts or final answers, which decoding would drop, are kept.
+    """Decode the tokens that a local model wrote and return them as a reply. `ended` is False if the token limit cut
+    them off, and `asked` are the tokens of the prompt.
     """
+    # Special tokens that mark thoughts or final answers, which decoding would drop, are kept.
     text, whole = (str(tokenizer.decode(ids, skip_special_tokens=skip)) for skip in (True, False))
     before = str(tokenizer.decode(asked[-8:], skip_special_tokens=False)) if len(asked) else ""
     marks = [mark for mark in _ALL if mark in whole and mark not in text]
@@ -84,7 +81,7 @@ def decoded_reply(tokenizer: Any, ids: Any, *, ended: bool, asked: Any = ()) -> 
 
 
 def _split(text: str, asked: str) -> tuple[str, str, bool]:
-    """Return the thought, the answer, and whether the text ends inside the thought."""
+    """Return the thought, the answer, and a flag that is True if the text ends inside the thought."""
     for begin, end in THOUGHTS:
         opening, closings = begin.search(text), list(end.finditer(text))
         if closings:
@@ -103,7 +100,8 @@ def _split(text: str, asked: str) -> tuple[str, str, bool]:
 
 
 def final_answer(text: str) -> str:
-    """Return the final answer in a text: the part between marks, in a box, or in JSON; else the whole text.
+    """Return the final answer in a text: the part between marks, in a box, or in JSON. Without any of these, return the
+    whole text.
 
     >>> [final_answer(t) for t in ("Sure. <answer>A</answer>", "so $\\\\boxed{\\\\text{B}}$", '{"answer": "(2)"}', "C")]
     ['A', 'B', '(2)', 'C']
@@ -119,8 +117,8 @@ def final_answer(text: str) -> str:
 
 
 def _from_json(text: str) -> str:
-    """Return the answer in the last JSON object of a text. If the text has no JSON object, or the last one has no
-    answer, return the whole text.
+    """Return the answer in the last JSON object of a text. Return the whole text if it has no JSON object, or if the
+    last one has no answer.
     """
     at, value = text.find("{"), None
     while at >= 0:

@@ -22,8 +22,8 @@ NO_LIMIT = 10**6
 
 
 class CaptionTokenizer:
-    """A transformers tokenizer with a context length and a rule that changes a caption before it is tokenised. Several
-    threads may call it at once.
+    """A transformers tokenizer with a context length and a rule that changes a caption beforehand. Several threads may
+    call it at once.
     """
 
     def __init__(
@@ -39,10 +39,8 @@ class CaptionTokenizer:
         self._lock = threading.Lock()
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the token ids of captions.
-
-        Long captions are tokenised twice, without and with truncation, to know how many tokens were cut.
-        """
+        """Return the token ids of captions."""
+        # Long captions are tokenised twice, without and with truncation, to know how many tokens were cut.
         shown = [self.rule(text) for text in texts]
         if not shown:
             return []
@@ -67,9 +65,8 @@ class CaptionTokenizer:
     def pad(
         self, prepared: Sequence[Tokens], width: int | None, place: Place
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return ids and attention mask on the device, padded to `width` or, if it is None, to the longest caption.
-
-        The mask is None if the model takes none, according to its tokenizer.
+        """Return ids and attention mask on the device, padded to `width` or, if it is None, to the longest caption. The
+        mask is None if the model takes none, according to its tokenizer.
         """
         pad_id = self.tokenizer.pad_token_id or 0
         ids, mask = pad_tokens(prepared, pad_id=pad_id, width=width, left=self.pad_left)
@@ -88,8 +85,8 @@ def describe_tokenizer(tokenizer: Any) -> dict[str, str]:
 
 
 def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:
-    """Return the context length, which is the smallest of three numbers: the model's `positions`, the tokenizer's
-    limit, and the length that was asked for. A number that is None or 0 is ignored.
+    """Return the context length. It is the smallest of three numbers: the model's `positions`, the tokenizer's limit,
+    and the length that the user asked for. A number that is None or 0 is ignored.
     """
     limits = [n for n in (positions, tokenizer.model_max_length, asked) if n and n < NO_LIMIT]
     return int(min(limits)) if limits else NO_LIMIT

@@ -44,7 +44,7 @@ FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0":
 
 @dataclass(frozen=True)
 class ModelOption:
-    """The declaration of one option: `type` is "text", "number", "decimal", "flag" or "choice"."""
+    """The declaration of one option. `type` is "text", "number", "decimal", "flag" or "choice"."""
 
     name: str
     help: str
@@ -88,7 +88,7 @@ def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, w
 
 
 def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what: str) -> None:
-    """Raise a UsageError for the first option in `given` that is not in `used`, since it would have no effect on
+    """Raise a UsageError for the first option in `given` that is not in `used`. The option would have no effect on
     `what`.
     """
     taken = set(used)

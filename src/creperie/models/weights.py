@@ -34,7 +34,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """Return one SHA-256 over the contents of files; their names do not affect it."""
+    """Return one SHA-256 over the contents of files. Their names do not affect it."""
     total = hashlib.sha256()
     for path in paths:
         total.update(remembered_sha256(path).encode())
@@ -42,7 +42,7 @@ def hash_files(paths: Iterable[Path]) -> str:
 
 
 def hash_state(state: Mapping[str, torch.Tensor]) -> str:
-    """Return one SHA-256 over named tensors, for models that are not a folder of files."""
+    """Return one SHA-256 over named tensors. It is for models that are not a folder of files."""
     import torch
 
     total = hashlib.sha256()

@@ -61,7 +61,7 @@ class WrappedModel:
         return self.plugin or f"memory:{self.name or ('function' if named == '<lambda>' else named)}"
 
     def read(self, kind: str) -> dict[str, Any]:
-        """Return the value of every option of this kind of model URI: the given value, after a check, or else the
+        """Return the value of every option of this kind of model URI. It is the given value, after a check, or else the
         default.
         """
         return read_options(self.options, KINDS[kind].options, where=self.uri)
@@ -70,10 +70,10 @@ class WrappedModel:
     def opened(
         self, device: str = "auto", dtype: str = "auto", cache: bool | str = True
     ) -> Iterator[tuple[Model, bool]]:
-        """Yield the model's adapter, and a flag that says whether its results may be cached.
+        """Yield the model's adapter, and a flag that is True if its results may be cached.
 
         The cache key is the hash of the model's content. If the content cannot be hashed with certainty, the key is the
-        name given as `cache`; without a name, the results are not cached.
+        name given as `cache`. Without a name, the results are not cached.
         """
         networks = networks_of(self.model)
         own_device, own_dtype = own_place(networks)
@@ -117,7 +117,7 @@ def wrap(
 
 
 def from_plugin(model: Any, uri: str) -> WrappedModel:
-    """Wrap an object that a plug-in returned; its name is the URI."""
+    """Wrap an object that a plug-in returned. Its name is the URI."""
     try:
         return replace(wrap(model), plugin=uri)
     except UsageError as e:
@@ -125,8 +125,8 @@ def from_plugin(model: Any, uri: str) -> WrappedModel:
 
 
 def as_model(model: Any, uri: str, place: Place) -> Model:
-    """Return a `Model` as it is; move any other object that a plug-in returned to `place` and return an adapter to
-    it.
+    """Return a `Model` unchanged. For any other object that a plug-in returned, move it to `place` and return an
+    adapter to it.
     """
     if isinstance(model, Model):
         return model
@@ -165,8 +165,8 @@ def _kind(wrapped: WrappedModel) -> str:
 
 
 def _own_method(model: Any, method: str) -> Callable[..., Any] | None:
-    """Return the object's own method that does what `method` does, under this or another common name; None if it has
-    none.
+    """Return the object's own method that does what `method` does. It may have another common name. Return None if
+    there is none.
     """
     candidates = (getattr(model, name, None) for name in ENCODE.get(method, (method,)))
     return next((own for own in candidates if callable(own)), None)
@@ -217,8 +217,8 @@ def _transformers(wrapped: WrappedModel, digest: str, place: Place) -> Model:
 
 
 class ObjectModel:
-    """The adapter to an object with methods that score or encode, or to a single function. Scores and vectors become
-    float32, and vectors get unit length.
+    """The adapter to a function, or to an object with methods that score or encode. Scores and vectors become float32,
+    and vectors get unit length.
     """
 
     def __init__(self, fingerprint: Fingerprint, place: Place, methods: Mapping[str, Answer]) -> None:
@@ -270,8 +270,8 @@ def _number(function: Callable[..., Any], image: Any, text: str) -> float:
 
 
 def _one_each(wrapped: WrappedModel, texts: Sequence[str], *given: Any) -> np.ndarray:
-    """Return the numbers that the wrapped function gives for these captions. Raise a ModelError unless there is one
-    number per caption. `given` are the function's arguments.
+    """Return one number per caption, computed by the wrapped function with the arguments `given`. Raise a ModelError if
+    the function returns another number of results.
     """
     numbers = _method(wrapped.model, _numbers)(*given)
     if numbers.shape != (len(texts),):
@@ -348,7 +348,7 @@ def _stacked(prepared: Sequence[Any], place: Place) -> Any:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    """Return one float32 number per input; an array with a single column is flattened."""
+    """Return one float32 number per input. An array with a single column is flattened."""
     numbers = _array(values)
     return numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
 
@@ -367,7 +367,9 @@ def _array(values: Any) -> np.ndarray:
 
 @contextmanager
 def _inference() -> Iterator[None]:
-    """During the block, compute without gradients if torch is loaded (otherwise it is not imported)."""
+    """During the block, compute without gradients. torch is not imported for this; if it is not loaded, nothing
+    happens.
+    """
     if "torch" not in sys.modules:
         yield
         return

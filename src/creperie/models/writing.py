@@ -1,7 +1,7 @@
 """Generate the answers to a batch of prompts with the `generate` method of transformers.
 
-Shorter prompts are padded on the left and masked. Each prompt has a random generator with a seed of its own, so that
-its answer does not depend on the other prompts in the batch.
+Shorter prompts are padded on the left and masked. Each prompt has its own random generator and seed, so its answer does
+not depend on the other prompts in the batch.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def batches_by_size(sizes: Mapping[int, int], device: str = "cpu") -> list[list[
 
 
 def can_pad(model: Any) -> bool:
-    """Return whether padding on the left leaves the output unchanged: every token must attend to all tokens before it.
-
-    With a sliding window, the padding would take up part of the window.
+    """Return whether padding on the left leaves the output unchanged. Every token must attend to all tokens before
+    it.
     """
+    # With a sliding window, the padding would take up part of the window.
     text = model.config.get_text_config(decoder=True)
     return not (getattr(text, "sliding_window", None) or "sliding" in str(getattr(text, "layer_types", "")))
 
@@ -51,12 +51,11 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
 
 
 def stopping(ends: Sequence[int], rows: int = 1, device: str = "cpu") -> dict[str, Any]:
-    """Return arguments for `generate` that end an answer at any of the tokens `ends` and fill the rest of its row with
-    padding.
-
-    On a GPU, the cache of a batch has room for all tokens from the start, because a growing cache would be copied for
-    every token.
+    """Return arguments for `generate` that end an answer at any of the tokens `ends`. The rest of its row is filled
+    with padding.
     """
+    # On a GPU, the cache of a batch has room for all tokens from the start, because a growing cache would be copied for
+    # every token.
     settings: dict[str, Any] = {"eos_token_id": list(ends) or None, "pad_token_id": ends[0] if ends else 0}
     if rows > 1 and device.startswith("cuda"):
         settings |= {"cache_implementation": "static", "disable_compile": True}
@@ -74,9 +73,8 @@ def write(
 ) -> list[tuple[list[int], bool]]:
     """Return, for each prompt, the token ids of its answer without the end token, and whether there was an end token.
 
-    `ends` are the end tokens. `start` is the number of tokens at the beginning of the output that belong neither to the
-    prompt nor to the answer, such as a decoder's start token. `settings` are further arguments of `generate`, such as
-    those from `stopping`.
+    `ends` are the end tokens. `start` is the number of tokens to skip at the beginning of the output, such as a
+    decoder's start token. `settings` are further arguments of `generate`, such as those from `stopping`.
     """
     import torch
     from transformers import LogitsProcessorList
@@ -99,8 +97,8 @@ def write(
 class _Draws:
     """A logits processor for prompts with a temperature.
 
-    It adds Gumbel noise, so that the token with the highest value is a random draw from the distribution. Each prompt
-    has a random generator of its own.
+    It adds Gumbel noise; the token with the highest value is then a random draw from the distribution. Each prompt has
+    its own random generator.
     """
 
     def __init__(self, prompts: Sequence[Prompt]) -> None:

@@ -31,7 +31,7 @@ _REFUSES = re.compile(
 
 class AcceptedForms:
     """The form in which a server accepts requests for a model. `refused` maps each parameter that the server rejects to
-    the form that replaces it, or to "" if the parameter must be left out.
+    the form that replaces it. It maps parameters that must be left out to "".
     """
 
     def __init__(self, folder: Path, model: str) -> None:
@@ -45,9 +45,9 @@ class AcceptedForms:
         return {}
 
     def learn(self, refusal: str, sent: Mapping[str, Any]) -> bool:
-        """Record the parameter that an error message rejects, so that later requests avoid it.
+        """Record the parameter that an error message rejects, so that later requests avoid it. `sent` is the request.
 
-        Return False if the message rejects no parameter that can be replaced or left out. `sent` is the request.
+        Return False if the message rejects no parameter that can be replaced or left out.
         """
         text = refusal.replace("_", "").lower()  # some servers write maxTokens
         if not _REFUSES.search(text.replace("jsonobject", "json_object")):

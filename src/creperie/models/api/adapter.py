@@ -1,4 +1,4 @@
-"""The adapter to a model behind an endpoint: prompts become chat requests, in which their images are embedded."""
+"""The adapter to a model behind an endpoint. Prompts become chat requests that contain their images."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ApiModel:
 
     @cached_property
     def batches(self) -> BatchFiles | None:
-        """The batches of the model's requests; None unless the user chose the server's batch endpoint."""
+        """The batches of the model's requests. None unless the user chose the server's batch endpoint."""
         return BatchFiles(self.queue) if self.endpoint.batch else None
 
     @property
@@ -59,7 +59,7 @@ class ApiModel:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences that name the parameters that the server did not accept; they are stored with the results of the
+        """Sentences that name the parameters that the server did not accept. They are stored with the results of the
         run.
         """
         return self.queue.forms.notes
@@ -100,7 +100,7 @@ def reasoning_form(effort: str, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def messages_of(prompt: Prompt) -> list[dict[str, Any]]:
-    """Return the chat messages of a prompt; the images of a user turn come before its text."""
+    """Return the chat messages of a prompt. The images of a user turn come before its text."""
     messages: list[dict[str, Any]] = []
     images, counts = iter(prompt.images), iter(prompt.shows or (len(prompt.images),))
     for role, text in prompt.messages:
@@ -113,7 +113,7 @@ def messages_of(prompt: Prompt) -> list[dict[str, Any]]:
 
 
 def data_url(image: Image.Image) -> str:
-    """Return an image as a data URL that contains a PNG: it is lossless, and equal pixels give equal bytes."""
+    """Return an image as a data URL with a PNG. The format is lossless, and equal pixels give equal bytes."""
     buffer = io.BytesIO()
     image.convert("RGB").save(buffer, format="PNG")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -1,8 +1,8 @@
-"""The batch endpoint, which costs half: requests are uploaded as files, and the answers are fetched within a day.
+"""The batch endpoint, which costs half. Requests are uploaded as files, and the answers arrive within a day.
 
 Requests are gathered in files in the cache. A file stays there, with the id of its batch, until all its answers are
-cached. If a process is killed, the next one therefore continues. A batch is labelled with the hash of its file: even if
-a process was killed just after it created a batch, the next one finds this batch and does not pay for another.
+cached. If a process is killed, the next one can therefore continue. Each batch is labelled with the hash of its file,
+so even a batch that was created just before the process was killed is found and not paid for twice.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ ENDED = ("completed", "failed", "expired", "cancelled")
 
 
 class GatheredOnly(Exception):  # noqa: N818
-    """Raised when requests were only gathered for a batch, so that there are no answers to return."""
+    """Raised when requests were only gathered for a batch. There are no answers to return yet."""
 
 
 class BatchFiles:
-    """The requests of one model that are gathered for a batch, or whose batch is not answered yet."""
+    """Requests of one model that are gathered for a batch, or whose batch has not been answered."""
 
     def __init__(self, queue: RequestQueue) -> None:
         self.queue, self.gathering, self.reserved = queue, False, 0.0
@@ -45,7 +45,7 @@ class BatchFiles:
         return sorted(self.folder.glob("*.jsonl"))
 
     def _read(self, part: Path) -> dict[str, Request]:
-        """Return the requests in the file `part`, by key; a truncated last line is ignored."""
+        """Return the requests in the file `part`, by key. A truncated last line is ignored."""
         lines: dict[str, Request] = {}
         for line in part.read_bytes().splitlines():
             with suppress(ValueError):
@@ -61,7 +61,7 @@ class BatchFiles:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """Gather all requests made in the block; at its end, send them together and wait for the answers."""
+        """Gather all requests made in the block. When the block ends, send them together and wait for the answers."""
         self.gathering = True
         try:
             yield
@@ -136,10 +136,9 @@ class BatchFiles:
         return str(batch.id)
 
     def _fetched(self, part: Path, batch: Any) -> list[str]:
-        """Store the answers of a finished batch, and return the error messages of requests that cannot be sent again.
+        """Store the answers of a finished batch. Return the error messages of requests that cannot be sent again.
 
-        Requests that failed because of a parameter that the server does not accept are recorded again, to be sent
-        without it.
+        Requests that failed because the server does not accept a parameter are recorded again, to be sent without it.
         """
         left, messages, noted = self._read(part), list[str](), part.with_suffix(".id")
         self.known -= left.keys()

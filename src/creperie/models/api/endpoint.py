@@ -83,7 +83,7 @@ class AnswerCache:
 
 
 def readable(answer: Mapping[str, Any]) -> bool:
-    """Return whether a server's JSON document contains an answer: its first entry in `choices` must have a text or a
+    """Return whether a server's JSON document contains an answer. The first entry in `choices` must have a text or a
     readable message.
     """
     try:
@@ -95,11 +95,10 @@ def readable(answer: Mapping[str, Any]) -> bool:
 
 def reply_in(answer: Mapping[str, Any]) -> GeneratedText | None:
     """Return the answer in a server's JSON document, separated from the model's reasoning. Return None if the document
-    has neither a text, nor reasoning, nor a reason why the answer ended.
-
-    A server may send the reasoning in the message's `reasoning_content` or `reasoning`, in a part of its content, or
-    between tags in the text.
+    has no text, no reasoning, and no reason why the answer ended.
     """
+    # A server may send the reasoning in the message's `reasoning_content` or `reasoning`, in a part of its content, or
+    # between tags in the text.
     choice = answer["choices"][0]
     message, finish = choice["message"], choice.get("finish_reason")
     content = message.get("content")

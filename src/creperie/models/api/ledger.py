@@ -36,8 +36,8 @@ class SpendLedger:
     counted only once.
 
     The counts are those of this process or, after `keep_in`, those of a generation job. A cached answer contains the
-    name of the job that paid for it. A process may die after an answer was cached and before it was counted; the next
-    process that finds this answer in the cache then counts it.
+    name of the job that paid for it. If a process dies before it has counted a cached answer, the next process that
+    finds the answer counts it.
     """
 
     endpoint: Endpoint
@@ -61,7 +61,7 @@ class SpendLedger:
         return self.endpoint.cost(self.tokens_in - self.half_in / 2, self.tokens_out - self.half_out / 2)
 
     def keep_in(self, path: Path) -> None:
-        """Store the counts in a file from now on; they are added to those that the file already contains."""
+        """Store the counts in a file from now on. They are added to the counts in the file."""
         with self._lock:
             self._spent_elsewhere += self.cost
             for name in COUNTS:
@@ -90,7 +90,7 @@ class SpendLedger:
             return
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        """Append one line in a single write: if the process dies, the file has either the whole line or nothing of
+        """Append one line in a single write. If the process dies, the file has either the whole line or nothing of
         it.
         """
         if self._file is None:
@@ -141,7 +141,7 @@ class SpendLedger:
             self._book({"key": key, "calls": 1, **_tokens(answer)})
 
     def found(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Count an answer that was found in the cache: as a paid call if this job paid for it, otherwise as a cached
+        """Count an answer that was found in the cache. It is a paid call if this job paid for it, otherwise a cached
         one.
         """
         with self._lock:
@@ -166,7 +166,8 @@ def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
 
 
 def checked_usage(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the token counts to record: those that the server reports, or upper bounds if they are implausible.
+    """Return the token counts to record. Counts that the server reports are replaced by upper bounds if they are
+    implausible.
 
     >>> asked = {"messages": [{"role": "user", "content": "four"}], "max_tokens": 9}
     >>> given = {"choices": [{"message": {"content": "five!"}}]}
@@ -197,7 +198,7 @@ def _plausible(tokens: Any, least: int, most: int) -> bool:
 
 
 def estimated_tokens(request: Mapping[str, Any]) -> float:
-    """Return an upper bound on the tokens of a request: one per byte of text, 3,000 per image, 16 more per message."""
+    """Return an upper bound on the tokens of a request: one per byte of text, 3,000 per image, and 16 per message."""
     total = float(len(request.get("prompt", "").encode()))
     for message in request.get("messages", ()):
         total += TOKENS_A_MESSAGE

@@ -1,5 +1,5 @@
-"""Scores from log-probabilities that a server returns: of the first tokens of its answer, or of the tokens of a
-caption.
+"""Scores from log-probabilities that a server returns. They belong to the first tokens of its answer, or to the tokens
+of a caption.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ReadsFirstTokens(Asking):
     tokens = FIRST
 
     def read(self, prompts: Sequence[Prompt], answers: Sequence[Sequence[Sequence[str]]], scale: bool) -> list[Chosen]:
-        """Return the probabilities of the possible answers to each prompt; with `scale`, they are divided by their
+        """Return the probabilities of the possible answers to each prompt. With `scale`, they are divided by their
         sum.
         """
         chosen = []
@@ -96,8 +96,8 @@ class ServedChooser(ReadsFirstTokens, GeneratedChooser):
 
 
 class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
-    """A pair scorer whose score is P(yes) / (P(yes) + P(no)). With a prompt of the kind `vqa`, it is the probability of
-    the answer in the prompt's field `answers` (VQAScore).
+    """A pair scorer whose score is P(yes) / (P(yes) + P(no)). With a prompt of the kind `vqa`, the score is the
+    probability of the answer in the prompt's field `answers` (VQAScore).
     """
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
@@ -126,7 +126,7 @@ def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
 
 class ReadsPrompts:
     """The base class of scorers that use the mean log-probability of a caption's tokens. The caption is part of the
-    prompt, and a vLLM server returns the log-probabilities of the prompt's tokens.
+    prompt. A vLLM server returns the log-probabilities of the prompt's tokens.
     """
 
     def __init__(self, model: ApiModel, prompt: PromptText | None = None) -> None:
@@ -135,7 +135,7 @@ class ReadsPrompts:
         self.fingerprint = replace(model.fingerprint, prompt=prompt.described if prompt else "", options=used)
 
     def tokens(self, asked: Sequence[dict[str, Any]]) -> list[list[tuple[str, float]]]:
-        """Return the tokens of each prompt with their log-probabilities, except the first token, which has none."""
+        """Return the tokens of each prompt with their log-probabilities. The first token has none and is left out."""
         common = {"model": self.model.endpoint.model, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
         read = []
         for answer in ask_all(self.model.queue, [{**common, **one} for one in asked]):
@@ -152,13 +152,13 @@ class ReadsPrompts:
 
 
 class ServedCaptions(ReadsPrompts):
-    """A pair scorer: the mean of log P(caption | image, prompt) per token (VisualGPTScore)."""
+    """A pair scorer. The score is the mean of log P(caption | image, prompt) per token (VisualGPTScore)."""
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         return np.array([one.shares[0] for one in self.judge([(image, text) for text in texts])], np.float32)
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
-        """Return one `Chosen` per pair; its single number is the caption's mean log-probability per token."""
+        """Return one `Chosen` per pair. Its single number is the caption's mean log-probability per token."""
         asked = [
             {
                 "messages": [

@@ -1,7 +1,7 @@
 """A queue of requests to a server, with limited concurrency, no duplicates, retries, and counts of calls and costs.
 
-Requests are sent by the openai SDK, on one event loop in a separate thread. Its own retries are switched off, so that
-the ledger counts every call. The timeout covers a whole attempt: otherwise a server that sends one byte per second
+Requests are sent by the openai SDK, on one event loop in a separate thread. The SDK's own retries are switched off, so
+that the ledger counts every call. The timeout covers a whole attempt; otherwise a server that sends one byte per second
 would never time out.
 """
 
@@ -41,15 +41,13 @@ NO_CREDIT = re.compile("insufficient_quota|billing_hard_limit|insufficient[ _]ba
 
 
 class RefusedError(ModelError):
-    """Raised if the server rejects this one request, for instance because it is too long or against the server's
+    """Raised if the server rejects this one request, for instance because it is too long or violates the server's
     rules.
     """
 
 
 class _TransientError(Exception):
-    """Raised if an attempt failed but a retry may succeed; `wait` is the number of seconds that the server asks to
-    wait.
-    """
+    """Raised if an attempt failed but a retry may succeed. `wait` is the delay in seconds that the server asks for."""
 
     def __init__(self, problem: str, wait: float = 0.0) -> None:
         super().__init__(problem)
@@ -58,7 +56,7 @@ class _TransientError(Exception):
 
 @dataclass
 class _PendingRequest:
-    """A request that is not answered yet, and the futures that wait for its answer."""
+    """A request that is not answered yet, and the futures of its answer."""
 
     key: str
     request: Request
@@ -67,7 +65,7 @@ class _PendingRequest:
 
 
 class _Dispatcher:
-    """An event loop in a daemon thread, in which `concurrency` workers send the queued requests."""
+    """An event loop in a daemon thread. `concurrency` workers send the queued requests."""
 
     def __init__(self, endpoint: Endpoint, ledger: SpendLedger, forms: AcceptedForms, work: Callable[..., Any]) -> None:
         self.endpoint, self.ledger, self.forms, self._work = endpoint, ledger, forms, work
@@ -119,8 +117,8 @@ class _Dispatcher:
             raise self.failure
 
     async def ask(self, pending: _PendingRequest, keep: Callable[[str, Request, Answer], None]) -> Answer:
-        """Send a request, and repeat it as long as errors are transient and tries are left. Return the answer, after
-        `keep` has stored it.
+        """Send a request, and repeat it as long as errors are transient and tries are left. `keep` stores the answer
+        before it is returned.
         """
         problem, tries = "", int(self.endpoint.retries) + 1
         for attempt in range(tries):
@@ -311,8 +309,8 @@ class RequestQueue:
             dispatcher.dismiss()
 
     def begin(self, request: Request) -> Future[Answer]:
-        """Queue a request and return a future of its answer. If the future is cancelled in time, the request is not
-        sent and costs nothing.
+        """Queue a request and return a future of its answer. A request whose future is cancelled in time is not sent
+        and costs nothing.
         """
         key = request_key(request)
         future: Future[Answer] = Future()
@@ -342,7 +340,7 @@ class RequestQueue:
             self._dispatcher.stop(failure)
 
     def abandon(self) -> None:
-        """Send no more requests. Cancel the futures of requests that were not sent yet; futures of requests that were
+        """Send no more requests. Cancel the futures of requests that were not sent yet. Futures of requests that were
         sent get an error.
         """
         stopped = ModelError("the work was stopped", where=self.endpoint.uri, hint="run again to resume")
@@ -388,8 +386,8 @@ class RequestQueue:
         self._settle(pending, outcome)
 
     def _is_waited_for(self, pending: _PendingRequest) -> bool:
-        """Return whether any future is still waiting for the request. Futures that are still waiting are marked as
-        running, so that they can no longer be cancelled.
+        """Return True unless all futures of the request were cancelled. The remaining futures are marked as running, so
+        that they can no longer be cancelled.
         """
         with self._lock:
             pending.waiting = [f for f in pending.waiting if f.running() or f.set_running_or_notify_cancel()]
@@ -399,7 +397,7 @@ class RequestQueue:
             return pending.sent
 
     def keep(self, key: str, request: Request, answer: Answer) -> None:
-        """Store an answer, then count its cost; if the process dies in between, the next process counts it."""
+        """Store an answer, then count its cost. If the process dies in between, the next process counts it."""
         answer["usage"] = checked_usage(request, answer)
         payer = {PAID_BY: self.ledger.making} if self.ledger.making else {}
         self.cache.put(key, {**answer, **payer})
@@ -409,8 +407,8 @@ class RequestQueue:
 def ask_all(queue: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
     """Return the answers in the order of the requests.
 
-    If some requests fail in the end, all others are still sent and their answers stored; then the first error is
-    raised.
+    If a request fails for good, the others are still sent and their answers stored. The first error is raised at the
+    end.
     """
     if not requests:
         return []
@@ -424,7 +422,7 @@ def ask_all(queue: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
 
 def first_of(failures: Sequence[BaseException], requests: int) -> BaseException:
     """Return the error to raise if some of `requests` requests failed: a BudgetError if there is one, else the first
-    error. If several requests failed, a message about the first error also says how many.
+    error. If several requests failed, the message also states their number.
     """
     first = next((f for f in failures if isinstance(f, BudgetError)), failures[0])
     if len(failures) < 2 or not isinstance(first, CreperieError) or isinstance(first, BudgetError):

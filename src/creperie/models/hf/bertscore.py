@@ -1,9 +1,9 @@
 """BERTScore: two captions are compared token by token, by the hidden states of a text encoder.
 
-Every token of one caption is matched with the most similar token of the other. The mean similarity over the tokens of
-the first caption is the precision, that over the tokens of the second is the recall, and the score is the harmonic mean
-of both. Special tokens at the beginning and end can be matched but are left out of the means, as in the published
-scorer without inverse document frequencies.
+Every token of one caption is matched with the most similar token of the other. Precision is the mean similarity over
+the tokens of the first caption, and recall that over the tokens of the second. The score is the harmonic mean of both.
+Special tokens at the beginning and end can be matched but are left out of the means, as in the published scorer without
+inverse document frequencies.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOGETHER = 512
 
 @dataclass(eq=False)
 class BertScore:
-    """A model that compares captions: it returns the BERTScore F1 of two captions, which is symmetric."""
+    """A model that compares captions by their BERTScore F1, which is symmetric."""
 
     model: Any
     tokenizer: CaptionTokenizer
@@ -80,8 +80,8 @@ class BertScore:
 
 
 def likeness(a: torch.Tensor, a_counts: torch.Tensor, b: torch.Tensor, b_counts: torch.Tensor) -> float:
-    """Return the BERTScore F1 of captions `a` and `b`, given the vectors of their tokens; NaN if a caption has no token
-    that counts. `a_counts` and `b_counts` are masks of the tokens that count.
+    """Return the BERTScore F1 of captions `a` and `b`, given the vectors of their tokens. `a_counts` and `b_counts` are
+    masks of the tokens that count in the mean. The result is NaN if a caption has no such token.
     """
     products = a @ b.T
     precision = float(products.max(dim=1).values[a_counts].mean())

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Towers:
     """The functions that embed texts and images with a model.
 
-    `trims` says whether the vectors stay the same if a batch is padded only to the length of its longest caption:
-    "always" (causal towers), "masked" (only if the tower gets an attention mask) or "never".
+    `trims` says whether vectors stay the same if a batch is padded only to its longest caption: "always" (causal
+    towers), "masked" (only if the tower gets an attention mask) or "never".
     """
 
     embed_texts: EmbedTexts

@@ -32,7 +32,9 @@ def all_seen(states: torch.Tensor) -> torch.Tensor:
 
 
 def pooled(output: Any) -> torch.Tensor:
-    """Return the projected vector: in older versions of transformers the output itself, in newer ones a field of it."""
+    """Return the projected vector. In older versions of transformers it is the output itself, in newer ones a field of
+    the output.
+    """
     return output if hasattr(output, "shape") else output.pooler_output
 
 
@@ -40,7 +42,8 @@ def pooled(output: Any) -> torch.Tensor:
 
 
 def causal_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """Return the vector at the end token. Each token attends only to those before it, so that padding needs no mask."""
+    """Return the vector at the end token."""
+    # Each token attends only to those before it, so padding needs no mask.
     return pooled(model.get_text_features(input_ids=ids))
 
 
@@ -71,7 +74,8 @@ def vision_states(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return one vector per query token. A caption's score is that of the query that matches it best."""
+    """Return one vector per query token."""
+    # A caption's score is that of the query that matches it best.
     states = vision_states(model, inputs)
     queries = model.query_tokens.expand(states.shape[0], -1, -1)
     output = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=all_seen(states))
@@ -80,7 +84,7 @@ def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def first_query(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the vector of the first query token; some published BLIP-2 evaluations use it instead of the best
+    """Return the vector of the first query token. Some published BLIP-2 evaluations use it instead of the best
     query.
     """
     return _blip2_image(model, inputs)[:, 0]
@@ -94,8 +98,8 @@ def text_positions(config: Config) -> int:
 
 
 def after_padding(config: Config) -> int:
-    """Return the context length of a text tower like RoBERTa. Its first position has the number `pad_token_id` + 1, so
-    the lower position embeddings are not used.
+    """Return the context length of a text tower like RoBERTa. Its positions begin at `pad_token_id` + 1, so the lower
+    position embeddings are not used.
     """
     return int(config.text_config.max_position_embeddings) - int(config.text_config.pad_token_id) - 1
 

@@ -41,9 +41,8 @@ class Folder:
             return AutoTokenizer.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
 
     def image_processor(self) -> Any:
-        """Return the image processor that uses Pillow, since torchvision gives different pixels and may not be
-        installed.
-        """
+        """Return the image processor that uses Pillow."""
+        # torchvision gives different pixels and may not be installed.
         from transformers import AutoImageProcessor
 
         with self._readable("image processor"), quiet_libraries():
@@ -52,7 +51,7 @@ class Folder:
             )
 
     def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
-        """Return the model with its weights; raise a ModelError if some are missing, since those would be random."""
+        """Return the model with its weights. Raise a ModelError if some are missing; they would be random."""
         with self._readable("weights"), quiet_libraries():
             model, report = model_class.from_pretrained(
                 self.path,
@@ -78,10 +77,8 @@ class Folder:
         return hash_files(weight_files(self.path))
 
     def processor(self, model_type: str) -> Any:
-        """Return the model's own processor of images and text, with an image processor that uses Pillow.
-
-        A processor that can also read video is created without its video part, which needs torchvision.
-        """
+        """Return the model's own processor of images and text, with an image processor that uses Pillow."""
+        # A processor that can also read video is created without its video part, which needs torchvision.
         import transformers
         from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
@@ -117,8 +114,8 @@ class Folder:
 
 
 class _Without:
-    """A mixin for a processor class, so that its processor can be created without a part that creperie does not use,
-    such as the part for videos.
+    """A mixin for a processor class. The processor is created without a part that creperie does not use, such as the
+    part for videos.
     """
 
     def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
@@ -182,7 +179,7 @@ ModelSource = Folder | InMemory
 
 
 def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> ModelError:
-    """Return the error for an architecture without an adapter; if the adapter was removed, the hint says what replaces
+    """Return the error for an architecture without an adapter. If the adapter was removed, the hint says what replaces
     it.
     """
     gone = REMOVED_ARCHITECTURES.get(model_type)
@@ -192,7 +189,7 @@ def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> Mo
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """During the block, silence the loading reports and progress bars of libraries; errors are still raised."""
+    """During the block, silence the loading reports and progress bars of libraries. Errors are still raised."""
     from transformers.utils import logging as reports
 
     level, bars = logging.root.manager.disable, reports.is_progress_bar_enabled()

@@ -1,4 +1,6 @@
-"""Networks that judge captions: a transformers model and its tokenizer, which give one number per caption."""
+"""Networks that judge captions. Each consists of a transformers model and its tokenizer, and gives one number per
+caption.
+"""
 
 from __future__ import annotations
 

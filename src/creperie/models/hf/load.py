@@ -35,7 +35,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, Any], place: Place) -> Model:
     """Return the adapter for a transformers model that is in a folder or in memory.
 
-    `options` has the values of all options, and `given` the names of those that the user set; raise a UsageError if one
+    `options` has the values of all options, and `given` the names of those that the user set. Raise a UsageError if one
     of these has no effect on this model.
     """
     config = source.config()
@@ -46,7 +46,7 @@ def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, 
 
 def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, tuple[str, ...]]:
     """Return the function that loads models of an architecture, and the options that it uses. `score` is the way of
-    scoring, such as "itm"; if it is None, the architecture's usual way is taken.
+    scoring, such as "itm"; None means the architecture's usual way.
     """
     joint = {"itm": MATCHERS, "fused": FUSERS}
     ways: dict[str, tuple[LoadFolder, tuple[str, ...]]] = {}
@@ -82,12 +82,10 @@ def load_dual(folder: ModelSource, config: Any, options: Mapping[str, Any], plac
 
 
 def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> None:
-    """Raise a ModelError if the model's end token is not the one that its tokenizer puts after captions.
-
-    The vector of a causal tower is taken at the end token. If the model's end token were not in the caption, the vector
-    at the first token would be taken instead, the same for every caption. (In old configurations, the id 2 stands for
-    the highest id.)
-    """
+    """Raise a ModelError if the model's end token is not the one that its tokenizer puts after captions."""
+    # The vector of a causal tower is taken at the end token. If the model's end token were not in the caption, the
+    # vector at the first token would be taken instead, the same for every caption. (In old configurations, the id 2
+    # stands for the highest id.)
     expected, written = config.text_config.eos_token_id, tokenizer.tokenizer.eos_token_id
     if expected not in (2, written):
         raise ModelError(
@@ -173,7 +171,7 @@ def describe(
 
 
 def architecture(name: str, config: Any) -> str:
-    """Return the model class with its activations, which change the output as much as the weights do.
+    """Return the model class with its activations. They change the output as much as the weights do.
 
     >>> from types import SimpleNamespace as N
     >>> architecture("CLIPModel", N(text_config=N(hidden_act="gelu"), vision_config=N(hidden_act="quick_gelu")))

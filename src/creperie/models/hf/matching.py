@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 class Matcher:
     """The two stages of a matching model.
 
-    `see` runs the part of the model that needs only the image, once per image. `match` combines the result of `see`
-    with n captions and returns logits. They have the shape (n, 2), with the columns "no match" and "match", or the
-    shape (n, 1), with the column "match".
+    `see` runs the part of the model that needs only the image, once per image. `match` combines the result with n
+    captions and returns logits. Their shape is (n, 2), for "no match" and "match", or (n, 1), for "match" alone.
     """
 
     model_class: str
@@ -71,8 +70,8 @@ class JointModel:
 
 @dataclass(eq=False)
 class MatchingHead(JointModel):
-    """A pair scorer: how well captions match an image. `value` selects the score: "prob" (the probability of a match),
-    "logit" (the logit of a match) or "margin" (the difference between the logits of match and no match).
+    """A pair scorer that says how well captions match an image. `value` selects the score: "prob" (the probability of a
+    match), "logit" (the logit of a match) or "margin" (the difference between the logits of match and no match).
     """
 
     value: str = "prob"
@@ -85,18 +84,16 @@ class MatchingHead(JointModel):
 
 
 class FusedEncoder(JointModel):
-    """A pair encoder: it returns one vector per caption, computed from caption and image together."""
+    """A pair encoder. It returns one vector per caption, computed from caption and image together."""
 
     def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         return unit_vectors(self.joined(self.prepare_image(image), self.prepare_texts(texts)))
 
 
 def match_value(logits: torch.Tensor, value: str) -> torch.Tensor:
-    """Return one number per pair from logits (no match, match), or from a single match logit.
-
-    Most evaluations use the probability. In float32, it is exactly 1 if the margin is about 17 or more, which causes
-    ties. The margin gives the same ranking without such ties. The match logit alone gives a different ranking.
-    """
+    """Return one number per pair from logits (no match, match), or from a single match logit."""
+    # Most evaluations use the probability. In float32, it is exactly 1 if the margin is about 17 or more, which causes
+    # ties. The margin gives the same ranking without such ties. The match logit alone gives a different ranking.
     import torch
 
     if logits.shape[1] == 1:
@@ -142,7 +139,7 @@ def _blip2_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
 
 
 def _flava_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the input of FLAVA's multimodal encoder: the projected states of the image tower's last layer, without the
+    """Return the input of FLAVA's multimodal encoder: the projected states of the image tower's last layer, before the
     final norm.
     """
     states = model.flava.image_model(**inputs, output_hidden_states=True).hidden_states[-1]
@@ -164,10 +161,9 @@ def _flava_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
 
 
 def _vilt_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the embedded image patches.
-
-    ViLT draws some at random if there are more than its limit; here the seed is fixed, so that scores are reproducible.
-    """
+    """Return the embedded image patches."""
+    # ViLT draws some at random if there are more than its limit; here the seed is fixed, so that scores are
+    # reproducible.
     import torch
 
     pixels = inputs["pixel_values"]

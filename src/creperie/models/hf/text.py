@@ -36,7 +36,9 @@ def encoder_class(model_type: str) -> Any:
 
 
 def positions(config: Any) -> int | None:
-    """Return the maximum number of tokens; None if there is no limit because the model uses relative positions."""
+    """Return the maximum number of tokens. Return None if there is no limit because the model uses relative
+    positions.
+    """
     if config.model_type in T5_CLASSES:
         return None
     count = getattr(config, "max_position_embeddings", None)

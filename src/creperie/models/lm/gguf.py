@@ -1,5 +1,5 @@
-"""GGUF files, converted to ordinary model folders: dequantised once, saved as safetensors, and cached by the file's
-hash.
+"""GGUF files, converted to ordinary model folders. They are dequantised once, saved as safetensors, and cached by the
+file's hash.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def gguf_file(name: str, uri: str) -> Path:
 
 
 def no_llama_cpp(uri: str) -> UsageError:
-    """Return the error for `engine=llama.cpp` if its library, which no extra of creperie installs, is missing."""
+    """Return the error for `engine=llama.cpp` if its library is missing. No extra of creperie installs it."""
     return UsageError(
         "this engine needs the package llama-cpp-python, which is not installed",
         where=uri,
@@ -55,10 +55,10 @@ def no_llama_cpp(uri: str) -> UsageError:
 
 
 def converted(file: Path, uri: str) -> Path:
-    """Return the folder made from a GGUF file. It is made on first use, in a minute or two per billion weights.
-
-    The folder is cached; its weights are float32 safetensors, which are memory-mapped in seconds.
+    """Return the folder made from a GGUF file. It is made on first use, in a minute or two per billion weights, and
+    cached.
     """
+    # The weights are float32 safetensors, which are memory-mapped in seconds.
     folder = cache_home() / "gguf" / remembered_sha256(file)[:32]
     if folder.is_dir():
         return folder
@@ -78,11 +78,9 @@ def converted(file: Path, uri: str) -> Path:
 
 
 def _convert(file: Path, folder: Path, uri: str) -> None:
-    """Convert a GGUF file to a folder.
-
-    transformers does not save a model that was read from GGUF, so the weights are moved into a new model of the same
-    class.
-    """
+    """Convert a GGUF file to a folder."""
+    # transformers does not save a model that was read from GGUF, so the weights are moved into a new model of the same
+    # class.
     import gguf  # noqa: F401  (transformers needs it and says so less clearly)
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer

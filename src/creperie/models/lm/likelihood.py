@@ -63,7 +63,7 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
 
 @dataclass(eq=False)
 class LanguageModel:
-    """The base class of causal and masked models. It tokenises captions, and reduces the log-probabilities of each
+    """The base class of causal and masked models. It tokenises captions and reduces the log-probabilities of each
     caption to one number.
     """
 
@@ -125,9 +125,8 @@ class CausalLM(LanguageModel):
         return all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(packed, rows))
 
     def _packed(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Return one array of log-probabilities per caption. Captions are combined into prefix trees, so that the model
-        reads a prefix that they share only once. `before` are the tokens that precede every caption.
-        """
+        """Return one array of log-probabilities per caption. `before` are the tokens that precede every caption."""
+        # Captions are combined into prefix trees, so that the model reads a prefix that they share only once.
         import torch
 
         results: dict[int, np.ndarray] = {}
@@ -152,7 +151,7 @@ class CausalLM(LanguageModel):
         return [results[i] for i in range(len(captions))]
 
     def _rows(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Return one array of log-probabilities per caption; each caption is read in a row of its own."""
+        """Return one array of log-probabilities per caption. Each caption is read in a row of its own."""
         results: list[np.ndarray] = [np.zeros(0, np.float32)] * len(captions)
         for batch in batches_by_length([len(before) + len(c) for c in captions]):
             logs = self._forward(*padded([before + captions[i] for i in batch]))
@@ -184,7 +183,7 @@ class CausalLM(LanguageModel):
 
 
 class MaskedLM(LanguageModel):
-    """An encoder: the log-probability of each token when only that token is masked (pseudo-likelihood)."""
+    """An encoder that gives the pseudo-likelihood: the log-probability of each token when only that token is masked."""
 
     @property
     def beside(self) -> int:
@@ -214,7 +213,7 @@ class MaskedLM(LanguageModel):
         return np.split(logs, ends[:-1]) if captions else []
 
     def _frame(self) -> tuple[list[int], list[int]]:
-        """Return the special tokens that the tokenizer puts before a sentence, and those that it puts after it."""
+        """Return the special tokens before and after a sentence, as two lists."""
         probe = self.tokenizer("a", return_special_tokens_mask=True)
         own = [k for k, special in enumerate(probe["special_tokens_mask"]) if not special]
         ids: list[int] = probe["input_ids"]
@@ -258,9 +257,8 @@ def _model_class(masked: bool) -> Any:
 
 
 def _start_ids(tokenizer: Any) -> list[int]:
-    """Return the token to put before captions, so that their first token can be predicted.
-
-    It is the tokenizer's start token or else its end token; [] if the tokenizer has neither.
+    """Return the token to put before captions, so that their first token can be predicted. It is the tokenizer's start
+    token, else its end token; [] if it has neither.
     """
     for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
         if index is not None:
@@ -276,10 +274,10 @@ PACK = 160
 
 
 class TokenTree:
-    """A prefix tree of the tokens of several captions after a common start, in which shared prefixes are stored once.
+    """A prefix tree of the tokens of several captions after a common start. Shared prefixes are stored once.
 
     A true caption and its foil mostly differ in a few words. Every token attends only to its ancestors, and its
-    position is its depth, so its log-probability is the same as if the caption were read by itself.
+    position is its depth. Its log-probability is therefore the same as if the caption were read by itself.
     """
 
     def __init__(self, start: Sequence[int]) -> None:
@@ -307,19 +305,16 @@ class TokenTree:
 
     @cached_property
     def inner(self) -> np.ndarray:
-        """The indices of the tokens that the model must read: the first one, and every token that is followed by
-        another.
-
+        """The indices of the tokens that the model must read: the first one, and every token that another one follows.
         The last token of a caption is only predicted.
         """
         return np.unique(np.maximum(self.parent, 0))
 
     def sees(self, width: int) -> np.ndarray:
-        """Return the attention mask of the inner tokens (width × width).
-
-        A token attends to itself and its ancestors. Rows after the inner tokens are padding, which attends only to
-        itself.
+        """Return the attention mask of the inner tokens (width × width). A token attends to itself and its
+        ancestors.
         """
+        # Rows after the inner tokens are padding, which attends only to itself.
         visible = np.eye(max(width, len(self)), dtype=bool)
         for i, parent in enumerate(self.parent[1:], 1):
             visible[i] |= visible[parent]
@@ -329,7 +324,7 @@ class TokenTree:
 
 
 def packs_of(captions: Sequence[list[int]], start: Sequence[int]) -> Iterator[TokenTree]:
-    """Yield prefix trees that together contain all captions, which are sorted so that neighbours share prefixes."""
+    """Yield prefix trees that together contain all captions. Captions are sorted so that neighbours share prefixes."""
     pack, root = TokenTree(start), len(start) - 1
     for i in sorted(range(len(captions)), key=lambda i: captions[i]):
         if pack.paths and len(pack) + len(captions[i]) > PACK:

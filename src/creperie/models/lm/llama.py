@@ -1,6 +1,6 @@
-"""Text generation by llama.cpp from a GGUF file, which is used as it is, without dequantising.
+"""Text generation by llama.cpp from a GGUF file. The file is used as it is, without dequantising.
 
-The context is kept between prompts, so that only the part of a prompt that differs from the previous prompt is read.
+The context is kept between prompts: only the part of a prompt that differs from the previous prompt is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONTEXT = 8192  #: tokens of prompt and answer, unless `max_length` says otherwi
 
 @dataclass(eq=False)
 class LlamaCpp:
-    """A generator that runs llama.cpp. If an answer has to follow a schema, a grammar enforces it."""
+    """A generator that runs llama.cpp. A grammar enforces the schema of an answer, if there is one."""
 
     model: Any
     fingerprint: Fingerprint

@@ -1,5 +1,5 @@
-"""The trigram language model of the pocketsphinx package: small and fast, it serves as a baseline from before neural
-networks.
+"""The trigram language model of the pocketsphinx package. It is small and fast, and serves as a baseline from before
+neural networks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TrigramLM:
     """A text scorer by log P(word | the two words before it), including the end of the sentence. It reads captions in
     lower case and without punctuation.
 
-    The vocabulary is closed. A word outside it gets the probability 1e-7 and is not used as context for later words.
+    A word outside the vocabulary gets the probability 1e-7 and is not used as context for later words.
     """
 
     def __init__(self, probability: Callable[[list[str]], float], fingerprint: Fingerprint) -> None:

@@ -53,7 +53,7 @@ class PromptText:
 
     @property
     def described(self) -> str:
-        """All settings that affect the question or the reading of its answer, as text for the fingerprint."""
+        """All settings that affect the question or how its answer is read, as text for the fingerprint."""
         words = [*self.answers, *self.yes, *self.no, *self.labels, self.none]
         return f"{self.id}: {self.text}" + (f" {[self.separator, *words]}" if any(words) else "")
 
@@ -100,9 +100,9 @@ def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = 
     """Return the prompt that `name` selects: the id of a built-in prompt, a file (`my.toml`), or one prompt in a file
     (`my.toml#id`). Without `name` it is the prompt with the id `default`. Errors mention `where`.
 
-    `name` may also be a folder (`my/` or `my/#id`). If one of the folder's files (caption.toml, choice.toml, vqa.toml
-    and yesno.toml) has a prompt with this id, it is used instead of the built-in prompt. An empty `kind` accepts
-    prompts of all kinds.
+    `name` may also be a folder (`my/` or `my/#id`). A prompt with this id in one of its files (caption.toml,
+    choice.toml, vqa.toml and yesno.toml) then replaces the built-in prompt. An empty `kind` accepts prompts of all
+    kinds.
     """
     path, _, part = (name or default).partition("#")
     if path.endswith(".toml"):
@@ -134,8 +134,8 @@ def prompt_files(folder: str | Path) -> list[Path]:
 def with_prompts(uri: str, folder: str | Path) -> str:
     """Return a model URI whose prompt is taken from a folder.
 
-    The URI is returned unchanged if the model uses no prompt, if its prompt is already taken from a file, or if the
-    folder does not have the prompt that the URI names.
+    The URI is returned unchanged if the model uses no prompt, if its prompt already comes from a file, or if the folder
+    does not have the prompt that the URI names.
     """
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")

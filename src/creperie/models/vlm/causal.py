@@ -1,5 +1,4 @@
-"""Decoders: an image, and the prefix that its captions share, are read once, and the KV cache is reused for all
-captions.
+"""Decoders. An image and the prefix of its captions are read once, and the KV cache is reused for all captions.
 
 Attention, masks and caches are those of transformers. Captions are padded on the right, after a prefix of fixed length,
 so that no token attends to padding. Log-probabilities are computed in float32.
@@ -45,8 +44,8 @@ class CausalEngine:
         return self.reader.lines(pairs, end=end, turns=turns)
 
     def see(self, image: Any, turns: Turns = ()) -> Seen:
-        """Process an image together with the text before it, including demonstrations that have images, and return the
-        model's inputs for both.
+        """Process an image together with the text before it, and return the model's inputs for both. The text may
+        include demonstrations that have images.
         """
         shown = images_of(turns)
         return self.reader.see(image, self.reader.frame("", turns if shown else ()).head, shown)
@@ -65,16 +64,14 @@ class CausalEngine:
         return results
 
     def compile(self) -> None:
-        """Compile the decoder's layers, for passes that read an image together with all its captions."""
+        """Compile the decoder's layers. They are used in passes that read an image together with all its captions."""
         for layer in self.model.get_decoder().layers:
             layer.compile(dynamic=True)
         self.compiled = True
 
     def eagerly(self) -> AbstractContextManager[Any]:
-        """Return a context in which compiled layers run uncompiled.
-
-        With a KV cache, they would be compiled again for every length.
-        """
+        """Return a context in which compiled layers run uncompiled."""
+        # With a KV cache, they would be compiled again for every length.
         import torch
 
         return torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
@@ -87,7 +84,7 @@ class CausalEngine:
     # -- batches -------------------------------------------------------------------------------------------------
 
     def _looked(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
-        """Run the vision tower once per image and return its outputs, so that it need not run for every prompt."""
+        """Run the vision tower once per image and return its outputs. It then need not run for every prompt."""
         import torch
 
         pixels = [torch.from_numpy(one["pixel_values"]) for one in seen]
@@ -97,8 +94,8 @@ class CausalEngine:
     def _jobs(
         self, image: int, seen: Seen, lines: Sequence[AnswerLine], states: torch.Tensor | None
     ) -> Iterator[PrefixJob]:
-        """Yield the jobs of an image. There is one job for each beginning that lines share or, if the model must read
-        image and prompt together, one for each prompt.
+        """Yield the jobs of an image. There is one job for each beginning that lines share. If the model must read
+        image and prompt together, there is one for each prompt.
         """
         groups: dict[tuple[bytes, bytes], list[int]] = {}
         for k, line in enumerate(lines):
@@ -128,7 +125,7 @@ class CausalEngine:
         return PrefixJob(shown, sequence, len(shared), lines, places, query, states)
 
     def _query(self, context: str) -> np.ndarray:
-        """Return the prompt's token ids for the query former of InstructBLIP, which reads the prompt as well."""
+        """Return the prompt's token ids for the query former of InstructBLIP. It reads the prompt as well."""
         if context not in self._queries:
             ids = self.reader.processor.qformer_tokenizer(context)["input_ids"]
             self._queries[context] = np.array(ids, np.int64)
@@ -137,7 +134,7 @@ class CausalEngine:
     def _batches(self, jobs: Sequence[PrefixJob]) -> Iterator[tuple[bool, list[PrefixJob]]]:
         """Yield batches of jobs, each with a flag that is True if the batch is read in one pass.
 
-        The jobs of a batch have equal prefix lengths and image shapes, and there are as many as the memory allows.
+        The jobs of a batch have equal prefix lengths and image shapes. The memory limits their number.
         """
         alike: dict[tuple[Any, ...], list[PrefixJob]] = {}
         for job in sorted(jobs, key=packed_tokens):
@@ -155,7 +152,7 @@ class CausalEngine:
             yield packed, batch
 
     def _rows_held(self, jobs: Sequence[PrefixJob]) -> int:
-        """Return how many rows the KV cache has room for, if each is as long as the longest line."""
+        """Return how many rows fit into the KV cache if each is as long as the longest line."""
         width = jobs[0].length + max(len(line.ids) for job in jobs for line in job.lines)
         return max(1, self._cache_bytes() // (self._token_bytes * width))
 
@@ -179,7 +176,7 @@ class CausalEngine:
     # -- the model -----------------------------------------------------------------------------------------------
 
     def _read(self, jobs: Sequence[PrefixJob]) -> Iterator[Scored]:
-        """Read the prefixes of a batch in one pass; then yield the index and the log-probabilities of each line."""
+        """Read the prefixes of a batch in one pass. Then yield the index and the log-probabilities of each line."""
         most = self._rows_held(jobs)
         prefix = self.prefixes.read(jobs)
         places = [place for job in jobs for place in job.places]
@@ -202,7 +199,8 @@ class CausalEngine:
                 yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
 
     def _behind(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
-        """Return the logits of rows of tokens, each of which continues one of the prefixes in the batch `prefix`.
+        """Return the logits of rows of tokens. Each row continues one of the prefixes in the batch `prefix`.
+
         `ids[k]` are the tokens of row k, and `owners[k]` is the index of its prefix in the batch. With `last`, the
         cache of the batch is not needed again and may be changed.
         """
@@ -216,7 +214,7 @@ class CausalEngine:
         return self._rest(rows, own, prefix, owner)
 
     def _rest(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
-        """Return the logits of the tokens `ids`, which continue prefixes whose states are in `cache`. `owner` has the
+        """Return the logits of the tokens `ids`. They continue prefixes whose states are in `cache`. `owner` has the
         index of each row's prefix.
         """
         import torch
@@ -234,9 +232,10 @@ class CausalEngine:
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """Return the model's input `name` for the whole sequence, with the shape (1, tokens, …). `value`, (tokens, …), is
-    the processor's array for the image. Entries for the tokens `opening` are added before it, and entries for the
-    tokens `shared` after it. For `input_ids` these entries are the tokens themselves, for `attention_mask` they are 1,
-    and for other inputs 0.
+    the processor's array for the image.
+
+    Entries for the tokens `opening` are added before it, and entries for the tokens `shared` after it. The entries are
+    the tokens themselves for `input_ids`, 1 for `attention_mask`, and 0 for other inputs.
     """
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]

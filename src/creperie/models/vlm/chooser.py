@@ -57,7 +57,7 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
 
 
 class LikelyChooser(WordedChooser):
-    """A chooser that computes how likely each label is as the answer, in one pass per question."""
+    """A chooser that computes how likely each label is as the answer. It needs one pass per question."""
 
     def __init__(
         self, engine: LikelihoodEngine, form: QuestionWording, fingerprint: Fingerprint, place: Place, order: str
@@ -74,10 +74,8 @@ class LikelyChooser(WordedChooser):
         return LikelyChooser(self.engine, form, self.fingerprint, self.place, self.order)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
-        """Return one answer per question.
-
-        An image is processed once for all questions about it that have the same demonstration images.
-        """
+        """Return one answer per question."""
+        # An image is processed once for all questions about it that have the same demonstration images.
         shown = [(id(q.image), *(id(t.image) for t in self.form.turns(q) if t.image)) for q in questions]
         first: dict[tuple[int, ...], ChoiceQuestion] = {}
         for key, q in zip(shown, questions, strict=True):
@@ -100,7 +98,7 @@ class LikelyChooser(WordedChooser):
 
 
 def label_shares(logs: Sequence[float]) -> np.ndarray:
-    """Return the probabilities of the labels, scaled to sum to one, given their log-probabilities.
+    """Return the probabilities of the labels, given their log-probabilities. They are scaled to sum to one.
 
     >>> label_shares([np.log(0.1), np.log(0.3)]).tolist()
     [0.25, 0.75]
@@ -145,11 +143,13 @@ class VlmGenerator:
 
     @property
     def _pads(self) -> bool:
-        """True if shorter prompts in a batch can be padded; otherwise, prompts in a batch must have the same length."""
+        """True if shorter prompts in a batch can be padded. Otherwise, all prompts of a batch must have the same
+        length.
+        """
         return self.engine.reader.family.interleaves and can_pad(self.engine.model)
 
     def _inputs(self, prompts: Sequence[Prompt]) -> list[dict[str, torch.Tensor]]:
-        """Return the model's inputs per prompt; images are processed once for all prompts that share them."""
+        """Return the model's inputs for each prompt. Images are processed once for all prompts that share them."""
         seen: dict[tuple[int, ...], Seen] = {}
         inputs = []
         for prompt in prompts:
@@ -178,7 +178,7 @@ class VlmGenerator:
             return write(model, merged, prompts, ends, **stopping(ends, count, self.place.device))
 
     def _turns(self, prompt: Prompt) -> list[Turn]:
-        """Return the demonstrations before the question; raise a UsageError unless the question has exactly one
+        """Return the demonstrations before the question. Raise a UsageError unless the question has exactly one
         image.
         """
         roles, texts = zip(*prompt.messages, strict=True)
@@ -199,11 +199,11 @@ class VlmGenerator:
 def left_padded(
     inputs: Mapping[str, torch.Tensor], batch: Sequence[Mapping[str, torch.Tensor]]
 ) -> dict[str, torch.Tensor]:
-    """Return the `inputs` of a prompt, padded on the left to the length of the longest prompt in `batch`.
-
-    The padding is masked. It repeats the first token of the prompt, because a repetition penalty applies to every token
-    of the input, including padding: any other token would be penalised without occurring in the prompt.
+    """Return the `inputs` of a prompt, padded on the left to the length of the longest prompt in `batch`. The padding
+    is masked.
     """
+    # The padding repeats the first token of the prompt, because a repetition penalty applies to every token of the
+    # input, including padding: any other token would be penalised without occurring in the prompt.
     import torch
 
     padded = dict(inputs)

@@ -1,4 +1,4 @@
-"""Encoder-decoder models: image and prompt are encoded once, and every answer is decoded against that encoding."""
+"""Encoder-decoder models. Image and prompt are encoded once, and every answer is decoded from that encoding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOGETHER = 32
 
 @dataclass(frozen=True)
 class DecodeTask:
-    """An image with one encoded prompt, and the indices of the lines to decode against it."""
+    """An image with one encoded prompt, and the indices of the lines to decode from it."""
 
     image: int
     prompt: Mapping[str, torch.Tensor]
@@ -35,7 +35,7 @@ class DecodeTask:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The shape of the inputs. Tasks with the same shape are encoded in one batch, without padding."""
+        """The shape of the inputs. Tasks with the same shape can be encoded in one batch, without padding."""
         return tuple((name, value.shape[1:]) for name, value in sorted(self.prompt.items()))
 
 
@@ -57,8 +57,8 @@ class EncoderDecoderEngine:
         return {"pixel_values": np.asarray(made["pixel_values"], np.float32)}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = True, turns: Turns = ()) -> list[AnswerLine]:
-        """Return the decoder's input for each (question, answer) pair: start tokens, the answer and, with `end`, the
-        end token.
+        """Return the decoder's input for each (question, answer) pair: start tokens and the answer. With `end`, the end
+        token is included.
         """
         made = []
         for question, answer in pairs:
@@ -102,7 +102,7 @@ class EncoderDecoderEngine:
         shown: Sequence[tuple[torch.Tensor, torch.Tensor]],
         lines: Sequence[Sequence[AnswerLine]],
     ) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
-        """Encode a batch of images with their prompts; yield each line's index and log-probabilities."""
+        """Encode a batch of images with their prompts. Yield each line's index and log-probabilities."""
         import torch
 
         prompts = {name: torch.cat([task.prompt[name] for task in tasks]) for name in tasks[0].prompt}
@@ -152,10 +152,8 @@ class EncoderDecoderEngine:
         return self._tokens(self.reader.tokenizer, prompt, truncation=True)
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what the decoder attends to, for a batch of images with their prompts: the states and their mask.
-
-        The vision tower is not run again: the caller provides its cached output (`having_seen`, tower.py).
-        """
+        """Return the states that the decoder attends to, and their mask, for a batch of images with their prompts."""
+        # The vision tower is not run again: the caller provides its cached output (`having_seen`, tower.py).
         raise NotImplementedError
 
     def decode(self, state: torch.Tensor, mask: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
@@ -169,7 +167,8 @@ class QueryFormerT5(EncoderDecoderEngine):
         return [int(self.model.config.text_config.decoder_start_token_id)]
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the encoder's output and its mask, by running the whole model with only a start token to decode."""
+        """Return the encoder's output and its mask."""
+        # The whole model is run with only a start token to decode.
         import torch
 
         begin = torch.tensor([self.start("")], device=pixels.device).expand(len(pixels), -1)
@@ -177,7 +176,9 @@ class QueryFormerT5(EncoderDecoderEngine):
         return output.language_model_outputs.encoder_last_hidden_state, prompts["attention_mask"]
 
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
-        """Return the image tokens followed by the prompt and, for InstructBLIP, the input of its query former."""
+        """Return the image tokens followed by the prompt. For InstructBLIP, the input of its query former is
+        included.
+        """
         import torch
 
         processor = self.reader.processor
@@ -201,7 +202,7 @@ class QueryFormerT5(EncoderDecoderEngine):
 
 
 class Blip(EncoderDecoderEngine):
-    """The base class for BLIP's captioner and VQA model, whose decoder is like BERT, with cross-attention."""
+    """The base class for BLIP's captioner and VQA model. Their decoder is like BERT, with cross-attention."""
 
     @property
     def begin_id(self) -> int:

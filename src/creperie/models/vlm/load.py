@@ -37,7 +37,7 @@ MEAN, SPREAD = 127.5, 64.0
 
 
 def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "") -> Image.Image:
-    """Return an image without content, of this width and height. If it is noise, `seed` and `name` determine it.
+    """Return an image without content, of this width and height. `seed` and `name` determine the image if it is noise.
 
     >>> blind_image("grey", (4, 3)).getpixel((0, 0))
     (128, 128, 128)
@@ -53,12 +53,14 @@ def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "")
 
 
 def null_images(kind: str, count: int) -> list[Image.Image]:
-    """Return several images without content, which serve to estimate the probability of a caption without an image."""
+    """Return several images without content. They are used to estimate the probability of a caption without an
+    image.
+    """
     return [blind_image(kind, (336, 336), name=f"null {i}") for i in range(1 if kind == "grey" else count)]
 
 
 def mean_image(images: Sequence[Image.Image]) -> Image.Image:
-    """Return the pixel-wise mean of images, after resizing them to the same size."""
+    """Return the pixel-wise mean of images after resizing them to one size."""
     total = np.zeros((256, 256, 3), np.float64)
     for image in images:
         total += np.asarray(image.convert("RGB").resize((256, 256), Image.Resampling.BICUBIC), np.float64)
@@ -134,7 +136,9 @@ def _caption_likelihood(
 def read_engine(
     folder: ModelSource, place: Place, max_length: int | None = None, system: str = ""
 ) -> CausalEngine | EncoderDecoderEngine:
-    """Load a generative model and return the engine for its architecture: a decoder, or an encoder with a decoder."""
+    """Load a generative model and return the engine for its architecture. This is a decoder, or an encoder with a
+    decoder.
+    """
     from transformers import AutoModelForImageTextToText
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
 

@@ -1,8 +1,8 @@
-"""Read an image and all its captions in one pass: a single sequence contains the image and the prompt (the prefix),
+"""Read an image and all its captions in one pass. A single sequence contains the image and the prompt (the prefix),
 followed by the captions. No caption attends to another.
 
 Nothing is cached or copied, and logits are computed only where a token is predicted. The positions of every caption
-continue after the prefix; a 4-D mask lets each token of a caption attend to the prefix and to the earlier tokens of the
+continue after the prefix. A 4-D mask lets each token of a caption attend to the prefix and to the earlier tokens of the
 same caption.
 """
 
@@ -26,7 +26,7 @@ Scored = tuple[tuple[int, int], np.ndarray]  #: (image, line) indices, and log-p
 
 
 def can_pack(model: Any, family: VlmFamily) -> bool:
-    """Return whether captions can be packed into one sequence: every token of the decoder must attend to exactly the
+    """Return whether captions can be packed into one sequence. Every token of the decoder must attend to exactly the
     tokens before it.
     """
     text = model.config.get_text_config(decoder=True)
@@ -36,13 +36,14 @@ def can_pack(model: Any, family: VlmFamily) -> bool:
 
 def packed_tokens(job: PrefixJob) -> int:
     """Return the largest number of tokens that the captions of a job can take. The last token of each caption is not
-    counted, because the model only predicts it and never reads it.
+    counted.
     """
+    # The model only predicts it and never reads it.
     return sum(len(line.ids) - job.shared - 1 for line in job.lines)
 
 
 def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[Scored]:
-    """Yield the index and the log-probabilities of each line of jobs that have the same shape."""
+    """Yield the index and the log-probabilities of each line of some jobs. The jobs must have the same shape."""
     import torch
 
     length, device = jobs[0].length, prefixes.place.torch_device
@@ -70,9 +71,11 @@ def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[S
 
 
 def laid_out(rows: Rows, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Put the rows of each prefix one after another, and return four arrays. The first has the offset of each row among
-    the tokens that follow its prefix. The other three have the shape (prefixes, tokens), with 0 for padding: the tokens
-    of the rows, the position of each token in its row, and the number of each token's row (from 1).
+    """Put the rows of each prefix one after another, and return four arrays.
+
+    The first has the offset of each row among the tokens that follow its prefix. The others have the shape (prefixes,
+    tokens), with 0 for padding. They hold the tokens of the rows, the position of each token in its row, and the number
+    of each token's row (from 1).
 
     >>> rows = Rows([0, 0, 1], [np.array([7, 8]), np.array([9]), np.array([5])], [0, 1, 2])
     >>> [part.tolist() for part in laid_out(rows, 2)]

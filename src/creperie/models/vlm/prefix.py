@@ -1,4 +1,4 @@
-"""The prefix that several lines share (text, an image, common tokens) is read only once. A line is a prompt with an
+"""A prefix that several lines share (text, an image, common tokens) is read only once. A line is a prompt with an
 answer.
 """
 
@@ -25,10 +25,10 @@ Seen = Mapping[str, np.ndarray]
 class PrefixJob:
     """A prefix that the model reads once: an image, and the tokens that all of its lines begin with.
 
-    `sequence` holds the inputs with one value per token of the prefix, such as ids and mask; the last `shared` tokens
-    are the common beginning of the lines. `places` are the (image, line) indices at which the results belong. `query`
-    is the input of a query former; None if the model has none. `states` is the cached output of the vision tower;
-    None if nothing is cached.
+    `sequence` holds the inputs with one value per token of the prefix, such as ids and mask. The last `shared` tokens
+    are the common beginning of the lines. `places` are the (image, line) indices of the results. `query` is the input
+    of a query former; None if the model has none. `states` is the cached output of the vision tower; None if nothing is
+    cached.
     """
 
     seen: Seen
@@ -54,7 +54,7 @@ class PrefixJob:
 class Prefix:
     """The result of reading a batch of jobs: the logits after each prefix, the KV cache, and the prefix length.
 
-    In Qwen models, images take fewer positions than tokens; `deltas` is the difference.
+    In Qwen models, images take fewer positions than tokens. `deltas` is the difference.
     """
 
     last: torch.Tensor
@@ -82,7 +82,7 @@ class PrefixReader:
         return Prefix(output.logits[:, -1], (inner or output).past_key_values, jobs[0].length, deltas)
 
     def inputs(self, jobs: Sequence[PrefixJob]) -> dict[str, torch.Tensor]:
-        """Return the model's inputs for a batch of jobs: the images, and the tokens before the lines diverge."""
+        """Return the model's inputs for a batch of jobs: the images, and the tokens that the lines share."""
         made = {name: [job.seen[name] for job in jobs] for name in jobs[0].seen if name not in SEQUENCES}
         made |= {name: [job.sequence[name] for job in jobs] for name in jobs[0].sequence}
         queries = [job.query[None] for job in jobs if job.query is not None]

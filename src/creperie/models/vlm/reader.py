@@ -19,8 +19,8 @@ from creperie.models.vlm.families import VlmFamily
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine(Tokens):
-    """The tokens after the image: the rest of the prompt, then the answer. The answer is `ids[start:]`, and only its
-    tokens are scored.
+    """The tokens after the image: the rest of the prompt, then the answer. Only the tokens of the answer,
+    `ids[start:]`, are scored.
     """
 
     start: int = 0
@@ -58,7 +58,7 @@ class Reader:
     # -- prompts -------------------------------------------------------------------------------------------------
 
     def frame(self, question: str, turns: Turns = ()) -> Frame:
-        """Return the prompt for a question about the image; an empty question asks for a description."""
+        """Return the prompt for a question about the image. An empty question asks for a description."""
         text, gap = self._rendered(question, turns), self.gap
         if not self.chats and text.endswith(":"):
             gap = " "
@@ -77,7 +77,7 @@ class Reader:
         return Frame(head, tail, gap)
 
     def check(self, question: str, uri: str, turns: Turns = ()) -> None:
-        """Raise a ModelError unless a prompt that is split after the image has the same tokens as the whole prompt."""
+        """Raise a ModelError unless a prompt that is split after the image keeps the tokens of the whole prompt."""
         frame = self.frame(question, turns)
         probe = Image.new("RGB", (64, 48), (90, 120, 200))
         shown = images_of(turns)
@@ -94,7 +94,7 @@ class Reader:
             )
 
     def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
-        """Return the tokens that the processor makes of a whole prompt."""
+        """Return the tokens of a whole prompt, as the processor makes them."""
         return self._read(images, (frame.head + frame.tail).removesuffix(self.family.appends))["input_ids"][0]
 
     def _rendered(self, question: str, turns: Turns) -> str:
@@ -138,7 +138,7 @@ class Reader:
     # -- tokens --------------------------------------------------------------------------------------------------
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
-        """Return the tokens that follow the image for each (question, answer) pair; with `end`, the end token is scored
+        """Return the tokens that follow the image for each (question, answer) pair. With `end`, the end token is scored
         as well.
 
         `turns` are demonstrations. If they have images, `see` processes these together with the image of the question.
@@ -169,11 +169,9 @@ class Reader:
         return ids[: ids.index(first)]
 
     def answer_ids(self, frame: Frame, context: list[int], answer: str) -> list[int]:
-        """Return the tokens of the answer.
-
-        If the tokenizer would merge the end of the prompt with the beginning of the answer, both are tokenised
-        separately, as in generation.
-        """
+        """Return the tokens of the answer."""
+        # If the tokenizer would merge the end of the prompt with the beginning of the answer, both are tokenised
+        # separately, as in generation.
         whole = self._behind_image(frame.tail + frame.gap + answer)
         if whole[: len(context)] == context:
             return whole[len(context) :]
@@ -203,8 +201,8 @@ class Reader:
     # -- images --------------------------------------------------------------------------------------------------
 
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
-        """Return the processor's arrays, by name, for the text `head` and its images: those in `before`, then `image`,
-        whose placeholder is at the end of `head`.
+        """Return the processor's arrays, by name, for the text `head` and its images. These are the images in `before`,
+        then `image`, whose placeholder is at the end of `head`.
         """
         arrays = self._read([*before, image.convert("RGB")], head or "")
         keep = arrays["input_ids"].shape[1] - self._appended
@@ -213,7 +211,7 @@ class Reader:
         return arrays
 
     def _read(self, images: Sequence[Image.Image], text: str) -> dict[str, np.ndarray]:
-        """Return the processor's arrays by name; bfloat16 becomes float32, since NumPy has no bfloat16."""
+        """Return the processor's arrays by name. bfloat16 becomes float32, because NumPy has no bfloat16."""
         import torch
 
         with quiet_libraries():

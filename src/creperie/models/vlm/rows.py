@@ -1,6 +1,6 @@
 """Pack lines of tokens into as few rows of a batch as possible, and read log-probabilities from the logits.
 
-The last token of a line is predicted, but need not be read. So "yes" and "no" after the same question are two numbers
+The last token of a line is predicted and need not be read. So "yes" and "no" after the same question are two numbers
 from one row, and a line that is a prefix of another line needs no row of its own.
 """
 
@@ -21,7 +21,7 @@ LOGITS = 4096
 
 @dataclass(frozen=True)
 class Rest:
-    """The tokens of a line after its prefix, of which `ids[start:]` are scored. `owner` is the index of the prefix."""
+    """The tokens of a line after its prefix. Those in `ids[start:]` are scored. `owner` is the index of the prefix."""
 
     owner: int
     ids: np.ndarray
@@ -41,7 +41,7 @@ class Rows:
 
 def fewest_rows(rests: Sequence[Rest]) -> Rows:
     """Return as few rows as possible, such that each line without its last token is the beginning of a row. The last
-    token is only predicted, so it is not read.
+    token of a line is only predicted, not read.
 
     >>> lines = [[7, 8, 1], [7, 8, 2], [7]]
     >>> rows = fewest_rows([Rest(0, np.array(ids), 0) for ids in lines])
@@ -62,8 +62,8 @@ def fewest_rows(rests: Sequence[Rest]) -> Rows:
 
 
 def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int]]:
-    """Yield the indices of rows in chunks, shortest rows first. A chunk has at most `most` rows, or fewer if the
-    logits of so many would not fit into memory. `lengths` are the rows' numbers of tokens.
+    """Yield the indices of rows in chunks, shortest rows first. `lengths` are the rows' numbers of tokens. A chunk has
+    at most `most` rows, or fewer if their logits would not fit into memory.
 
     >>> list(row_chunks([3, 1, 2])), list(row_chunks([3, 1, 2], most=2))
     ([[1, 2, 0]], [[1, 2], [0]])
@@ -79,7 +79,7 @@ def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int
 
 
 def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
-    """Return rows of tokens as one tensor, padded on the right, so that no token of a row attends to padding."""
+    """Return rows of tokens as one tensor. It is padded on the right, so that no token of a row attends to padding."""
     import torch
 
     ids = np.full((len(rows), max(len(r) for r in rows)), pad, np.int64)
@@ -89,15 +89,16 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
 
 
 def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
-    """Return the log-probability of the first token of each rest (what follows the prefix in a line). `last` are the
-    logits at the end of the prefixes."""
+    """Return the log-probability of the first token of each rest. A rest is the part of a line after the prefix. `last`
+    are the logits at the end of the prefixes.
+    """
     return picked(last, [[rest.owner for rest in rests]], [int(rest.ids[0]) for rest in rests])
 
 
 def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -> list[np.ndarray]:
-    """Return, for each of `rests` (what follows the prefix in a line), the log-probabilities of its scored tokens.
-    The first token of a rest is left out, because the prefix predicts it. `of` has, for each rest, the row of
-    `logits` that contains it.
+    """Return the log-probabilities of the scored tokens of each rest. A rest is the part of a line after the prefix;
+    its first token is left out, because the prefix predicts it. `of` has, for each rest, the row of `logits` that
+    contains it.
     """
     spans = [np.arange(max(rest.start, 1), len(rest.ids)) for rest in rests]
     rows = np.repeat(np.array(of, np.int64), [len(span) for span in spans])
@@ -108,8 +109,8 @@ def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -
 
 
 def picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
-    """Return the log-probability of each of `tokens`, computed in float32. `places` index the logits that predict
-    these tokens, with one list per leading dimension.
+    """Return the log-probability of each of `tokens`, computed in float32. `places` index the logits that predict these
+    tokens, with one list per leading dimension.
     """
     import torch
 

@@ -39,7 +39,7 @@ class LikelihoodEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaptionTokens(Tokens):
-    """The tokens for one caption: one line (prompt and answer) for each possible answer."""
+    """The tokens for one caption. There is one line (prompt and answer) for each possible answer."""
 
     lines: tuple[AnswerLine, ...] = ()
 
@@ -90,7 +90,7 @@ class VlmScorer:
         raise NotImplementedError
 
     def value(self, logs: Sequence[np.ndarray]) -> float:
-        """Return the score of a caption from the log-probabilities of each answer's tokens."""
+        """Return the score of a caption. `logs` are the log-probabilities of each answer's tokens."""
         raise NotImplementedError
 
 
@@ -127,7 +127,7 @@ class DebiasedLikelihood(CaptionLikelihood):
         return [score - np.float32(self.alpha) * self.marginals(own) for score, own in zip(given, texts, strict=True)]
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """Return log P(t), that is, the log-likelihood of each caption without an image."""
+        """Return log P(t), the log-likelihood of each caption without an image."""
         return self.marginals(self.prepare_texts(texts))
 
     def marginals(self, texts: Sequence[Tokens]) -> np.ndarray:
@@ -152,7 +152,7 @@ def log_mean_exp(logs: np.ndarray) -> np.ndarray:
 class AnswerLikelihood(VlmScorer):
     """VQAScore: the probability of the answer to a question that contains the caption.
 
-    With `geometric`, the score is the geometric mean over the answer's tokens, as published; otherwise, it is the
+    With `geometric`, the score is the geometric mean over the answer's tokens, as published. Otherwise, it is the
     probability of the whole answer.
     """
 
@@ -166,7 +166,7 @@ class AnswerLikelihood(VlmScorer):
 
 
 class YesNo(VlmScorer):
-    """P(yes) / (P(yes) + P(no)), each summed over all spellings; with `decision`, 1 if yes is likelier and 0 if no
+    """P(yes) / (P(yes) + P(no)), each summed over all spellings. With `decision`, 1 if yes is likelier and 0 if no
     is.
     """
 

@@ -1,4 +1,4 @@
-"""Reuse the output of a vision tower, so that an image need not be processed again for every prompt."""
+"""Reuse the output of a vision tower. An image then need not be processed again for every prompt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLACES = ("model.vision_tower", "model.vision_model", "model.visual", "vision_mo
 
 
 def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the vision tower's output (1, patches, width) for each image. Images of the same shape are run in
+    """Return the vision tower's output (1, patches, width) for each image. Images of the same shape are processed in
     batches.
     """
     import torch
@@ -61,8 +61,8 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
 def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
     """During the block, run the vision tower once for each distinct image of a batch.
 
-    `images` is the image number of each row; all rows must have the same shape. If the model has no tower that can be
-    found, every row is processed as usual.
+    `images` is the image number of each row; all rows must have the same shape. If no tower is found in the model,
+    every row is processed as usual.
     """
     place, rows = _place(model), len(images)
     first = sorted(set(images))
@@ -103,7 +103,9 @@ def _selected(value: Any, rows: int, chosen: Sequence[int]) -> Any:
 
 
 def _place(model: Any) -> tuple[Any, str] | None:
-    """Return the module that contains the vision tower, and the tower's attribute name; None if there is no tower."""
+    """Return the module that contains the vision tower, and the tower's attribute name. Return None if there is no
+    tower.
+    """
     for place in PLACES:
         path, _, name = place.rpartition(".")
         holder = getattr(model, path, None) if path else model
