@@ -1,4 +1,6 @@
-"""The papers as recipes: sequences of stages, from captions to tables, that can be planned, run and resumed."""
+"""The papers as recipes. A recipe is a sequence of stages, from captions to tables, that can be planned, run and
+resumed.
+"""
 
 from creperie.core.doors import front_door
 

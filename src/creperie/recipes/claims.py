@@ -35,8 +35,8 @@ def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
     """Return whether a claim holds: `yes` if the whole interval of a result is above the threshold, `no` if the whole
     interval is below it, else `not shown`.
 
-    With `evidence=False`, because the items are not the paper's own, the answer is `stand-in: agrees` or
-    `stand-in: disagrees` instead of `yes` or `no`.
+    `evidence=False` means that the items are not the paper's own. The answer is then `stand-in: agrees` or `stand-in:
+    disagrees` instead of `yes` or `no`.
     """
     if above == below:
         return "not shown"
@@ -46,8 +46,8 @@ def held(above: bool, below: bool, *, evidence: bool = True) -> Holds:
 
 @dataclass(frozen=True)
 class Direction:
-    """A paper's claim about which of two numbers is larger; these two numbers, from the results of one stage; and
-    whether the claim holds for them.
+    """A paper's claim about which of two numbers is larger. It includes both numbers, from the results of one stage,
+    and whether the claim holds for them.
     """
 
     recipe: str
@@ -83,7 +83,7 @@ def _claims(stage: Path, recipe: str) -> Iterator[Claim]:
 
 def _orders(says: str, stage: Path) -> Iterator[Claim]:
     """Yield one claim per language model: that it prefers the true caption to shuffled captions. The claim is tested on
-    the hardest kind of shuffling, in which the shuffled caption beats the true one most often.
+    the hardest kind of shuffling: the one whose shuffled captions win most often.
     """
     spreads = read_json(stage / ORDER)["spreads"] if (stage / ORDER).is_file() else ()
     for model in dict.fromkeys(row["model"] for row in spreads):
@@ -100,11 +100,11 @@ def _orders(says: str, stage: Path) -> Iterator[Claim]:
 
 def _refinements(stage: Path) -> Iterator[Claim]:
     """Yield one claim per attacker: that refinement lowers its accuracy. The accuracy is given on all items and as an
-    unweighted mean over subsets, which does not depend on how many items each subset loses.
-
-    Refinement removes items by the scores of these attackers, so their accuracies approach chance by construction. The
-    attackers that it did not use are left out here: the audit reports them.
+    unweighted mean over subsets.
     """
+    # The mean does not depend on how many items each subset loses. Refinement removes items by the scores of these
+    # attackers, so their accuracies approach chance by construction. The attackers that it did not use are left out
+    # here: the audit reports them.
     record = read_json(stage / RECORD)
     for name, figures in record["summary"].get("attackers", {}).items() if record["does"] == "refine" else ():
         if not figures["held_out"]:
@@ -116,9 +116,9 @@ def _refinements(stage: Path) -> Iterator[Claim]:
 
 
 def _gains(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per type of training foils (SugarCrepe, Table 5): training on foils of this type gains more
-    accuracy on rule-made test foils of the same type than on SugarCrepe's. A gain is the increase over training
-    without foils.
+    """Yield one claim per type of training foils (SugarCrepe, Table 5): training on this type gains more accuracy on
+    rule-made test foils of the same type than on SugarCrepe's foils. A gain is the increase over training without
+    foils.
     """
     document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
     for arm, form in MATCHED.items() if "sizes" in document else ():
@@ -153,16 +153,16 @@ def _signed(points: float) -> str:
 
 
 def _paired(document: Mapping[str, Any], arm: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Return pairs of test results with the same training seed: the result of a way of training (`arm`), and the result
-    of training without foils.
+    """Return pairs of test results with the same training seed. The first result of a pair is that of the arm (type of
+    training foils) `arm`, the second that of training without foils.
     """
     plain = {exam["seed"]: exam for exam in document["sat"] if exam["arm"] == "none"}
     return [(exam, plain[exam["seed"]]) for exam in document["sat"] if exam["arm"] == arm and exam["seed"] in plain]
 
 
 def plain_variance(share: float, n: int) -> float:
-    """Return the variance of a share of n items by Agresti and Coull's formula, which is above 0 even if the share is 0
-    or 1.
+    """Return the variance of a share of n items by Agresti and Coull's formula. It is above 0 even if the share is 0 or
+    1.
 
     >>> plain_variance(0.5, 96), plain_variance(1.0, 96) > 0
     (0.0025, True)
@@ -174,10 +174,9 @@ def plain_variance(share: float, n: int) -> float:
 def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[Claim]:
     """Yield one claim about all columns of a table: the best blind model (without images) beats the best model with
     images.
-
-    If items stand in for the paper's, a column supports the claim only if the model with images is above chance
-    there, because beating a model that guesses shows nothing.
     """
+    # If items stand in for the paper's, a column supports the claim only if the model with images is above chance
+    # there, because beating a model that guesses shows nothing.
     sides = [[row for row in rows if str(row["uri"]).startswith(BLIND) is blind] for blind in (True, False)]
     sets = dict.fromkeys(bench for row in rows if not row.get("released") for bench in row["benchmarks"])
     who = f"in each column the best of {len(sides[0])} without the image against the best of {len(sides[1])} with it"
@@ -201,8 +200,8 @@ def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns:
 
 
 def _end(row: Mapping[str, Any], end: str, column: str) -> float:
-    """Return the lower or upper end (`low` or `high`) of a cell's interval, or the cell's value if it has no
-    interval.
+    """Return the lower or upper end (`low` or `high`) of a cell's interval. Without an interval, return the cell's
+    value.
     """
     value = row[end].get(column)
     return float(row[column] if value is None or math.isnan(value) else value)
@@ -229,9 +228,8 @@ def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Clai
 
 
 def _shared(stage: Path, subsets: Sequence[str]) -> str:
-    """Return a phrase that says how many items of the second subset have the same captions as the item with the same
-    id in the first subset; empty if there are none. It is about the first of the stage's input benchmarks that has
-    such items.
+    """Return a phrase that says how many items of the second subset have the same captions as the item with the same id
+    in the first subset. It is about the first input benchmark with such items; empty if there is none.
     """
     places = [stage.parent / part["place"] for part in read_json(stage / RECORD).get("inputs", ())]
     benches = [load(place) for place in places if (place / MANIFEST_FILE).is_file()]
@@ -242,8 +240,8 @@ def _shared(stage: Path, subsets: Sequence[str]) -> str:
 
 
 def _cell(row: Mapping[str, Any], column: str) -> tuple[str, float, float] | None:
-    """Return a column's value with its interval as text, and the two ends of the interval; None if the cell is
-    empty.
+    """Return a column's value with its interval as text, followed by the two ends of the interval. Return None if the
+    cell is empty.
     """
     if row.get(column) is None:
         return None

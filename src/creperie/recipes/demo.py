@@ -1,7 +1,7 @@
 """The demo: the papers' findings on the built-in world, from start to end, in a few minutes and without a download.
 
-It creates a world with unbiased foils and with foils that give themselves away like those of older benchmarks, checks
-it, and runs blind attackers on both. It repairs and refines the biased kinds, trains a small CLIP with and without hard
+The demo creates a world with unbiased foils and with foils that are as biased as those of older benchmarks, checks it,
+and runs blind attackers on both. It repairs and refines the biased kinds, trains a small CLIP with and without hard
 negatives, scores it and the real models that are available, and writes the report. Every number is computed when the
 demo runs.
 """
@@ -49,8 +49,8 @@ Row = dict[str, Any]  #: a row of the demo's document
 
 
 def make_world_of(folder: Path, items: int, seed: int, progress: Progress = silent) -> Benchmark:
-    """Write and return the demo's world: unbiased and biased kinds of foils, and the unbiased ones also as (P1, P2, N)
-    triples of two true captions and a foil.
+    """Write and return the demo's world. It has unbiased and biased kinds of foils. The unbiased ones also occur as
+    (P1, P2, N) triples of two true captions and a foil.
     """
     from creperie.world import World, make_world
 
@@ -61,7 +61,7 @@ def make_world_of(folder: Path, items: int, seed: int, progress: Progress = sile
 def cook_photographs(
     photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str, progress: Progress, tell: Tell
 ) -> list[StageResult]:
-    """Run the recipe photographs.yaml on Flickr8k in the folder `photos`, and return the results of its stages. A stage
+    """Run the recipe photographs.yaml on Flickr8k in the folder `photos`. Return the results of its stages. A stage
     whose package or model is missing is skipped, with the reason.
     """
     changes: dict[str, Any] = {"captions.limit": items, "few.limit": max(1, items // 10)}
@@ -128,7 +128,7 @@ def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Row
 
 def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress = silent) -> list[Row]:
     """Normalise the style of the captions, then keep as many items as possible such that length, style and negation
-    words do not give the foil away.
+    words do not reveal the foil.
 
     Return, for every kind, how many items are kept, and the blind attackers' accuracy before and after.
     """
@@ -150,14 +150,14 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
 
 
 def train_small(folder: Path, seed: int, progress: Progress = silent) -> TrainingStudy:
-    """Train a small CLIP, then fine-tune it with and without negated captions as hard negatives; return the study."""
+    """Train a small CLIP, then fine-tune it with and without negated captions as hard negatives. Return the study."""
     from creperie.training import run_study
 
     return run_study("demo", folder, seeds=(seed,), arms=("negate",), device="cpu", progress=progress)
 
 
 def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent, notes: tuple[str, ...] = ()) -> None:
-    """Write one HTML page about all runs; `notes` are added to it."""
+    """Write one HTML page about all runs. `notes` are added to it."""
     from creperie.auditing import audit, audit_document
     from creperie.reporting import Contents, gather_runs, report_page, runs_in
 
@@ -170,8 +170,8 @@ def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silen
 def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
 ) -> tuple[list[Row], list[str]]:
-    """Score the models whose packages are installed, and those in `trained`. Return result rows, and the packages that
-    are missing.
+    """Score the models whose packages are installed, and those in `trained`. Return result rows, and the missing
+    packages.
     """
     from creperie.scoring import score
 

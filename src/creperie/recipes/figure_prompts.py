@@ -1,4 +1,4 @@
-"""The papers' own prompts, which are not part of creperie: the user provides them in one TOML file, by figure or table.
+"""The papers' own prompts, which are not part of creperie. The user provides them in one TOML file, by figure or table.
 
     ["sugarcrepe++ figure 3".paraphrase]
     rules = ["…"]
@@ -29,15 +29,15 @@ from creperie.reporting import published_tables
 
 
 def papers() -> list[dict[str, Any]]:
-    """Return the contents of papers.toml: for each of the five papers, one record that lists what its tables and
+    """Return the contents of papers.toml: one record for each of the five papers, which lists what its tables and
     figures need.
     """
     return packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
 
 
 def main_tables(recipe: str) -> list[str]:
-    """Return the keys of the main tables of the paper that a recipe reproduces, in the paper's order; empty if it
-    reproduces none.
+    """Return the keys of the main tables of the paper that a recipe reproduces, in the paper's order. The list is empty
+    if the recipe reproduces no paper.
 
     >>> main_tables("sugarcrepe")
     ['sugarcrepe/4', 'sugarcrepe/5', 'sugarcrepe/6']
@@ -46,8 +46,8 @@ def main_tables(recipe: str) -> list[str]:
 
 
 def prompt_places() -> dict[str, tuple[str, ...]]:
-    """Return the figures and tables of the papers that depend on prompts, each with the names that these prompts have
-    in creperie.
+    """Return the figures and tables of the papers that depend on prompts, each with creperie's names of these
+    prompts.
     """
     places = {
         f"{paper['name']} {kind} {entry['number']}": tuple(entry["prompts"])
@@ -61,7 +61,7 @@ def prompt_places() -> dict[str, tuple[str, ...]]:
 
 def prompt_folder(place: str) -> tuple[Path, tuple[str, ...]]:
     """Return a folder of prompts, and the names of the prompts that were written to it. If `place` is a file, its
-    prompts are written to a folder; if it is a folder, it is returned without names.
+    prompts are written to a folder. If it is a folder, it is returned without names.
     """
     path = Path(place).expanduser()
     if path.is_file():

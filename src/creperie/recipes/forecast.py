@@ -68,7 +68,7 @@ def _state(
     stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
 ) -> tuple[str, str | None]:
     """Return two values: what will happen to a stage, such as `skipped`, and the path of its output (None if the output
-    does not exist yet). `idle` is the reason why the stage will be skipped; it is empty if there is something to do.
+    does not exist yet). If the stage will be skipped, `idle` is the reason; otherwise it is empty.
     """
     if output is not None:
         return "given", output
@@ -83,8 +83,8 @@ def _state(
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return what a stage can expect as input: the sum of all inputs if it joins them, the sum of the inputs with
-    runs if it fits statistical models, and otherwise the first input. The number of models is always that of all
+    """Return the expected input of a stage. It is the sum of all inputs if the stage joins them, the sum of the inputs
+    with runs if it fits statistical models, and otherwise the first input. The number of models is always that of all
     inputs.
     """
     if stage.does == "stats":
@@ -132,8 +132,8 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
 
 
 def _questions(uri: str) -> int:
-    """Return the largest number of requests for an item with three captions: one per caption, or one per order of the
-    captions.
+    """Return the largest number of requests for an item with three captions. There is one per caption, or one per order
+    of the captions.
 
     >>> _questions("api:m?score=choice"), _questions("api:m?score=choice&order=NPP"), _questions("api:m?score=yesno")
     (6, 1, 3)
@@ -154,7 +154,9 @@ def _counted(bench: Benchmark) -> Expected:
 
 
 def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
-    """Return the seconds that a stage took last time, or else an estimate from its step and models; None if unknown."""
+    """Return the seconds that a stage took last time. Without an earlier run, return an estimate from its step and
+    models, or None if that is not possible.
+    """
     n, options, step = given.items, stage.options, stage.step
     if before := seconds_of(folder):
         return before
@@ -172,7 +174,7 @@ def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
 
 
 def _rate(uri: str) -> float:
-    """Return how many items per second a model is expected to score, judging by its URI.
+    """Return the expected number of items per second that a model scores, judging by its URI.
 
     A size such as 13b in the name means a large model. A JSON file or an empty URI counts as a small CLIP.
 
@@ -217,8 +219,8 @@ def _published(options: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
-    """Return what a stage with makers or a validator is expected to cost: calls counted from the prompts, seconds
-    estimated from rates.
+    """Return what a stage with makers or a validator is expected to cost. Calls are counted from the prompts, and
+    seconds estimated from rates.
     """
     from creperie.making import Captions, LLMMaker, MakerOptions, SourceCaption, build_maker, estimate_cost
 
@@ -246,7 +248,7 @@ def _writer_expected(stage: RecipeStage, given: Expected) -> Expected:
 
 def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
     """Return the expected cost of sending `n` captions to `model`. `ones` holds the calls and cost of each question
-    about one typical caption, and `items` is the number of items expected as output.
+    about one typical caption, and `items` is the expected number of items in the output.
     """
     calls = n * sum(one["calls"] for one in ones)
     prices = [one["cost"] for one in ones]

@@ -45,10 +45,10 @@ def run_refine(job: StageJob) -> dict[str, Any]:
 
 
 def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
-    """Return an attacker's accuracy before and after refinement, on all items and as the unweighted mean over subsets.
-
-    Only the mean shows the change within subsets, because the weights of the subsets among all items change.
+    """Return an attacker's accuracy before and after refinement, on all items and as the unweighted mean over
+    subsets.
     """
+    # Only the mean shows the change within subsets, because the weights of the subsets among all items change.
     numbers: dict[str, Any] = {"held_out": attacker.held_out, "leaks": list(attacker.leaks)}
     subsets = [name for name in attacker.after if name != "all" and name in attacker.before]
     for when, figures in (("before", attacker.before), ("after", attacker.after)):
@@ -100,7 +100,9 @@ def run_compare(job: StageJob) -> dict[str, Any]:
 
 
 def run_probe(job: StageJob) -> dict[str, Any]:
-    """Probe models as the SADE paper does, and write one document per probe, from which figures are drawn."""
+    """Probe models as in the SADE paper, and write one document per probe. The figures are drawn from these
+    documents.
+    """
     from creperie.auditing import PROBES
     from creperie.recipes.making import chosen_items
 
@@ -149,8 +151,8 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
 
 
 def scored(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return a summary of the runs: their number, the number of items and, for each model and task, the accuracy, the
-    chance level, and the numbers of ties and of items without an outcome.
+    """Return a summary of the runs: their number, the number of items and, for each model and task, the accuracy and
+    chance level, with the numbers of ties and of items without an outcome.
     """
     whole = {run.model: [r for r in run.results if r["subset"] == "all"] for run in runs}
     parts = {"results": "accuracy", "ties": "ties", "void": "void", "chance": "chance"}
@@ -229,8 +231,8 @@ def run_stats(job: StageJob) -> dict[str, Any]:
 def run_answers(job: StageJob) -> dict[str, Any]:
     """Write the share of right answers in each subset, averaged over the orders in which the captions were shown.
 
-    The answers are those of GPT-4V that SugarCrepe released: one folder per order (positive first, negative first),
-    with one file per subset.
+    The answers are GPT-4V's, as SugarCrepe released them: one folder per order (positive first, negative first), with
+    one file per subset.
     """
     shares: dict[str, list[float]] = {}
     sizes: dict[str, int] = {}
@@ -251,8 +253,8 @@ def run_answers(job: StageJob) -> dict[str, Any]:
 
 
 def runs_in(folder: Path) -> list[Run]:
-    """Return the runs in a folder, including those of people's choices, sorted by model. The folder may also be a run
-    itself.
+    """Return the runs in a folder, including those of people's choices, sorted by model. The folder may itself be a
+    run.
     """
     if (folder / RUN_FILE).is_file():
         return [load_run(folder)]

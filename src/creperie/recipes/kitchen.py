@@ -1,4 +1,4 @@
-"""Running a recipe: each stage writes its own folder, and is skipped if nothing that it depends on has changed.
+"""Running a recipe. Each stage writes its own folder, and is skipped if nothing that it depends on has changed.
 
 OUT/
   01-captions/ 02-make/ …    one folder per stage: its output, and stage.json: its key, options, inputs, summary
@@ -123,7 +123,9 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
 
 
 def check_claim(out: Path, recipe: Recipe) -> None:
-    """Raise a UsageError if the folder belongs to another recipe or profile, or is not empty and not a recipe run."""
+    """Raise a UsageError if the folder belongs to another recipe or profile. Also raise one if the folder is not empty
+    and not a recipe run.
+    """
     mine = {"recipe": recipe.name, "profile": recipe.profile}
     if (out / CARD).is_file():
         card = read_json(out / CARD)
@@ -173,8 +175,8 @@ class _Stove:
     full: set[str] = field(default_factory=set)  #: stages that have an output
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
-        """Return the result of a stage, which runs only if necessary. Its output may be given by the user, passed on
-        from an input (if the stage is skipped), or unchanged since an earlier run.
+        """Return the result of a stage. The stage runs only if its output is not given by the user, not passed on from
+        an input (if the stage is skipped), and not unchanged since an earlier run.
         """
         result = partial(StageResult, stage.name, stage.does)
         if (place := self.given.get(stage.name)) is not None:
@@ -226,26 +228,26 @@ class _Stove:
         return summary
 
     def _from_out(self, place: str) -> str:
-        """Return a path relative to the run's folder, so that records are the same wherever that folder is."""
+        """Return a path relative to the run's folder. Records then do not depend on where that folder is."""
         path = Path(place)
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
 
 
 def processor_seconds() -> float:
-    """Return the processor time of this process and of its child processes that have ended, such as parsers."""
+    """Return the processor time of this process and of its child processes (such as parsers) that have ended."""
     return sum(os.times()[:4])
 
 
 def passed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return the path that stands for the output of a skipped stage. If the stage would have produced a benchmark, it
-    is the path of its first input, else "".
+    """Return the path that stands for the output of a skipped stage. It is the path of the stage's first input if the
+    stage would have produced a benchmark, else "".
     """
     return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
 
 
 def nothing_to_do(stage: RecipeStage, full: Set[str]) -> str:
-    """Return why a stage cannot run, such as an optional source that is missing or an input that was skipped; empty if
-    the stage can run. `full` are the names of the stages that have an output.
+    """Return why a stage cannot run, such as an optional source that is missing or an input that was skipped. The text
+    is empty if the stage can run. `full` are the names of the stages that have an output.
     """
     if stage.options.get("optional") and "source" in stage.options:
         if stage.step.gives != "benchmark":
@@ -264,8 +266,8 @@ def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
 
 
 def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
-    """Return the record of a stage that was run with this key; None if there is none, or if a file of its output is
-    missing or damaged.
+    """Return the record of a stage that was run with this key. Return None if there is none, or if a file of its output
+    is missing or damaged.
     """
     try:
         record = read_json(folder / RECORD)
@@ -277,8 +279,8 @@ def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def _written(folder: Path) -> list[str]:
-    """Return the files that are checked to see whether a stage's output is intact. Markdown, large files, and the files
-    with the audit and the stage's time are left out.
+    """Return the files that are checked to see whether a stage's output is intact. Markdown, large files, the audit,
+    and the file with the stage's time are left out.
     """
     files = (p for p in folder.rglob("*") if p.is_file() and p.suffix != ".md" and p.name not in (AUDIT_FILE, TIME))
     return sorted(p.relative_to(folder).as_posix() for p in files if p.stat().st_size <= LARGE)
@@ -293,9 +295,9 @@ def seconds_of(folder: Path) -> float:
 
 
 def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
-    """Return a digest of everything that a stage depends on: its step and options, the files that the options name
-    (models, captions, prompts), the content of its inputs and their images, the attackers and plug-ins that are
-    available, and creperie's version.
+    """Return a digest of everything that a stage depends on. This includes its step and options, the files that the
+    options name (models, captions, prompts), the content of its inputs and their images, the available attackers and
+    plug-ins, and creperie's version.
     """
     named = [*_texts(stage.options[name] for name in stage.step.files), *models_of(stage.options)]
     named += _texts(stage.options.get(name, "") for name in CONTENT_OPTIONS)
@@ -314,7 +316,7 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
 
 def _attackers(stage: RecipeStage) -> dict[str, Any]:
     """Return what a stage's attackers depend on: the names of those that can run here, and digests of their models'
-    files. Empty if the stage has no attackers.
+    files. The result is empty if the stage has no attackers.
     """
     from creperie.auditing import AttackerModels, attackers_origin
 
@@ -331,8 +333,8 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _images_digest(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return a digest of the input benchmark with the images from the stage's option `images`; empty if the option is
-    not set.
+    """Return a digest of the input benchmark with the images from the stage's option `images`. It is empty if the
+    option is not set.
     """
     if not (images := stage.options.get("images")):
         return ""
@@ -343,12 +345,11 @@ def _images_digest(stage: RecipeStage, inputs: Sequence[str]) -> str:
 
 
 def output_digest(place: str, places: Sequence[str] = ()) -> str:
-    """Return a digest of a stage's output. A benchmark is hashed with its images, and any other output as all files
-    except the stage's records.
+    """Return a digest of a stage's output. A benchmark is hashed with its images. Any other output is hashed with all
+    its files, except the stage's records.
 
-    `places` are forms in which the files may contain the path of the run's folder: relative, absolute, or from before
-    the folder was moved. They are removed from the content before it is hashed, so that the digest does not depend on
-    where the folder is.
+    The digest does not depend on the path of the run's folder, which is removed from the files' content before hashing.
+    `places` are the forms in which the path may occur: relative, absolute, or from before the folder was moved.
     """
     path = Path(place)
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():
@@ -364,7 +365,7 @@ def _folder_digest(folder: Path, places: Sequence[str] = ()) -> str:
 
 
 def without_folder(content: bytes, places: Sequence[str]) -> bytes:
-    """Return the content without the path of a run's folder. `places` are the forms in which the path may occur; paths
+    """Return the content without the path of a run's folder. `places` are the forms in which the path may occur. Paths
     quoted in a URI are recognised too.
 
     >>> without_folder(b"small:runs/a/08-student/model?shots=runs%2Fa%2Fs.toml, data/x", ["runs/a"])
@@ -388,7 +389,9 @@ def _shown_place(path: Path, places: Sequence[str] = ()) -> str:
 
 
 def _look(stage: RecipeStage, place: str) -> dict[str, Any]:
-    """Return a summary of an output that the user gave, or raise an error if it is not what the stage would produce."""
+    """Return a summary of an output that the user gave. Raise an error if the stage would not produce such an
+    output.
+    """
     if stage.step.gives == "benchmark":
         bench = load(place)
         return {"items": len(bench), "subsets": bench.subsets}

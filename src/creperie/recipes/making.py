@@ -68,9 +68,7 @@ def caption_source(options: Mapping[str, Any]) -> Benchmark:
 
 
 def run_load(job: StageJob) -> dict[str, Any]:
-    """Save a benchmark, or some of its subsets. The recipe selects the subsets by name or pattern, and may rename
-    them.
-    """
+    """Save a benchmark, or some of its subsets. The recipe selects subsets by name or pattern, and may rename them."""
     bench = chosen_items(
         load(job.option("source"), images=job.option("images") or None), job.option("subsets"), job.option("limit")
     )
@@ -87,8 +85,8 @@ def run_load(job: StageJob) -> dict[str, Any]:
 
 
 def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
-    """Return the benchmark with only the subsets that match one of the patterns, or with all subsets if there are no
-    patterns. Each has at most `limit` items: the first ones or, if `seed` is not negative, a random sample.
+    """Return the benchmark with only the subsets that match one of the patterns. Without patterns, all subsets are
+    kept. Each has at most `limit` items: the first ones or, if `seed` is not negative, a random sample.
     """
     if patterns:
         bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
@@ -96,10 +94,10 @@ def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, s
 
 
 def run_world(job: StageJob) -> dict[str, Any]:
-    """Save items of the built-in world, with their subsets renamed as the recipe says. If the option `caption` names
-    a tag, items that have this tag get its text as their true caption.
+    """Save items of the built-in world, with their subsets renamed as the recipe says. `caption` may name a tag; items
+    with this tag get its text as their true caption.
 
-    Some foils have a false detail where the true caption has a true one. Items with such a foil have the tag `base`:
+    Some foils have a false detail where the true caption has a true one. Items with such a foil have the tag `base`,
     the caption without either detail. With `caption: base`, it becomes the true caption.
     """
     from creperie.world import World, make_world
@@ -159,13 +157,14 @@ def run_make(job: StageJob) -> dict[str, Any]:
 
 
 def with_false_foils(items: Sequence[Item]) -> list[Item]:
-    """Return the items without the foils that are in fact true of the drawn scene. Such foils exist because a paper's
-    rule, applied as published and without checks, also swaps the two sides of a symmetric relation or an enumeration.
-    Items whose picture is not a drawn scene are returned as they are.
+    """Return the items without the foils that are in fact true of the drawn scene. Items whose picture is not a drawn
+    scene are returned unchanged.
 
     A foil that is a sentence of the built-in world is kept only if the scene makes it false. Any other foil is kept
     unless the true caption entails it.
     """
+    # Such foils exist because a paper's rule, applied as published and without checks, also swaps the two sides of a
+    # symmetric relation or an enumeration.
     from creperie.lang import ENTAILED, read_together, truth
 
     drawn = {k: verdicts for k, item in enumerate(items) if (verdicts := _of_scene(item)) is not None}
@@ -183,9 +182,11 @@ def with_false_foils(items: Sequence[Item]) -> list[Item]:
 
 
 def _of_scene(item: Item) -> dict[int, bool | None] | None:
-    """Return, by index, whether each foil of an item is certainly false of the item's drawn scene; None if the item's
-    image is not a drawn scene. A foil that is not a sentence of the built-in world counts as false if it only jumbles
-    the words of another caption; otherwise its value is None (unknown).
+    """Return, by index, whether each foil of an item is certainly false of the item's drawn scene. Return None if the
+    item's image is not a drawn scene.
+
+    A foil that is not a sentence of the built-in world counts as false if it only jumbles the words of another caption.
+    Otherwise its value is None (unknown).
     """
     from creperie.lang import words
     from creperie.world import Graph, falsity, scene_of
@@ -203,8 +204,8 @@ def _of_scene(item: Item) -> dict[int, bool | None] | None:
 
 
 def _without_captions(item: Item, bad: Sequence[int]) -> list[Item]:
-    """Remove the foils at the indices `bad` from an item, and return it in a list. The list is empty if no foil would
-    be left, or if the item has several true captions, each with foils of its own.
+    """Remove the foils at the indices `bad` from an item, and return the item in a list. The list is empty if no foil
+    would be left, or if each of several true captions has foils of its own.
     """
     (line,) = item.match
     rest = [n for n in range(len(line)) if n not in bad]
@@ -215,7 +216,7 @@ def _without_captions(item: Item, bad: Sequence[int]) -> list[Item]:
 
 def _captions(place: str) -> Captions:
     """Return the captions that an earlier stage saved. If they are only lines of text (one caption per item and no
-    images), they are returned without the benchmark that contains them.
+    images), the benchmark that contains them is left out.
     """
     from creperie.making import read_captions
 
@@ -245,9 +246,7 @@ def run_join(job: StageJob) -> dict[str, Any]:
 
 
 def run_paired(job: StageJob) -> dict[str, Any]:
-    """Save the items of the first input that the second also has, so that two versions of a benchmark can be
-    compared.
-    """
+    """Save the items of the first input that the second also has. Two versions of a benchmark can then be compared."""
     if len(job.inputs) != 2:
         raise UsageError(f"stage {job.name!r} needs two benchmarks to pair", hint="write `from: [original, changed]`")
     bench, other = (load(place) for place in job.inputs)
@@ -261,7 +260,8 @@ def run_paired(job: StageJob) -> dict[str, Any]:
 
 
 def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
-    """Return the benchmarks with all their images copied to one folder, or unchanged if they already share one.
+    """Return the benchmarks with all their images copied to one folder. Benchmarks that already share one are
+    unchanged.
 
     Raise a DataError if two different images have the same name.
     """
@@ -291,8 +291,8 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
 
 
 def _without_dropped(bench: Benchmark, names: Mapping[str, str], homes: Mapping[str, str] = {}) -> Benchmark:
-    """Return the benchmark without the subsets whose new name in `names` is empty; the provenance lists the subsets
-    that were left out. `homes` maps the ids of some items to the subset that is used instead of their own.
+    """Return the benchmark without the subsets whose new name in `names` is empty. The provenance lists these subsets.
+    `homes` maps the ids of some items to the subset that is used instead of their own.
     """
     own = [homes.get(id) or subset for subset, id in bench.item_keys]
     lost = Counter(subset for subset in own if not _new_name(subset, names))
@@ -305,7 +305,7 @@ def _new_name(subset: str, names: Mapping[str, str]) -> str:
 
 
 def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
-    """Return the items with their subsets renamed; the old names may be patterns.
+    """Return the items with their subsets renamed. The old names may be patterns.
 
     If two subsets become one and both have an item with the same id, a number is added to the id.
     """

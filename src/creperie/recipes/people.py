@@ -1,7 +1,7 @@
 """Stages that check items: by rules, by a model, or by people in a study (by scripts in small profiles).
 
 Scripted annotators are programs that answer a study through the same pages as people, so that a small profile has every
-stage. Their answers are not judgements of people: results based on them are marked `scripted` wherever they are shown.
+stage. Their answers are not judgements of people. Results based on them are marked `scripted` wherever they are shown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXPECTED = {"foil-check": "false", "positive-check": "accept", "triplet-check": 
 
 
 def answer_all(db: Database, tokens: Sequence[str], task: str, seed: int) -> int:
-    """Answer all questions of a study, with one scripted annotator per invitation token; return how many answers were
+    """Answer all questions of a study, with one scripted annotator per invitation token. Return how many answers were
     stored.
     """
     from creperie.annotation import Site, create_app
@@ -80,11 +80,9 @@ def _read(reply: Any) -> Mapping[str, Any]:
 
 
 def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str | int]:
-    """Return a scripted annotator's answer: usually the one that the task expects, sometimes a random one.
-
-    The answer depends only on the annotator and the question, not on the order of questions, captions or options, which
-    the server draws at random. So two studies of the same items get the same answers.
-    """
+    """Return a scripted annotator's answer: usually the one that the task expects, sometimes a random one."""
+    # The answer depends only on the annotator and the question, not on the order of questions, captions or options,
+    # which the server draws at random. So two studies of the same items get the same answers.
     shown = [text for _, text in question["texts"]]
     labels = sorted(option["label"] for field in question["fields"] for option in field["options"] or ())
     dice = random.Random(repr((who, sorted(shown), labels)))
@@ -114,7 +112,7 @@ def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str |
 
 
 def _words_missed(shown: Sequence[str], foils: Sequence[str]) -> dict[str, set[str]]:
-    """Return, for each foil, the words that all true captions share and that the foil lacks.
+    """Return, for each foil, the words that occur in all true captions but not in the foil.
 
     >>> _words_missed(["A cat is on a bed.", "A bed is under a cat."], ["A cat is under a bed.", "A cat is on a car."])
     {'A cat is under a bed.': set(), 'A cat is on a car.': {'bed'}}
@@ -169,8 +167,8 @@ STUDY = "study"
 
 
 def run_people(job: StageJob) -> dict[str, Any]:
-    """Apply people's answers in a study to the items. If there is no study yet, create one and stop with an error that
-    says how to invite people.
+    """Apply people's answers in a study to the items. If there is no study yet, create one and raise an error that says
+    how to invite people.
 
     A second input is a benchmark with which people compare the items.
     """
@@ -282,8 +280,9 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
 
 def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
     """Return the runs with the random pseudonyms of scripted annotators replaced by `script-1`, `script-2` and so on.
-    The numbers follow the order of a hash of their answers, so that they are the same in every run.
+    The numbers are the same in every run.
     """
+    # They follow the order of a hash of the annotators' answers.
     own = {name: run for name in annotators for run in runs if run.model.endswith(f"/{name}")}
     renamed = [run for run in runs if run not in own.values()]
     for n, name in enumerate(sorted(own, key=lambda name: own[name].document["model"]["fingerprint"]["weights"]), 1):
@@ -297,7 +296,9 @@ def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
 
 
 def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of a scripted study without what differs from run to run: pseudonyms, digest and date."""
+    """Return the document of a scripted study without the parts that differ from run to run: pseudonyms, digest and
+    date.
+    """
     lasting = {name: value for name, value in about.items() if name not in ("export", "when", "rule_breakers")}
     names = [f"script-{n}" for n, _ in enumerate(about["annotators"], 1)]
     return {**lasting, "annotators": names, "scripted": True}

@@ -27,8 +27,8 @@ HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Something that a stage needs and that is missing. If `blocks` is False, the stage can run anyway, and what is
-    missing is downloaded when needed.
+    """Something that a stage needs and that is missing. If `blocks` is False, the stage can run anyway and downloads it
+    when needed.
     """
 
     stage: str
@@ -147,7 +147,7 @@ def _cached(name: str) -> bool:
 
 
 def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
-    """Yield a Shortfall if there is too little disk space for the output of all stages."""
+    """Yield a Shortfall if the disk has too little space for the output of all stages."""
     needed = sum(line.expected.items or 0 for line in lines if line.state == "to do") * ITEM_BYTES
     place = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
     free = shutil.disk_usage(place).free
@@ -174,8 +174,8 @@ def cook(
     or a `Recipe`.
 
     `changes` override single options (`{"score.models": ["blind:length"]}`). `use` maps the name of a stage to a folder
-    or benchmark that replaces its output. `out` is `out/cook/RECIPE-PROFILE` by default; stages that it contains are
-    not run again if nothing has changed.
+    or benchmark that replaces its output. `out` is `out/cook/RECIPE-PROFILE` by default. Stages in it are not run again
+    if nothing has changed.
     """
     read = recipe if isinstance(recipe, Recipe) else read_recipe(find_recipe(str(recipe)), profile, changes)
     folder = Path(out) if out is not None else default_folder(read)
@@ -188,7 +188,7 @@ def default_folder(recipe: Recipe) -> Path:
 
 
 def refuse_gaps(shortfalls: list[Shortfall], recipe: Recipe) -> None:
-    """Raise one error that names all missing requirements that block the run."""
+    """Raise one error that names all missing requirements of stages that cannot run without them."""
     gaps = [short for short in shortfalls if short.blocks]
     if not gaps:
         return

@@ -43,7 +43,7 @@ class CookOptions:
 
 @dataclass(frozen=True)
 class RecipeStage:
-    """One stage of a recipe in one profile. `skip` is the reason for skipping the stage; later stages then get its
+    """One stage of a recipe in one profile. `skip` is the reason for skipping the stage. Later stages then get its
     input in place of its output.
     """
 
@@ -173,7 +173,9 @@ def _stage(
 
 
 def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple[str, ...]:
-    """Return the names of the stages whose outputs a stage takes as input; by default only the stage before it."""
+    """Return the names of the stages whose outputs a stage takes as input. By default, this is only the stage before
+    it.
+    """
     if value is None:
         return (names[-1],) if step.takes and names else ()
     wanted = [value] if isinstance(value, str) else value

@@ -25,8 +25,8 @@ DRAWN, WORDED, NOTHING = "drawn", "prompts in creperie's words", "nothing to com
 
 @dataclass(frozen=True)
 class AgreedCell:
-    """A result printed in a paper, and the same result computed here: by a model on the released items, from released
-    files, or from released answers.
+    """A result printed in a paper, and the same result computed here. `by` says how it was computed: by a model on the
+    released items, from released files, or from released answers.
     """
 
     model: str
@@ -105,7 +105,7 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
 
 
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
-    """Return the status of a table. The table agrees if results were computed on the published items and all of these
+    """Return the status of a table. The table agrees if results were computed on the published items and all of them
     equal the printed ones.
     """
     documents = own.tables.get(table.key.lower(), [])
@@ -129,7 +129,7 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
 
 
 def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
-    """Return those of a table's prompts for which creperie's wording was used instead of the paper's."""
+    """Return the prompts of a table for which creperie's wording was used instead of the paper's."""
     return tuple(name for name in prompts if name not in own.worded)
 
 
@@ -152,9 +152,8 @@ def _is_repeated(row: Mapping[str, Any]) -> bool:
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield (model, group of rows, printed row) for each table row that comes from a run, except runs of the paper's
-    model on the published items. The printed row is the name of the corresponding row in the paper; None if there is
-    none.
+    """Yield (model, group of rows, printed row) for each table row that comes from a run. Runs of the paper's model on
+    the published items are left out. The printed row is the name of the corresponding row in the paper, or None.
     """
     ours = (row for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
     return ((row["model"], row["group"], row["published"]) for row in ours)
@@ -189,8 +188,8 @@ DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
     """Return counts of results: how many the tables print, how many of these were computed, and how many of the
-    computed ones agree. Computed and agreeing results are counted in total and for each way of computing: by a model,
-    from released files, or from released answers.
+    computed ones agree. The last two are counted in total and for each way of computing: by a model, from released
+    files, or from released answers.
     """
     cells = [cell for part in parts for cell in part.agreed if not part.repeats]
     whole = {"printed": sum(p.printed for p in parts)} | _computed(cells)
@@ -204,7 +203,7 @@ def _computed(cells: Sequence[AgreedCell]) -> dict[str, int]:
 
 
 def computed_words(whole: Mapping[str, int]) -> str:
-    """Return a phrase that says how many results were computed, by what, and how many of them agree with the paper.
+    """Return a phrase that says how many results were computed, how, and how many of them agree with the paper.
 
     >>> computed_words({"computed_model": 17, "agree_model": 12, "computed_files": 1, "agree_files": 1})
     '17 by a model on the published items (12 agree), 1 counted from released files (it agrees)'
@@ -219,8 +218,8 @@ def computed_words(whole: Mapping[str, int]) -> str:
 
 
 def runs_said(folders: Sequence[Path]) -> str:
-    """Return sentences that list the given runs, each with its profile and number of stages, and name the recipes
-    without a run.
+    """Return sentences that list the given runs, each with its profile and number of stages. The sentences also name
+    the recipes without a run.
     """
     cards = [(folder, read_card(folder)) for folder in folders]
     made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]
@@ -268,8 +267,8 @@ loads; *our prompts* are prompts in creperie's words (`--prompts FILE` takes the
 
 
 def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:
-    """Yield the Markdown lines about one paper: a table of counts, then notes that name the tables and figures they
-    concern.
+    """Yield the Markdown lines about one paper: a table of counts, then notes. Each note names the tables and figures
+    it is about.
     """
     counted = [p for p in parts if p.printed]
     yield from _markdown(HEADS, [(p.number, *map(str, _counts(p))) for p in counted])
@@ -294,7 +293,7 @@ def _counts(part: PaperPart) -> tuple[int, ...]:
 
 
 def _grouped(parts: Sequence[PaperPart], key: Callable[[PaperPart], str | bool]) -> Iterator[tuple[str, str]]:
-    """Yield each value of `key` once, with a phrase that lists the tables and figures that have this value."""
+    """Yield each value of `key` once, with a phrase that lists the tables and figures with this value."""
     numbers: dict[str, dict[str, list[str]]] = {}
     for part in parts:
         if value := key(part):

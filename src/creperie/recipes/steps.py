@@ -36,8 +36,8 @@ CONTENT_OPTIONS = ("image_encoder", "captioner", "corpus", "others", "parser", "
 
 @dataclass(frozen=True)
 class StageJob:
-    """The argument of a stage's function. `out` is the folder that the function must create and write; `work` is a
-    folder that is kept if the run is interrupted.
+    """The argument of a stage's function. The function must create the folder `out` and write to it. The folder `work`
+    is kept if the run is interrupted.
 
     `inputs` are benchmarks or folders of earlier stages. Without an `engine` the work is done in this process.
     """
@@ -72,7 +72,9 @@ class StageJob:
 
 
 def engine_for(job: StageJob, model: str) -> Engine | None:
-    """Return the engine for work with this model; None for an API model, whose requests are sent by this process."""
+    """Return the engine for work with this model. Return None for an API model; its requests are sent by this
+    process.
+    """
     return None if model.startswith("api:") else job.engine
 
 
@@ -92,7 +94,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class StageKind:
-    """A kind of stage. `gives` is what its folder contains; `takes` is the number of its inputs: 0, 1, or 2 for any
+    """A kind of stage. `gives` is what its folder contains. `takes` is the number of its inputs: 0, 1, or 2 for any
     number.
     """
 
@@ -112,8 +114,8 @@ class StageKind:
 
     @cached_property
     def declared(self) -> dict[str, OptionField]:
-        """The declarations of all options by name, except options whose value is a mapping. Options that exist only
-        in recipes come first, then those of the classes in `settings`.
+        """The declarations of all options by name, except options whose value is a mapping. Options that exist only in
+        recipes come first, then those of the classes in `settings`.
         """
         about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
         kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}

@@ -35,8 +35,8 @@ FORMS = (("text", "txt"), ("markdown", "md"), ("html", "html"))
 
 
 def run_table(job: StageJob) -> dict[str, Any]:
-    """Write every table as text, Markdown, HTML and JSON, with the rows that can be filled. Return the number of rows
-    and, for each run that fills no row, the reason.
+    """Write every table as text, Markdown, HTML and JSON, with the rows that can be filled. Return the number of rows,
+    and the reason for each run that fills no row.
     """
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
     findings = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
@@ -61,9 +61,9 @@ def run_table(job: StageJob) -> dict[str, Any]:
 
 def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
     """Return two values: the runs that fit into the table, and the reasons why other runs do not, by the name of the
-    run. A run does not fit, for example, if an earlier run of the same model already fills the column. `same` maps
-    model URIs to the names of printed rows.
+    run. `same` maps model URIs to the names of printed rows.
     """
+    # A run does not fit, for example, if an earlier run of the same model already fills the column.
     fitting: list[Run] = []
     reasons: dict[str, str] = {}
     for run in runs:
@@ -80,8 +80,8 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
 
 
 def findings_of(job: StageJob) -> RecipeFindings:
-    """Return what a stage's inputs contain besides runs: benchmarks, people's answers, training studies and other
-    documents, each by the name of the stage that wrote it.
+    """Return the content of a stage's inputs other than runs: benchmarks, people's answers, training studies and other
+    documents. Each is given by the name of the stage that wrote it.
     """
     findings = RecipeFindings()
     piles = {
@@ -105,8 +105,8 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """Return the path of each input, by the name of the stage that wrote it. That is usually the stage in `stages`; but
-    if this stage was skipped and passed on its own input, it is the earlier stage that wrote the passed input.
+    """Return the path of each input, by the name of the stage that wrote it. That is usually the stage in `stages`. If
+    this stage was skipped and passed on its own input, it is the earlier stage that wrote this input.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}
@@ -131,7 +131,7 @@ def write_results(runs: Sequence[Run], path: Path) -> None:
 
 
 def run_figure(job: StageJob) -> dict[str, Any]:
-    """Draw each figure as SVG. Each entry of the option `figures` is `NUMBER: DRAWING STAGE…`; STAGE/PATTERN selects a
+    """Draw each figure as SVG. Each entry of the option `figures` is `NUMBER: DRAWING STAGE…`. STAGE/PATTERN selects a
     file or run of a stage.
 
     A figure that cannot be drawn from the output of its stages is left out, and the reason is recorded.

@@ -20,9 +20,9 @@ TUNING = "tuning.json"
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run the block on one thread if there is no GPU. Several threads add numbers in a different order, which changes
-    how sums are rounded. The trained weights would therefore depend on the number of threads.
-    """
+    """Run the block on one thread if there is no GPU."""
+    # Several threads add numbers in a different order, which changes how sums are rounded. The trained weights would
+    # therefore depend on the number of threads.
     import torch
 
     before = torch.get_num_threads()
@@ -126,7 +126,7 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
 
 
 def without_seconds(value: Any) -> Any:
-    """Return a document without its times, so that two runs of the same work write equal documents.
+    """Return a document without its times. Two runs of the same work then write equal documents.
 
     >>> without_seconds({"seconds": 3.2, "sat": [{"arm": "swap", "seconds": 1.1}]})
     {'sat': [{'arm': 'swap'}]}
@@ -141,10 +141,9 @@ def run_tune(job: StageJob) -> dict[str, Any]:
     """Tune a model in the ways of Table 13 of SugarCrepe++ (not at all, all weights, LoRA), and test it on held-out
     items.
 
-    The paper does not name the training objective; it only says that sentence transformers are trained with the same
-    one. The objective `triple` therefore uses the multiple-negatives ranking loss of sentence-transformers, over all
-    three captions of an item: P1, P2 (the second true caption) and N (the foil). The objective `negclip` does not use
-    P2.
+    The objective `triple` uses the multiple-negatives ranking loss of sentence-transformers, over all three captions of
+    an item: P1, P2 (the second true caption) and N (the foil). The objective `negclip` does not use P2. The paper does
+    not name its objective; it only says that sentence transformers are trained with the same one.
     """
     from creperie.training import TrainingSettings, TuneOptions, tune
 

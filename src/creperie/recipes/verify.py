@@ -14,8 +14,8 @@ from creperie.recipes.kitchen import RECORD, output_digest, read_card, without_f
 
 @dataclass(frozen=True)
 class StageMatch:
-    """The comparison of one stage: whether its output and numbers are the same in both runs. `why` says what
-    differs.
+    """The comparison of one stage. It says whether the stage's output and numbers are the same in both runs; `why` says
+    what differs.
     """
 
     stage: str
@@ -34,11 +34,9 @@ def verify_runs(one: Path, two: Path) -> list[StageMatch]:
 
 
 def run_digest(folder: Path) -> str:
-    """Return eight characters that are the same for two runs of a recipe if all their stages have the same content.
-
-    The version of creperie does not identify a run: makers change between commits of one version, and with them the
-    numbers of a run.
-    """
+    """Return eight characters that are the same for two runs of a recipe if all their stages have the same content."""
+    # The version of creperie does not identify a run: makers change between commits of one version, and with them the
+    # numbers of a run.
     card = read_card(folder)
     stages = [name for name in card["stages"] if (folder / name / RECORD).is_file()]
     return digest_of({name: _content(name, folder, card) for name in stages})[:8]

@@ -1,4 +1,4 @@
-"""Safe YAML parsing that remembers the line of every value, so that an error about a recipe can name it."""
+"""Safe YAML parsing that remembers the line of every value. An error about a recipe can then name the line."""
 
 from __future__ import annotations
 

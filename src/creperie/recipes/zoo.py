@@ -46,7 +46,7 @@ class ZooEntry:
 
 @dataclass(frozen=True)
 class Zoo:
-    """A matrix of models × benchmarks. The options of an entry override `defaults`."""
+    """A matrix of models × benchmarks. The options of an entry take precedence over `defaults`."""
 
     models: tuple[ZooEntry, ...]
     benches: tuple[ZooEntry, ...]
@@ -77,7 +77,7 @@ def read_zoo(path: str | Path) -> Zoo:
 
 
 def _entries(marked: Marked, key: str, kind: str, known: Mapping[str, OptionField]) -> tuple[ZooEntry, ...]:
-    """Return the entries of the list under `key`; raise a DataError if two have the same name."""
+    """Return the entries of the list under `key`. Raise a DataError if two have the same name."""
     listed = marked.value.get(key)
     if not listed:
         raise DataError(f"has no {key}", where=marked.file, hint=f"write `{key}:` with a list")
@@ -126,8 +126,8 @@ def _options(
 
 
 def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
-    """Return the models with their options. All are checked before any model runs; a row for an invalid model carries
-    the error.
+    """Return the models with their options. All are checked before any model runs. The row of an invalid model has the
+    error.
     """
     settings = MetricSettings(
         ties=zoo.defaults.get("ties", options.settings.ties), seed=zoo.defaults.get("seed", options.settings.seed)
@@ -141,7 +141,9 @@ def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
 
 
 def model_fault(uri: str) -> str:
-    """Return why a model cannot be run, as far as can be known without loading it; empty if no problem is known."""
+    """Return why a model cannot be run, as far as this is known without loading it. The text is empty if no problem is
+    known.
+    """
     try:
         check_uri(uri)
     except CreperieError as e:
@@ -150,8 +152,8 @@ def model_fault(uri: str) -> str:
 
 
 def matrix_columns(zoo: Zoo) -> tuple[list[MatrixColumn], dict[str, str]]:
-    """Return the benchmarks that could be loaded and, for every other benchmark, its name and the reason. If none could
-    be loaded, raise the error of the last one.
+    """Return two values: the benchmarks that could be loaded, and the reasons for the others, by name. If none could be
+    loaded, raise the error of the last one.
     """
     columns: list[MatrixColumn] = []
     faults: dict[str, str] = {}
